@@ -1,5 +1,20 @@
-//! `cluster-health-agent`: probes the cluster's DNS and reports its health to the Karmada control
-//! plane. Data flows one way: probe → vote → report.
+//! `cluster-health-agent`: probes a cluster from each of its nodes and reports its health to the Karmada
+//! control plane.
+//!
+//! ```text
+//!   probe → rounds → vote → votes → peers → tallies → report → conditions of the Cluster
+//! ```
+//!
+//! Each arrow carries one value for each signal (`karmada_rules::health::signal`), and only [`probe`] knows
+//! what a signal is about.
+//!
+//! - Which signals are there, and how is one probed: `probe/`, with a folder for each.
+//! - When does this node's vote change: `vote`; who reads it: `peers` (other agents), `node_condition`.
+//! - Who else votes, and what do they say: `peers/`.
+//! - Which agent leads: `campaign`.
+//! - What is written to the Cluster: `report/`.
+//! - Which flags are there: `args/`, and those of a probe in its folder.
+//! - Which names must stay known while DNS is dead: `addresses`.
 
 mod addresses;
 mod args;
@@ -12,7 +27,9 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_rules::health::threshold::{Round, Vote};
+use karmada_rules::health::dns::DNS;
+use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::threshold::Round;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
@@ -25,9 +42,10 @@ use uuid::Uuid;
 pub use crate::args::Args;
 use crate::args::Config;
 use crate::metrics::VerdictMetrics;
-use crate::node_condition::NodeConditions;
+use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
 use crate::report::Report;
+use crate::vote::Votes;
 
 /// The program's name.
 pub const NAME: &str = "cluster-health-agent";
@@ -72,7 +90,7 @@ pub fn assemble(
     run(config, client, member, rounds, program)
 }
 
-/// Spawns the tasks of `program`, which probes nothing: `rounds` are the caller's observations.
+/// Spawns the tasks of `program`, which probes nothing: `rounds` are the caller's observations of DNS.
 ///
 /// # Errors
 /// Returns an error if the flags contradict each other.
@@ -82,6 +100,7 @@ pub fn observe(
     rounds: mpsc::Receiver<Round>,
     program: &mut Program,
 ) -> Result<(), StartError> {
+    let rounds = PerSignal::from_iter([(&DNS, rounds)]);
     run(Config::try_from(args)?, client, None, rounds, program)
 }
 
@@ -89,7 +108,7 @@ fn run(
     config: Config,
     client: Client,
     member: Option<Client>,
-    rounds: mpsc::Receiver<Round>,
+    rounds: PerSignal<mpsc::Receiver<Round>>,
     program: &mut Program,
 ) -> Result<(), StartError> {
     warn_of_ignored(&config.ignored);
@@ -110,6 +129,8 @@ fn run(
         addresses.keep(&name);
     }
     addresses::start(program, addresses.clone());
+    // Every signal has the thresholds and the quorum of the flags.
+    let quorums = rounds.map(|_, _| config.quorum);
     let votes = vote::start(program, config.thresholds, rounds);
     let settings = PeerSettings {
         source: config.peers,
@@ -133,15 +154,15 @@ fn run(
     let writes = WriteMetrics::register(&mut program.registry);
     writes.announce("conditions");
     if let Some(member) = member.filter(|_| config.node_condition) {
-        report_node(program, member, config.node, votes, &writes);
+        report_node(program, &member, &config.node, &votes, &writes);
     }
     let report = Report {
         client,
         cluster: config.cluster,
         pace: config.pace,
-        quorum: config.quorum,
+        metrics: VerdictMetrics::register(&mut program.registry, &quorums),
+        quorums,
         peers,
-        metrics: VerdictMetrics::register(&mut program.registry),
         leadership: leadership.clone(),
         abstentions,
         writer: Writer::new(leadership, writes),
@@ -189,24 +210,28 @@ fn elect(
     Election { mode, leadership }
 }
 
-/// Spawns the writer of the condition of this agent's Node.
+/// Spawns the writers of the conditions of this agent's Node, one for each signal.
 fn report_node(
     program: &mut Program,
-    member: Client,
-    node: String,
-    votes: watch::Receiver<Option<Vote>>,
+    member: &Client,
+    node: &str,
+    votes: &watch::Receiver<Votes>,
     writes: &WriteMetrics,
 ) {
     writes.announce("node_condition");
-    let conditions = NodeConditions {
-        client: member,
-        node,
-        votes,
-        // Each agent writes its own Node only, so no lease is needed.
-        writer: Writer::new(Leadership::always(), writes.clone()),
-    };
-    let task = conditions.run(program.stopping.clone());
-    program.tasks.spawn("node-condition", task);
+    let signals: Vec<_> = votes.borrow().iter().map(|(signal, _)| signal).collect();
+    for signal in signals {
+        let condition = NodeCondition {
+            client: member.clone(),
+            node: node.to_owned(),
+            signal,
+            votes: votes.clone(),
+            // Each agent writes its own Node only, so no lease is needed.
+            writer: Writer::new(Leadership::always(), writes.clone()),
+        };
+        let task = condition.run(program.stopping.clone());
+        program.tasks.spawn("node-condition", task);
+    }
 }
 
 #[cfg(test)]

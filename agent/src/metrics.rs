@@ -1,5 +1,6 @@
 //! The agent's metrics, but for those of each probe. Labels are closed sets; the only names are those of
-//! the few failing nodes that the condition's message names.
+//! the few failing nodes that the condition's message names. The metrics of a signal other than DNS have its
+//! prefix before their names.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmada_rules::health::quorum::Tally;
+use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -16,7 +18,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
-/// Shows this node's vote.
+/// Returns the name of a metric of `signal`.
+fn name(signal: &Signal, of: &str) -> String {
+    format!("{}{of}", signal.metric_prefix)
+}
+
+/// Shows this node's vote on one signal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VoteMetrics {
     vote: Family<VoteLabels, Gauge>,
@@ -29,16 +36,17 @@ struct VoteLabels {
 }
 
 impl VoteMetrics {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry, signal: &Signal) -> Self {
         let metrics = Self::default();
+        let subject = signal.subject;
         registry.register(
-            "vote",
-            "1 for this node's current vote on the cluster's DNS; 0 for all others, and for all while it has no vote",
+            &name(signal, "vote"),
+            &format!("1 for this node's current vote on the cluster's {subject}; 0 for all others, and for all while it has no vote"),
             metrics.vote.clone(),
         );
         registry.register_with_unit(
-            "recovery_hold",
-            "Duration for which DNS must work on this node before it votes healthy; longer after repeated failures",
+            &name(signal, "recovery_hold"),
+            &format!("Duration for which {subject} must work on this node before it votes healthy; longer after repeated failures"),
             Unit::Seconds,
             metrics.hold.clone(),
         );
@@ -69,13 +77,19 @@ impl VoteMetrics {
 #[derive(Clone, Debug)]
 pub(crate) struct PeerMetrics {
     known: Gauge,
-    nodes: Family<BallotLabels, Gauge>,
     namesakes: Gauge,
+    requests: Family<RequestLabels, Counter>,
+    duration: Histogram,
+    tallies: PerSignal<TallyMetrics>,
+}
+
+/// Shows the votes on one signal that a leader counts.
+#[derive(Clone, Debug, Default)]
+struct TallyMetrics {
+    nodes: Family<BallotLabels, Gauge>,
     failing: Family<NodeLabels, Gauge>,
     /// The nodes that `failing` has series of.
     named: Arc<Mutex<BTreeSet<String>>>,
-    requests: Family<RequestLabels, Counter>,
-    duration: Histogram,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -94,15 +108,14 @@ struct RequestLabels {
 }
 
 impl PeerMetrics {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    /// Registers the metrics of an agent that votes on the signals of `signals`.
+    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
         let metrics = Self {
             known: Gauge::default(),
-            nodes: Family::default(),
             namesakes: Gauge::default(),
-            failing: Family::default(),
-            named: Arc::default(),
             requests: Family::default(),
             duration: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+            tallies: signals.map(|signal, _| TallyMetrics::register(registry, signal)),
         };
         registry.register(
             "known_agents",
@@ -110,19 +123,9 @@ impl PeerMetrics {
             metrics.known.clone(),
         );
         registry.register(
-            "nodes",
-            "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
-            metrics.nodes.clone(),
-        );
-        registry.register(
             "namesakes",
             "Other agents that report the node name of another or of this one; 0 while this agent does not lead",
             metrics.namesakes.clone(),
-        );
-        registry.register(
-            "failing_node",
-            "1 for each failing node that the condition's message names, at most three; none while this agent does not lead",
-            metrics.failing.clone(),
         );
         registry.register(
             "peer_requests",
@@ -146,7 +149,6 @@ impl PeerMetrics {
             let labels = RequestLabels { outcome };
             metrics.requests.get_or_create(&labels).inc_by(0);
         }
-        metrics.set_tally(None);
         metrics
     }
 
@@ -168,13 +170,37 @@ impl PeerMetrics {
         self.namesakes.set(whole(agents));
     }
 
-    /// Shows a tally; `None` while this agent does not lead.
-    pub(crate) fn set_tally(&self, tally: Option<&Tally>) {
+    /// Shows the tallies; `None` while this agent does not lead.
+    pub(crate) fn set_tallies(&self, tallies: Option<&PerSignal<Tally>>) {
+        for (signal, metrics) in self.tallies.iter() {
+            metrics.set(tallies.and_then(|tallies| tallies.get(signal)));
+        }
+    }
+}
+
+impl TallyMetrics {
+    fn register(registry: &mut Registry, signal: &Signal) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            &name(signal, "nodes"),
+            "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
+            metrics.nodes.clone(),
+        );
+        registry.register(
+            &name(signal, "failing_node"),
+            "1 for each failing node that the condition's message names, at most three; none while this agent does not lead",
+            metrics.failing.clone(),
+        );
+        metrics.set(None);
+        metrics
+    }
+
+    fn set(&self, tally: Option<&Tally>) {
         let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
         let counts = [
             ("healthy", of(|tally| tally.healthy + tally.first_success)),
             ("unhealthy", of(|tally| tally.failing.len())),
-            ("no_vote", of(|tally| tally.no_vote)),
+            ("no_vote", of(|tally| tally.no_vote + tally.absent)),
             ("silent", of(|tally| tally.silent)),
         ];
         for (answer, count) in counts {
@@ -200,10 +226,10 @@ impl PeerMetrics {
     }
 }
 
-/// Shows the leader's verdict.
-#[derive(Clone, Debug, Default)]
+/// Shows the leader's verdicts.
+#[derive(Clone, Debug)]
 pub(crate) struct VerdictMetrics {
-    verdict: Family<VerdictLabels, Gauge>,
+    verdicts: PerSignal<Family<VerdictLabels, Gauge>>,
     resignations: Counter,
 }
 
@@ -213,13 +239,21 @@ struct VerdictLabels {
 }
 
 impl VerdictMetrics {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "verdict",
-            "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead",
-            metrics.verdict.clone(),
-        );
+    /// Registers the metrics of an agent that reports on the signals of `signals`.
+    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
+        let verdicts = signals.map(|signal, _| {
+            let verdict = Family::default();
+            registry.register(
+                &name(signal, "verdict"),
+                "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead",
+                verdict.clone(),
+            );
+            verdict
+        });
+        let metrics = Self {
+            verdicts,
+            resignations: Counter::default(),
+        };
         registry.register(
             "resignations",
             "Times this agent gave the lease back because too few nodes voted for too long",
@@ -233,11 +267,14 @@ impl VerdictMetrics {
         self.resignations.inc();
     }
 
-    /// Shows a verdict; `true` stands for healthy.
-    pub(crate) fn set(&self, healthy: Option<bool>) {
-        for (verdict, is) in [("healthy", true), ("unhealthy", false)] {
-            let gauge = self.verdict.get_or_create(&VerdictLabels { verdict });
-            gauge.set(i64::from(healthy == Some(is)));
+    /// Shows the verdicts, of which `true` stands for healthy; `None` while this agent does not lead.
+    pub(crate) fn set(&self, verdicts: Option<&PerSignal<Option<bool>>>) {
+        for (signal, metric) in self.verdicts.iter() {
+            let healthy = verdicts.and_then(|verdicts| *verdicts.get(signal)?);
+            for (verdict, is) in [("healthy", true), ("unhealthy", false)] {
+                let gauge = metric.get_or_create(&VerdictLabels { verdict });
+                gauge.set(i64::from(healthy == Some(is)));
+            }
         }
     }
 }
@@ -248,7 +285,7 @@ fn whole(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::failure::FailureClass;
+    use karmada_rules::health::dns::{DNS, DnsClass};
     use karmada_rules::health::observation::Failure;
     use karmada_rules::health::quorum::Ballot;
 
@@ -257,14 +294,14 @@ mod tests {
     #[test]
     fn only_failing_nodes_that_the_message_names_have_series() {
         let mut registry = Registry::default();
-        let metrics = PeerMetrics::register(&mut registry);
-        let failure = Failure::new(FailureClass::Timeout, ([10, 96, 0, 10], 53).into());
+        let metrics = TallyMetrics::register(&mut registry, &DNS);
+        let failure = Failure::new(DnsClass::Timeout, ([10, 96, 0, 10], 53).into());
         let shown = |failing: &[&str]| {
             let mut tally = Tally::default();
             for node in failing {
                 tally.count(node, Ballot::Vote(Vote::Unhealthy(failure)));
             }
-            metrics.set_tally(Some(&tally));
+            metrics.set(Some(&tally));
             let mut text = String::new();
             prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
             let lines = text

@@ -1,4 +1,4 @@
-//! Writes this node's vote to a condition of its Node object. It is written only when the vote changes,
+//! Writes this node's vote on a signal to a condition of its Node object. It is written only when the vote changes,
 //! so a thousand nodes at rest write nothing.
 
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, TRUE};
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_rules::health::signal::Signal;
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, Writer};
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
+use crate::vote::Votes;
 
 /// The interval of reads while the vote stays the same: the Node may have been recreated, without the
 /// condition.
@@ -28,11 +30,12 @@ const LONGEST_RETRY: Duration = Duration::from_mins(1);
 const UNKNOWN: &str = "Unknown";
 const NO_OBSERVATION_REASON: &str = "NoObservation";
 
-/// The condition of this node's Node object.
-pub(crate) struct NodeConditions {
+/// The condition of this node's Node object that shows its vote on one signal.
+pub(crate) struct NodeCondition {
     pub(crate) client: Client,
     pub(crate) node: String,
-    pub(crate) votes: watch::Receiver<Option<Vote>>,
+    pub(crate) signal: &'static Signal,
+    pub(crate) votes: watch::Receiver<Votes>,
     pub(crate) writer: Writer,
 }
 
@@ -44,7 +47,7 @@ struct DesiredCondition {
     message: String,
 }
 
-impl NodeConditions {
+impl NodeCondition {
     /// Keeps the condition at this node's vote until the program stops.
     pub(crate) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
         // Untyped: code to decode all fields of a Node adds a tenth of a megabyte to each agent.
@@ -59,7 +62,8 @@ impl NodeConditions {
                 biased;
                 () = stopping.cancelled() => return Ok(()),
                 Ok(()) = self.votes.changed() => {
-                    let Some(changed) = changed(*self.votes.borrow_and_update(), desired.as_ref()) else {
+                    let vote = self.votes.borrow_and_update().get(self.signal).copied().flatten();
+                    let Some(changed) = changed(self.signal, vote, desired.as_ref()) else {
                         continue;
                     };
                     desired = Some(changed);
@@ -103,7 +107,7 @@ impl NodeConditions {
         let read = timeout(READ_LIMIT, nodes.get(&self.node)).await;
         let node = read.map_err(|_| WriteError::TimedOut(READ_LIMIT))??;
         let conditions = node.data["status"]["conditions"].as_array();
-        let ours = |condition: &&Value| condition["type"] == DNS_READY;
+        let ours = |condition: &&Value| condition["type"] == self.signal.condition;
         let current = conditions.into_iter().flatten().find(ours);
         let is_desired = |condition: &Value| {
             condition["status"] == desired.status && condition["reason"] == desired.reason
@@ -112,7 +116,9 @@ impl NodeConditions {
             return Ok(());
         }
         // A strategic merge patch merges conditions by type and leaves the kubelet's own alone.
-        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(desired)] } }));
+        let patch = Patch::Strategic(
+            json!({ "status": { "conditions": [condition(self.signal, desired)] } }),
+        );
         let parameters = PatchParams::default();
         let call = nodes.patch_status(&self.node, &parameters, &patch);
         self.writer.write("node_condition", call).await?;
@@ -132,24 +138,24 @@ impl NodeConditions {
     }
 }
 
-/// Returns the condition for `vote`, or `None` if its status is that of `before`. A first success does
-/// not count, since it may be the only good round of a node whose DNS fails.
-fn changed(vote: Option<Vote>, before: Option<&DesiredCondition>) -> Option<DesiredCondition> {
+/// Returns the condition for a vote on `signal`, or `None` if its status is that of `before`. A first success does
+/// not count, since it may be the only good round of a node that fails.
+fn changed(
+    signal: &Signal,
+    vote: Option<Vote>,
+    before: Option<&DesiredCondition>,
+) -> Option<DesiredCondition> {
     let (status, reason, message) = match vote {
         Some(Vote::FirstSuccess) => return None,
-        Some(Vote::Healthy) => (TRUE, DNS_READY_REASON, "names resolve".to_owned()),
+        Some(Vote::Healthy) => (TRUE, signal.ready_reason, signal.works.to_owned()),
         Some(Vote::Partial(family)) => {
-            let message = format!("names resolve; {family} queries get no response");
-            (TRUE, DNS_READY_REASON, message)
+            let message = format!("{}; {family} queries get no response", signal.works);
+            (TRUE, signal.ready_reason, message)
         }
-        Some(Vote::Unhealthy(failure)) => (FALSE, DNS_FAILED_REASON, failure.to_string()),
+        Some(Vote::Unhealthy(failure)) => (FALSE, signal.failed_reason, failure.to_string()),
         // Before the first vote there is no condition of this process to retract.
         None if before.is_none() => return None,
-        None => (
-            UNKNOWN,
-            NO_OBSERVATION_REASON,
-            "no DNS query could be sent".to_owned(),
-        ),
+        None => (UNKNOWN, NO_OBSERVATION_REASON, signal.unobserved.to_owned()),
     };
     if before.is_some_and(|before| before.status == status) {
         return None;
@@ -161,10 +167,10 @@ fn changed(vote: Option<Vote>, before: Option<&DesiredCondition>) -> Option<Desi
     })
 }
 
-fn condition(desired: &DesiredCondition) -> Value {
+fn condition(signal: &Signal, desired: &DesiredCondition) -> Value {
     let now = Time(Timestamp::now());
     json!({
-        "type": DNS_READY,
+        "type": signal.condition,
         "status": desired.status,
         "reason": desired.reason,
         "message": desired.message,

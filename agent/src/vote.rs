@@ -1,7 +1,8 @@
-//! Keeps this node's vote from the probe's rounds and publishes each change at once.
+//! Keeps this node's votes from the rounds of its probes and publishes each change at once.
 
 use std::mem::{Discriminant, discriminant};
 
+use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::{Round, Threshold, Thresholds, Vote};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
@@ -11,59 +12,88 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::VoteMetrics;
 
-/// Spawns the vote as a task of `program`, and returns it for others to watch.
+/// This node's vote on each signal.
+pub(crate) type Votes = PerSignal<Option<Vote>>;
+
+/// Spawns a task of `program` for the vote on each signal, and returns the votes for others to watch.
 pub(crate) fn start(
     program: &mut Program,
     thresholds: Thresholds,
-    rounds: mpsc::Receiver<Round>,
-) -> watch::Receiver<Option<Vote>> {
-    let (changed, votes) = watch::channel(None);
-    let task = run(
-        Threshold::new(thresholds),
-        rounds,
-        changed,
-        VoteMetrics::register(&mut program.registry),
-        program.stopping.clone(),
-    );
-    program.tasks.spawn("vote", task);
+    rounds: PerSignal<mpsc::Receiver<Round>>,
+) -> watch::Receiver<Votes> {
+    let (changed, votes) = watch::channel(rounds.map(|_, _| None));
+    for (signal, rounds) in rounds {
+        let voting = Voting {
+            signal,
+            threshold: Threshold::new(thresholds),
+            rounds,
+            votes: changed.clone(),
+            metrics: VoteMetrics::register(&mut program.registry, signal),
+        };
+        program
+            .tasks
+            .spawn("vote", voting.run(program.stopping.clone()));
+    }
     votes
 }
 
-/// Feeds `rounds` to `threshold` and publishes its vote to `votes`, until the program stops.
-async fn run(
-    mut threshold: Threshold,
-    mut rounds: mpsc::Receiver<Round>,
-    votes: watch::Sender<Option<Vote>>,
+/// The vote on one signal.
+struct Voting {
+    signal: &'static Signal,
+    threshold: Threshold,
+    rounds: mpsc::Receiver<Round>,
+    /// The votes on all signals.
+    votes: watch::Sender<Votes>,
     metrics: VoteMetrics,
-    stopping: CancellationToken,
-) -> Result<(), BoxError> {
-    loop {
-        let change = threshold.next_change().map(Instant::from_std);
-        tokio::select! {
-            // Rounds before the timer: a success that has arrived must end a streak of failures that
-            // is about to become a vote.
-            biased;
-            () = stopping.cancelled() => return Ok(()),
-            Some(round) = rounds.recv() => threshold.observe(&round),
-            () = sleep_until(change.unwrap_or_else(Instant::now)), if change.is_some() => {
-                threshold.advance(Instant::now().into_std());
-            }
-        }
-        metrics.set_hold(threshold.hold());
-        let vote = threshold.vote();
-        // Another failure is published, for its class and server, but the vote has not changed.
-        let changed = kind(vote) != kind(*votes.borrow());
-        if votes.send_if_modified(|before| std::mem::replace(before, vote) != vote) {
-            metrics.set(vote);
-        }
-        if changed {
-            match vote {
-                None => tracing::warn!("This node has no vote"),
-                Some(Vote::FirstSuccess) => tracing::info!("This node's first answer is good"),
-                Some(Vote::Healthy | Vote::Partial(_)) => tracing::info!("This node votes healthy"),
-                Some(Vote::Unhealthy(failure)) => {
-                    tracing::warn!(%failure, "This node votes unhealthy");
+}
+
+impl Voting {
+    /// Feeds the rounds to the threshold and publishes its vote, until the program stops.
+    async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
+        loop {
+            let change = self.threshold.next_change().map(Instant::from_std);
+            tokio::select! {
+                // Rounds before the timer: a success that has arrived must end a streak of failures that
+                // is about to become a vote.
+                biased;
+                () = stopping.cancelled() => return Ok(()),
+                Some(round) = self.rounds.recv() => self.threshold.observe(&round),
+                () = sleep_until(change.unwrap_or_else(Instant::now)), if change.is_some() => {
+                    self.threshold.advance(Instant::now().into_std());
                 }
+            }
+            self.metrics.set_hold(self.threshold.hold());
+            self.publish(self.threshold.vote());
+        }
+    }
+
+    fn publish(&self, vote: Option<Vote>) {
+        let mut before = None;
+        let modified = self.votes.send_if_modified(|votes| {
+            let Some(own) = votes.get_mut(self.signal) else {
+                return false;
+            };
+            before = std::mem::replace(own, vote);
+            before != vote
+        });
+        if modified {
+            self.metrics.set(vote);
+        }
+        // Another failure is published, for its class and server, but the vote has not changed.
+        if kind(vote) == kind(before) {
+            return;
+        }
+        let signal = self.signal.subject;
+        match vote {
+            None => tracing::warn!(signal, "This node has no vote"),
+            Some(Vote::FirstSuccess) => {
+                tracing::info!(signal, "This node's first answer is good");
+            }
+            Some(Vote::Healthy | Vote::Partial(_)) => {
+                tracing::info!(signal, "This node votes healthy");
+            }
+            Some(Vote::Unhealthy(failure)) => {
+                tracing::warn!(signal, %failure, "This node votes unhealthy");
             }
         }
     }
@@ -78,11 +108,17 @@ pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
     vote.map(|vote| discriminant(&whole(vote)))
 }
 
+/// Returns the votes of an agent that runs DNS alone.
+#[cfg(test)]
+pub(crate) fn on_dns(vote: Option<Vote>) -> Votes {
+    PerSignal::from_iter([(&karmada_rules::health::dns::DNS, vote)])
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use karmada_rules::health::failure::FailureClass;
+    use karmada_rules::health::dns::{DNS, DnsClass};
     use karmada_rules::health::observation::{Failure, Observation};
     use karmada_runtime::metrics::Registry;
 
@@ -92,16 +128,16 @@ mod tests {
     const THRESHOLD: Duration = Duration::from_secs(12);
 
     /// A running vote task.
-    struct Voting {
+    struct Running {
         rounds: mpsc::Sender<Round>,
-        votes: watch::Receiver<Option<Vote>>,
+        votes: watch::Receiver<Votes>,
         metrics: Registry,
     }
 
-    impl Voting {
+    impl Running {
         fn start() -> Self {
             let (rounds, finished) = mpsc::channel(1);
-            let (changed, votes) = watch::channel(None);
+            let (changed, votes) = watch::channel(on_dns(None));
             let mut metrics = Registry::default();
             let threshold = Threshold::new(Thresholds {
                 period: PERIOD,
@@ -110,9 +146,14 @@ mod tests {
                 silence: 2 * THRESHOLD,
                 max_hold: 3 * THRESHOLD,
             });
-            let labels = VoteMetrics::register(&mut metrics);
-            let stopping = CancellationToken::new();
-            tokio::spawn(run(threshold, finished, changed, labels, stopping));
+            let voting = Voting {
+                signal: &DNS,
+                threshold,
+                rounds: finished,
+                votes: changed,
+                metrics: VoteMetrics::register(&mut metrics, &DNS),
+            };
+            tokio::spawn(voting.run(CancellationToken::new()));
             Self {
                 rounds,
                 votes,
@@ -132,6 +173,7 @@ mod tests {
 
         /// Sends a round with this observation each period until the vote `is` so.
         async fn until(&mut self, observation: Observation, is: impl Fn(&Option<Vote>) -> bool) {
+            let is = |votes: &Votes| is(votes.get(&DNS).unwrap());
             while !is(&self.votes.borrow()) {
                 self.round(observation).await;
                 let is = self.votes.wait_for(&is);
@@ -141,7 +183,7 @@ mod tests {
 
         async fn next(&mut self) -> Option<Vote> {
             self.votes.changed().await.unwrap();
-            *self.votes.borrow_and_update()
+            *self.votes.borrow_and_update().get(&DNS).unwrap()
         }
 
         fn shows(&self, line: &str) -> bool {
@@ -153,8 +195,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_vote_changes_by_the_clock_and_not_by_the_next_round() {
-        let failure = Failure::new(FailureClass::Refused, "10.96.0.10:53".parse().unwrap());
-        let mut voting = Voting::start();
+        let failure = Failure::new(DnsClass::Refused, "10.96.0.10:53".parse().unwrap());
+        let mut voting = Running::start();
         let begun = Instant::now();
         for _ in 0..3 {
             voting.round(Observation::Failed(failure)).await;
@@ -169,14 +211,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_first_success_is_published_at_once_then_the_settled_vote_then_none() {
-        let mut voting = Voting::start();
+        let mut voting = Running::start();
         let begun = Instant::now();
-        voting.round(Observation::Resolved).await;
+        voting.round(Observation::Success).await;
         assert_eq!(voting.next().await, Some(Vote::FirstSuccess));
         assert_eq!(begun.elapsed(), Duration::ZERO);
         for _ in 0..2 {
             tokio::time::sleep(PERIOD).await;
-            voting.round(Observation::Resolved).await;
+            voting.round(Observation::Success).await;
         }
         assert_eq!(voting.next().await, Some(Vote::Healthy));
         assert_eq!(begun.elapsed(), THRESHOLD);
@@ -186,8 +228,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_metrics_show_how_long_recovery_takes_now() {
-        let failure = Failure::new(FailureClass::Refused, "10.96.0.10:53".parse().unwrap());
-        let mut voting = Voting::start();
+        let failure = Failure::new(DnsClass::Refused, "10.96.0.10:53".parse().unwrap());
+        let mut voting = Running::start();
         for (failures, hold) in [(0, 12), (1, 12), (2, 24), (3, 36), (4, 36)] {
             if failures > 0 {
                 let fails = |vote: &Option<Vote>| matches!(vote, Some(Vote::Unhealthy(_)));
@@ -195,7 +237,7 @@ mod tests {
             }
             let works = |vote: &Option<Vote>| *vote == Some(Vote::Healthy);
             let recovered = Instant::now();
-            voting.until(Observation::Resolved, works).await;
+            voting.until(Observation::Success, works).await;
             assert_eq!(recovered.elapsed(), Duration::from_secs(hold), "{failures}");
             let line = format!("recovery_hold_seconds {hold}.0");
             assert!(voting.shows(&line), "{failures}");

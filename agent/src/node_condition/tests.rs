@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use embedded_apiserver::{ApiServer, Fault};
 use http::Request;
-use karmada_rules::health::failure::FailureClass;
+use karmada_api::condition::{DNS_READY, DNS_READY_REASON};
+use karmada_rules::health::dns::{DNS, DnsClass};
 use karmada_rules::health::observation::Failure;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::Registry;
@@ -14,6 +15,7 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use super::*;
+use crate::vote::on_dns;
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -23,7 +25,7 @@ struct Member {
     nodes: Api<Node>,
     /// The number of requests of the agent.
     requests: Arc<AtomicUsize>,
-    votes: watch::Sender<Option<Vote>>,
+    votes: watch::Sender<Votes>,
 }
 
 impl Member {
@@ -35,11 +37,12 @@ impl Member {
             count.fetch_add(1, Ordering::Relaxed);
             request
         });
-        let (votes, receiver) = watch::channel(None);
+        let (votes, receiver) = watch::channel(on_dns(None));
         let metrics = WriteMetrics::register(&mut Registry::default());
-        let agent = NodeConditions {
+        let agent = NodeCondition {
             client: Client::new(counting, "default"),
             node: "n1".to_owned(),
+            signal: &DNS,
             votes: receiver,
             writer: Writer::new(Leadership::always(), metrics),
         };
@@ -82,7 +85,7 @@ impl Member {
     }
 }
 
-fn unhealthy(class: FailureClass) -> Vote {
+fn unhealthy(class: DnsClass) -> Vote {
     Vote::Unhealthy(Failure::new(class, "10.96.0.10:53".parse().unwrap()))
 }
 
@@ -98,15 +101,15 @@ async fn the_condition_is_written_when_the_vote_changes_and_at_no_other_time() {
     let turns = [
         (Some(Vote::FirstSuccess), None),
         (Some(Vote::Healthy), Some("True")),
-        (Some(unhealthy(FailureClass::Timeout)), Some("False")),
-        (Some(unhealthy(FailureClass::Refused)), None),
+        (Some(unhealthy(DnsClass::Timeout)), Some("False")),
+        (Some(unhealthy(DnsClass::Refused)), None),
         (None, Some("Unknown")),
         (Some(Vote::FirstSuccess), None),
         (Some(Vote::Healthy), Some("True")),
     ];
     for (vote, written) in turns {
         let before = member.version().await;
-        member.votes.send_replace(vote);
+        member.votes.send_replace(on_dns(vote));
         sleep(HOUR).await;
         let changed = member.version().await != before;
         assert_eq!(changed, written.is_some(), "{vote:?}");
@@ -123,7 +126,7 @@ async fn a_restarted_program_leaves_an_up_to_date_condition_alone() {
     let right = json!({ "type": DNS_READY, "status": "True", "reason": DNS_READY_REASON });
     let member = Member::new(&[right]).await;
     let before = member.version().await;
-    member.votes.send_replace(Some(Vote::Healthy));
+    member.votes.send_replace(on_dns(Some(Vote::Healthy)));
     sleep(HOUR).await;
     assert!(member.requests() > 0);
     assert_eq!(member.version().await, before);
@@ -132,7 +135,7 @@ async fn a_restarted_program_leaves_an_up_to_date_condition_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_recreated_node_gets_its_condition_again() {
     let member = Member::new(&[]).await;
-    member.votes.send_replace(Some(Vote::Healthy));
+    member.votes.send_replace(on_dns(Some(Vote::Healthy)));
     sleep(HOUR).await;
     assert_eq!(member.shown().await, [ours("True")]);
     let parameters = DeleteParams::default();
@@ -147,11 +150,11 @@ async fn a_recreated_node_gets_its_condition_again() {
 async fn an_api_that_is_away_gets_one_request_a_minute_and_the_newest_vote_when_it_is_back() {
     let member = Member::new(&[]).await;
     let away = member.server.faults().inject(Fault::Unavailable);
-    member.votes.send_replace(Some(Vote::Healthy));
+    member.votes.send_replace(on_dns(Some(Vote::Healthy)));
     sleep(HOUR / 2).await;
     member
         .votes
-        .send_replace(Some(unhealthy(FailureClass::Timeout)));
+        .send_replace(on_dns(Some(unhealthy(DnsClass::Timeout))));
     sleep(HOUR / 2).await;
     let requests = member.requests();
     assert!((55..80).contains(&requests), "{requests}");

@@ -1,4 +1,4 @@
-//! The other agents of this cluster: serves this node's vote to them and, while leading, requests
+//! The other agents of this cluster: serves this node's votes to them and, while leading, requests
 //! theirs.
 //!
 //! Nothing is decided here: votes are counted, and `karmada_rules::health::quorum` judges the tally.
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use karmada_rules::health::campaign::LeaderContact;
-use karmada_rules::health::threshold::Vote;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
@@ -25,6 +24,7 @@ use uuid::Uuid;
 use self::list::{Directory, Discovery};
 pub(crate) use self::list::{Election, Peer, PeerList, Service};
 use crate::metrics::PeerMetrics;
+use crate::vote::Votes;
 
 /// The path of the vote document.
 const PATH: &str = "/v1/observation";
@@ -71,7 +71,7 @@ pub(crate) struct Peers {
     own: Arc<Identity>,
     /// From the start of one round of requests to the start of the next.
     period: Duration,
-    votes: watch::Receiver<Option<Vote>>,
+    votes: watch::Receiver<Votes>,
     directory: Arc<Directory>,
     /// The addresses of agents that are given by name.
     addresses: Addresses,
@@ -100,7 +100,7 @@ pub(crate) struct Started {
     pub(crate) known: watch::Receiver<Option<usize>>,
 }
 
-/// Serves this node's vote and spawns the discovery of the other agents.
+/// Serves this node's votes and spawns the discovery of the other agents.
 ///
 /// # Errors
 /// Returns an error if they must be discovered and `member` is `None`.
@@ -108,7 +108,7 @@ pub(crate) fn start(
     program: &mut Program,
     own: Identity,
     settings: PeerSettings,
-    votes: watch::Receiver<Option<Vote>>,
+    votes: watch::Receiver<Votes>,
 ) -> Result<Started, StartError> {
     let PeerSettings {
         source,
@@ -119,13 +119,13 @@ pub(crate) fn start(
     } = settings;
     let own = Arc::new(own);
     let (contacted, contacts) = watch::channel(None);
-    let (dating, dated) = serve::no_vote();
+    let (dating, dated) = watch::channel(serve::dated_now(&votes.borrow()));
     let routes = serve::routes(Arc::clone(&own), dated, contacted);
     program.routes = std::mem::take(&mut program.routes).merge(routes);
     let task = serve::date_votes(votes.clone(), dating, program.stopping.clone());
     program.tasks.spawn("observation", task);
 
-    let metrics = PeerMetrics::register(&mut program.registry);
+    let metrics = PeerMetrics::register(&mut program.registry, &votes.borrow());
     let directory = Arc::new(Directory::new(&own, metrics.clone()));
     match source {
         PeerSource::Alone => {
@@ -174,10 +174,11 @@ impl Peers {
     pub(crate) fn for_tests(
         node: &str,
         period: Duration,
-        votes: watch::Receiver<Option<Vote>>,
+        votes: watch::Receiver<Votes>,
         silent: u16,
     ) -> Self {
-        let metrics = PeerMetrics::register(&mut karmada_runtime::metrics::Registry::default());
+        let mut registry = karmada_runtime::metrics::Registry::default();
+        let metrics = PeerMetrics::register(&mut registry, &votes.borrow());
         let own = Arc::new(Identity {
             cluster: "member1".to_owned(),
             node: node.to_owned(),

@@ -1,11 +1,11 @@
-//! The leader's rounds of requests: fetches the vote of every agent once a period and counts them.
+//! The leader's rounds of requests: fetches the votes of every agent once a period and counts them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use karmada_rules::health::quorum::Tally;
-use karmada_rules::health::threshold::Vote;
+use karmada_rules::health::signal::PerSignal;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -14,6 +14,7 @@ use super::client::{PeerClient, PeerError};
 use super::list::PeerList;
 use super::roster::{Claim, PeerRequest, Roster};
 use super::vote_document::VoteDocument;
+use crate::vote::Votes;
 
 /// The most requests under way at once. For each time that many silent agents, a round takes a second
 /// longer.
@@ -29,14 +30,16 @@ const NAMED: usize = 3;
 /// One leader's rounds.
 struct Poll<'a> {
     peers: &'a Peers,
-    votes: watch::Receiver<Option<Vote>>,
+    votes: watch::Receiver<Votes>,
     client: PeerClient,
     roster: Roster,
-    tallies: watch::Sender<Option<Tally>>,
+    tallies: watch::Sender<Option<PerSignal<Tally>>>,
     /// Set once every agent has been requested.
     complete: bool,
-    /// The number of nodes in the minority, and when it last changed.
-    split: (usize, Instant),
+    /// The number of nodes in the minority on each signal.
+    minorities: PerSignal<usize>,
+    /// The moment at which any of these last changed.
+    changed: Instant,
     /// Set while an agent of another cluster is listed and a warning has been logged.
     warned_other_cluster: bool,
     /// Set while several agents have one name and a warning has been logged.
@@ -45,7 +48,7 @@ struct Poll<'a> {
 
 impl Peers {
     /// Keeps `tallies` at the votes of all agents, from the end of the first round on. Never returns.
-    pub(crate) async fn poll(&self, tallies: watch::Sender<Option<Tally>>) {
+    pub(crate) async fn poll(&self, tallies: watch::Sender<Option<PerSignal<Tally>>>) {
         let mut poll = Poll {
             peers: self,
             votes: self.votes.clone(),
@@ -53,7 +56,8 @@ impl Peers {
             roster: Roster::new(Arc::clone(&self.own)),
             tallies,
             complete: false,
-            split: (0, Instant::now()),
+            minorities: self.votes.borrow().map(|_, _| 0),
+            changed: Instant::now(),
             warned_other_cluster: false,
             warned_namesakes: false,
         };
@@ -133,8 +137,8 @@ impl Poll<'_> {
     /// Returns the time from the start of a round to the start of the next.
     fn interval(&self) -> Duration {
         let period = self.peers.period;
-        let (minority, since) = self.split;
-        if minority > 0 && since.elapsed() < HURRIED_PERIODS * period {
+        let split = self.minorities.values().any(|minority| *minority > 0);
+        if split && self.changed.elapsed() < HURRIED_PERIODS * period {
             HURRY.min(period)
         } else {
             period
@@ -143,15 +147,16 @@ impl Poll<'_> {
 
     fn record(&mut self, request: &PeerRequest, result: Result<VoteDocument, PeerError>) {
         let PeerRequest { peer, address, .. } = request;
-        let result = result.and_then(|document| match document.ballot() {
-            Some(ballot) => {
+        let ballots = |document: &VoteDocument| document.ballots(&*self.votes.borrow());
+        let result = result.and_then(|document| match ballots(&document) {
+            Some(ballots) => {
                 let VoteDocument { node, agent, .. } = document;
-                Ok((Claim { node, agent }, ballot))
+                Ok((Claim { node, agent }, ballots))
             }
             None => Err(PeerError::Unusable("it has no known vote".to_owned())),
         });
         match result {
-            Ok((claim, ballot)) => self.roster.record(peer, claim, ballot),
+            Ok((claim, ballots)) => self.roster.record(peer, claim, ballots),
             Err(error) => {
                 tracing::debug!(peer, address, ?error, "An agent returned no vote");
                 if let PeerError::OtherCluster(cluster) = error
@@ -191,55 +196,54 @@ impl Poll<'_> {
         }
     }
 
-    /// Publishes the tally. Before the end of the first round it would miss votes.
+    /// Publishes the tallies. Before the end of the first round they would miss votes.
     fn publish(&mut self) {
-        // Marks the vote as seen even if nothing is published, or `changed` would return at once again.
-        let own = *self.votes.borrow_and_update();
+        // Marks the votes as seen even if nothing is published, or `changed` would return at once again.
+        let own = self.votes.borrow_and_update().clone();
         if !self.complete {
             return;
         }
-        let tally = self.roster.tally(own);
-        let minority = tally.minority();
-        if minority != self.split.0 {
-            self.split = (minority, Instant::now());
+        let tallies = self.roster.tallies(&own);
+        let minorities = tallies.map(|_, tally| tally.minority());
+        if minorities != self.minorities {
+            (self.minorities, self.changed) = (minorities, Instant::now());
         }
-        let changed = self.tallies.send_if_modified(|before| {
-            let changed = before.as_ref() != Some(&tally);
-            if changed {
-                self.peers.metrics.set_tally(Some(&tally));
-                *before = Some(tally);
-            }
-            changed
-        });
-        if changed {
-            self.log();
+        if self.tallies.borrow().as_ref() == Some(&tallies) {
+            return;
         }
+        self.peers.metrics.set_tallies(Some(&tallies));
+        let before = self.tallies.send_replace(Some(tallies));
+        self.log(before.as_ref());
     }
 
-    fn log(&self) {
-        let tally = self.tallies.borrow();
-        let Some(tally) = tally.as_ref() else {
-            return;
-        };
-        let unhealthy = tally.failing.len();
-        let names: Vec<_> = tally.named().collect();
-        let silent_names: Vec<_> = self.roster.silent_nodes().take(NAMED).collect();
-        tracing::info!(
-            healthy = tally.healthy + tally.first_success,
-            unhealthy,
-            no_vote = tally.no_vote,
-            silent = tally.silent,
-            ?names,
-            ?silent_names,
-            "The nodes' votes"
-        );
+    /// Logs the tallies that differ from those before.
+    fn log(&self, before: Option<&PerSignal<Tally>>) {
+        let tallies = self.tallies.borrow();
+        for (signal, tally) in tallies.iter().flat_map(PerSignal::iter) {
+            if before.and_then(|before| before.get(signal)) == Some(tally) {
+                continue;
+            }
+            let unhealthy = tally.failing.len();
+            let names: Vec<_> = tally.named().collect();
+            let silent_names: Vec<_> = self.roster.silent_nodes().take(NAMED).collect();
+            tracing::info!(
+                signal = signal.subject,
+                healthy = tally.healthy + tally.first_success,
+                unhealthy,
+                no_vote = tally.no_vote + tally.absent,
+                silent = tally.silent,
+                ?names,
+                ?silent_names,
+                "The nodes' votes"
+            );
+        }
     }
 }
 
 impl Drop for Poll<'_> {
     /// Runs at the end of a term of leadership, when its future is dropped.
     fn drop(&mut self) {
-        self.peers.metrics.set_tally(None);
+        self.peers.metrics.set_tallies(None);
         self.peers.metrics.set_namesakes(0);
     }
 }

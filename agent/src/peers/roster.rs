@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_rules::health::quorum::{Ballot, Tally};
-use karmada_rules::health::threshold::Vote;
+use karmada_rules::health::signal::PerSignal;
 use uuid::Uuid;
 
 use super::Identity;
 use super::list::{Peer, PeerList};
+use crate::vote::Votes;
 
 /// The number of agents that a leader has stand by for it. With two, the lease passes on within its
 /// duration even if one of them dies with the leader.
@@ -28,9 +29,16 @@ struct PeerState {
     /// The identity in its last vote document.
     claimed: Option<Claim>,
     /// `None` before the first request.
-    ballot: Option<Ballot>,
+    response: Option<Response>,
     /// The index of the address for the next request, modulo their number.
     address: usize,
+}
+
+/// The response to the last request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Response {
+    Silence,
+    Ballots(PerSignal<Ballot>),
 }
 
 /// The identity that an agent claims.
@@ -54,7 +62,18 @@ enum Who<'a> {
 
 impl PeerState {
     fn responds(&self) -> bool {
-        self.ballot.is_some_and(|ballot| ballot != Ballot::Silent)
+        self.ballots().is_some()
+    }
+
+    fn is_silent(&self) -> bool {
+        self.response == Some(Response::Silence)
+    }
+
+    fn ballots(&self) -> Option<&PerSignal<Ballot>> {
+        match &self.response {
+            Some(Response::Ballots(ballots)) => Some(ballots),
+            Some(Response::Silence) | None => None,
+        }
     }
 
     /// Returns `true` if its address leads to the agent `own`. An agent that does not send the identifier
@@ -114,7 +133,7 @@ impl Roster {
                 let known = PeerState {
                     peer: peer.clone(),
                     claimed: before.as_ref().and_then(|known| known.claimed.clone()),
-                    ballot: before.and_then(|known| known.ballot),
+                    response: before.and_then(|known| known.response),
                     address: 0,
                 };
                 self.peers.insert(key.clone(), known);
@@ -127,7 +146,7 @@ impl Roster {
     pub(super) fn requests(&mut self) -> Vec<PeerRequest> {
         let own = &self.own;
         // Standing by for itself would be no help.
-        let fit = |known: &PeerState| known.ballot != Some(Ballot::Silent) && !known.is(own);
+        let fit = |known: &PeerState| !known.is_silent() && !known.is(own);
         let peers = &self.peers;
         self.standbys.retain(|key| peers.get(key).is_some_and(fit));
         let fit = peers.iter().filter(|(_, known)| fit(known));
@@ -150,51 +169,62 @@ impl Roster {
         requests.collect()
     }
 
-    /// Records an agent's ballot and the identity in its vote document.
-    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballot: Ballot) {
+    /// Records an agent's ballots and the identity in its vote document.
+    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballots: PerSignal<Ballot>) {
         if let Some(known) = self.peers.get_mut(peer) {
             known.claimed = Some(claim);
-            known.ballot = Some(ballot);
+            known.response = Some(Response::Ballots(ballots));
         }
     }
 
     /// Records that an agent returned no vote. The next request goes to another address of it.
     pub(super) fn record_silence(&mut self, peer: &str) {
         if let Some(known) = self.peers.get_mut(peer) {
-            known.ballot = Some(Ballot::Silent);
+            known.response = Some(Response::Silence);
             // Taken modulo the number of addresses, which may change meanwhile.
             known.address = known.address.wrapping_add(1);
         }
     }
 
-    /// Counts the ballots of all agents, `own` included. An agent counts once, however many addresses
-    /// it has, and two agents of one name count twice.
-    pub(super) fn tally(&self, own: Option<Vote>) -> Tally {
-        let mut agents: BTreeMap<Who<'_>, (&str, &str, Ballot)> = BTreeMap::new();
+    /// Counts the ballots of all agents on each signal of `own`, our votes. An agent counts once, however
+    /// many addresses it has, and two agents of one name count twice.
+    pub(super) fn tallies(&self, own: &Votes) -> PerSignal<Tally> {
+        let agents = self.agents();
+        own.map(|signal, vote| {
+            let mut tally = Tally::default();
+            tally.count(&self.own.node, vote.map_or(Ballot::NoVote, Ballot::Vote));
+            for (name, ballots) in &agents {
+                let ballot = ballots.and_then(|ballots| ballots.get(signal));
+                tally.count(name, ballot.copied().unwrap_or(Ballot::Silent));
+            }
+            tally
+        })
+    }
+
+    /// Returns the other agents, each with a name that only it has, and its ballots if it responds.
+    fn agents(&self) -> Vec<(String, Option<&PerSignal<Ballot>>)> {
+        let mut agents: BTreeMap<Who<'_>, (&str, &str, Option<&PerSignal<Ballot>>)> =
+            BTreeMap::new();
         for (key, known) in &self.peers {
             if known.is(&self.own) {
                 continue;
             }
-            let ballot = known.ballot.unwrap_or(Ballot::Silent);
             let node = known.node().unwrap_or(key);
-            let counted = agents.entry(known.who(key)).or_insert((node, key, ballot));
+            let counted = agents.entry(known.who(key)).or_insert((node, key, None));
             // Of several addresses of an agent, one that responds is enough.
-            if matches!(counted.2, Ballot::Silent) {
-                counted.2 = ballot;
-            }
+            counted.2 = counted.2.or(known.ballots());
         }
-        let mut tally = Tally::default();
-        // First, so that nothing a peer claims takes this node's name.
-        tally.count(&self.own.node, own.map_or(Ballot::NoVote, Ballot::Vote));
+        // With ours first, so that nothing a peer claims takes this node's name.
         let mut names = BTreeSet::from([self.own.node.as_str()]);
-        for (node, key, ballot) in agents.into_values() {
-            if names.insert(node) {
-                tally.count(node, ballot);
+        let agents = agents.into_values().map(|(node, key, ballots)| {
+            let name = if names.insert(node) {
+                node.to_owned()
             } else {
-                tally.count(&format!("{node} at {key}"), ballot);
-            }
-        }
-        tally
+                format!("{node} at {key}")
+            };
+            (name, ballots)
+        });
+        agents.collect()
     }
 
     /// Returns the names that several responding agents claim, with the keys of those agents.
@@ -216,7 +246,7 @@ impl Roster {
     /// Returns the agents that returned no vote to the last request.
     pub(super) fn silent_nodes(&self) -> impl Iterator<Item = &str> {
         let peers = self.peers.iter();
-        let silent = peers.filter(|(_, known)| known.ballot == Some(Ballot::Silent));
+        let silent = peers.filter(|(_, known)| known.is_silent());
         silent.map(|(key, known)| known.node().unwrap_or(key))
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/observation`: serves this node's vote and records the requests of leaders.
+//! `GET /v1/observation`: serves this node's votes and records the requests of leaders.
 
 use std::sync::Arc;
 
@@ -8,56 +8,42 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use karmada_rules::health::campaign::LeaderContact;
-use karmada_rules::health::threshold::Vote;
+use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::error::BoxError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Identity, PATH};
-use crate::peers::vote_document::VoteDocument;
-use crate::vote::kind;
+use crate::peers::vote_document::{DatedVote, VoteDocument};
+use crate::vote::{Votes, kind};
 
 /// The state of the route.
 #[derive(Clone)]
 pub(super) struct RouteState {
     own: Arc<Identity>,
-    vote: watch::Receiver<DatedVote>,
+    votes: watch::Receiver<PerSignal<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
-}
-
-/// A vote with the moment of its last change.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DatedVote {
-    vote: Option<Vote>,
-    since: Instant,
-}
-
-impl DatedVote {
-    fn new(vote: Option<Vote>) -> Self {
-        Self {
-            vote,
-            since: Instant::now(),
-        }
-    }
 }
 
 /// Keeps `dated` at the newest of `votes` until the program stops. Another failure does not change the
 /// date: the vote is still unhealthy.
 pub(super) async fn date_votes(
-    mut votes: watch::Receiver<Option<Vote>>,
-    dated: watch::Sender<DatedVote>,
+    mut votes: watch::Receiver<Votes>,
+    dated: watch::Sender<PerSignal<DatedVote>>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let dating = async {
         loop {
-            let vote = *votes.borrow_and_update();
-            dated.send_modify(|dated| {
-                if kind(dated.vote) == kind(vote) {
-                    dated.vote = vote;
-                } else {
-                    *dated = DatedVote::new(vote);
-                }
+            let dates = dated_now(&votes.borrow_and_update());
+            dated.send_modify(|before| {
+                *before = dates.map(|signal, now| match before.get(signal) {
+                    Some(before) if kind(before.vote) == kind(now.vote) => DatedVote {
+                        since: before.since,
+                        ..*now
+                    },
+                    _ => *now,
+                });
             });
             if votes.changed().await.is_err() {
                 // The vote's task has ended, so the program is stopping too.
@@ -72,20 +58,23 @@ pub(super) async fn date_votes(
     }
 }
 
-/// Returns the channel of an agent that has no vote yet.
-pub(super) fn no_vote() -> (watch::Sender<DatedVote>, watch::Receiver<DatedVote>) {
-    watch::channel(DatedVote::new(None))
+/// Returns votes that change now.
+pub(super) fn dated_now(votes: &Votes) -> PerSignal<DatedVote> {
+    votes.map(|_, vote| DatedVote {
+        vote: *vote,
+        since: Instant::now(),
+    })
 }
 
 /// Returns the route. Requests of leaders go to `contacts`.
 pub(super) fn routes(
     own: Arc<Identity>,
-    vote: watch::Receiver<DatedVote>,
+    votes: watch::Receiver<PerSignal<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
 ) -> Router {
     let state = RouteState {
         own,
-        vote,
+        votes,
         contacts,
     };
     Router::new()
@@ -96,7 +85,7 @@ pub(super) fn routes(
 async fn vote_document(State(state): State<RouteState>, RawQuery(query): RawQuery) -> Response {
     let RouteState {
         own,
-        vote,
+        votes,
         contacts,
     } = state;
     if let Some(standby) = standby(query.as_deref().unwrap_or_default(), &own) {
@@ -105,8 +94,7 @@ async fn vote_document(State(state): State<RouteState>, RawQuery(query): RawQuer
             standby,
         }));
     }
-    let DatedVote { vote, since } = *vote.borrow();
-    let document = VoteDocument::new(&own, vote, since.elapsed());
+    let document = VoteDocument::new(&own, &votes.borrow());
     match serde_json::to_string(&document) {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

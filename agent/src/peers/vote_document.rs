@@ -1,13 +1,21 @@
-//! The response body of `GET /v1/observation`: the vote of one agent's node.
+//! The response body of `GET /v1/observation`: the votes of one agent's node.
+//!
+//! The vote on DNS is at the top, where agents of versions with no other signal have it and look for it. The
+//! votes on the others are in `signals`, by name.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_rules::health::failure::{FailureClass, Server};
+use karmada_rules::health::dns::DNS;
+use karmada_rules::health::failure::Server;
 use karmada_rules::health::observation::{Failure, Family};
 use karmada_rules::health::quorum::Ballot;
+use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::Vote;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Identity;
@@ -17,7 +25,14 @@ const UNHEALTHY: &str = "unhealthy";
 const FIRST_SUCCESS: &str = "first_success";
 const NO_VOTE: &str = "no_vote";
 
-/// A node's vote as JSON.
+/// A vote with the moment of its last change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DatedVote {
+    pub(super) vote: Option<Vote>,
+    pub(super) since: Instant,
+}
+
+/// A node's votes as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VoteDocument {
     /// The cluster it belongs to.
@@ -33,6 +48,22 @@ pub(crate) struct VoteDocument {
         deserialize_with = "read_identifier"
     )]
     pub(crate) agent: Option<Uuid>,
+    /// The vote on DNS.
+    #[serde(flatten)]
+    dns: SignalVote,
+    /// The votes on all other signals that the agent runs. Each is read by itself: one that cannot be read
+    /// must not spoil the others.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "read_signals"
+    )]
+    signals: BTreeMap<String, Value>,
+}
+
+/// A vote on one signal as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SignalVote {
     vote: String,
     /// The time of the last change of the vote, by the agent's clock. Informational: no decision uses
     /// it.
@@ -53,8 +84,47 @@ pub(crate) struct VoteDocument {
 }
 
 impl VoteDocument {
-    /// Creates the document of a vote that last changed `age` ago.
-    pub(super) fn new(own: &Identity, vote: Option<Vote>, age: Duration) -> Self {
+    /// Creates the document of an agent's votes.
+    pub(super) fn new(own: &Identity, votes: &PerSignal<DatedVote>) -> Self {
+        let others = votes.iter().filter(|(signal, _)| *signal != &DNS);
+        let others = others.filter_map(|(signal, vote)| {
+            let vote = serde_json::to_value(SignalVote::new(vote.vote, vote.since.elapsed()));
+            Some((signal.name.to_owned(), vote.ok()?))
+        });
+        let dns = votes.get(&DNS);
+        Self {
+            cluster: own.cluster.clone(),
+            node: own.node.clone(),
+            agent: Some(own.id),
+            dns: SignalVote::new(
+                dns.and_then(|dns| dns.vote),
+                dns.map_or(Duration::ZERO, |dns| dns.since.elapsed()),
+            ),
+            signals: others.collect(),
+        }
+    }
+
+    /// Returns the ballots on the signals of `own`, or `None` if the document does not hold a vote on DNS
+    /// that this version knows: then no agent wrote it.
+    pub(super) fn ballots<T>(&self, own: &PerSignal<T>) -> Option<PerSignal<Ballot>> {
+        let dns = self.dns.ballot(&DNS)?;
+        Some(own.map(|signal, _| {
+            if signal == &DNS {
+                return dns;
+            }
+            let Some(vote) = self.signals.get(signal.name) else {
+                return Ballot::Absent;
+            };
+            let vote = SignalVote::deserialize(vote).ok();
+            vote.and_then(|vote| vote.ballot(signal))
+                .unwrap_or(Ballot::NoVote)
+        }))
+    }
+}
+
+impl SignalVote {
+    /// Creates the JSON of a vote that last changed `age` ago.
+    fn new(vote: Option<Vote>, age: Duration) -> Self {
         let (word, failure, family) = match vote {
             None => (NO_VOTE, None, None),
             Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None, None),
@@ -63,20 +133,17 @@ impl VoteDocument {
             Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure), None),
         };
         Self {
-            cluster: own.cluster.clone(),
-            node: own.node.clone(),
-            agent: Some(own.id),
             vote: word.to_owned(),
             since: since(age),
             class: failure.map(|failure| failure.class.as_str().to_owned()),
-            server: failure.map(|failure| Server(failure.server).to_string()),
+            server: failure.and_then(|failure| Some(Server(failure.server?).to_string())),
             fault: failure.and_then(|failure| Some(failure.diagnosis?.to_string())),
             family: family.map(|family: Family| family.to_string()),
         }
     }
 
-    /// Returns the ballot, or `None` if the document does not hold a vote that this version knows.
-    pub(super) fn ballot(&self) -> Option<Ballot> {
+    /// Returns the ballot on `signal`, or `None` if it is not a vote that this version knows.
+    fn ballot(&self, signal: &Signal) -> Option<Ballot> {
         let vote = match self.vote.as_str() {
             NO_VOTE => return Some(Ballot::NoVote),
             FIRST_SUCCESS => Vote::FirstSuccess,
@@ -85,12 +152,12 @@ impl VoteDocument {
                 family.map_or(Vote::Healthy, Vote::Partial)
             }
             UNHEALTHY => {
-                let Server(server) = self.server.as_deref()?.parse().ok()?;
-                // A newer agent may know further classes: its vote counts all the same.
-                let class = self.class.as_deref()?.parse();
-                let class = class.unwrap_or(FailureClass::Other);
-                let mut failure = Failure::new(class, server);
-                // A newer agent may know further locations: the vote counts without them.
+                // A newer agent may know further classes and locations: its vote counts all the same.
+                let mut failure = Failure::without_server(signal.class(self.class.as_deref()?));
+                if let Some(server) = self.server.as_deref() {
+                    let Server(server) = server.parse().ok()?;
+                    failure.server = Some(server);
+                }
                 failure.diagnosis = self.fault.as_deref().and_then(|fault| fault.parse().ok());
                 Vote::Unhealthy(failure)
             }
@@ -110,8 +177,18 @@ fn write_identifier<S: Serializer>(agent: &Option<Uuid>, serializer: S) -> Resul
 
 /// Reads an identifier. One of another kind, as a later version may write, is like none.
 fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uuid>, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
+    let value = Value::deserialize(deserializer)?;
     Ok(value.as_str().and_then(|text| text.parse().ok()))
+}
+
+/// Reads the votes by signal. Anything but an object is like none.
+fn read_signals<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Value>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Object(signals) => signals.into_iter().collect(),
+        _ => BTreeMap::new(),
+    })
 }
 
 /// Returns the time `age` ago, in whole seconds.
@@ -123,8 +200,14 @@ fn since(age: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
+    use karmada_rules::health::dns::DnsClass;
+    use karmada_rules::health::failure::FailureClass;
+
+    use super::*;
+    use crate::vote::on_dns;
+
+    const AGE: Duration = Duration::from_secs(90);
 
     fn own() -> Identity {
         Identity {
@@ -136,7 +219,24 @@ mod tests {
     }
 
     fn failure() -> Failure {
-        Failure::new(FailureClass::ServFail, "[fd00::a]:53".parse().unwrap())
+        Failure::new(DnsClass::ServFail, "[fd00::a]:53".parse().unwrap())
+    }
+
+    /// Returns the document of an agent that runs DNS alone.
+    fn document(vote: Option<Vote>) -> VoteDocument {
+        VoteDocument::new(&own(), &on_dns(vote).map(|_, vote| dated(*vote)))
+    }
+
+    fn dated(vote: Option<Vote>) -> DatedVote {
+        DatedVote {
+            vote,
+            since: Instant::now() - AGE,
+        }
+    }
+
+    /// Returns the ballot of a document on DNS.
+    fn ballot(document: &VoteDocument) -> Option<Ballot> {
+        document.ballots(&on_dns(None))?.get(&DNS).copied()
     }
 
     #[test]
@@ -156,12 +256,12 @@ mod tests {
             })),
         ];
         for vote in votes {
-            let document = VoteDocument::new(&own(), vote, Duration::ZERO);
+            let document = document(vote);
             let text = serde_json::to_string(&document).unwrap();
             let read: VoteDocument = serde_json::from_str(&text).unwrap();
             assert_eq!(read, document);
             assert_eq!(
-                read.ballot(),
+                ballot(&read),
                 Some(vote.map_or(Ballot::NoVote, Ballot::Vote))
             );
         }
@@ -170,7 +270,7 @@ mod tests {
     #[test]
     fn an_unhealthy_vote_has_its_class_server_and_time() {
         let vote = Some(Vote::Unhealthy(failure()));
-        let document = VoteDocument::new(&own(), vote, Duration::from_secs(90));
+        let document = document(vote);
         let json = serde_json::to_value(&document).unwrap();
         assert_eq!(json["vote"], "unhealthy");
         assert_eq!(json["class"], "servfail");
@@ -189,7 +289,7 @@ mod tests {
             r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"timeout","server":"elsewhere"}"#,
         ] {
             let document: VoteDocument = serde_json::from_str(text).unwrap();
-            assert_eq!(document.ballot(), None, "{text}");
+            assert_eq!(ballot(&document), None, "{text}");
         }
     }
 
@@ -198,9 +298,9 @@ mod tests {
     fn a_class_that_only_a_newer_agent_knows_is_unhealthy_of_class_other() {
         let text = r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;
         let document: VoteDocument = serde_json::from_str(text).unwrap();
-        let other = Failure::new(FailureClass::Other, "10.0.0.1:53".parse().unwrap());
+        let other = Failure::new(FailureClass::OTHER, "10.0.0.1:53".parse().unwrap());
         let unhealthy = Ballot::Vote(Vote::Unhealthy(other));
-        assert_eq!(document.ballot(), Some(unhealthy));
+        assert_eq!(ballot(&document), Some(unhealthy));
         assert_eq!(other.to_string(), "other from 10.0.0.1");
     }
 
@@ -211,7 +311,132 @@ mod tests {
             let document: VoteDocument = serde_json::from_str(&text).unwrap();
             assert_eq!(document.agent, None, "{text}");
             let healthy = Ballot::Vote(Vote::Healthy);
-            assert_eq!(document.ballot(), Some(healthy), "{text}");
+            assert_eq!(ballot(&document), Some(healthy), "{text}");
+        }
+    }
+
+    /// A second signal.
+    static LAN: Signal = Signal {
+        name: "lan",
+        subject: "LAN",
+        metric_prefix: "lan_",
+        condition: "LanReady",
+        ready_reason: "LanReady",
+        failed_reason: "LanFailed",
+        works: "it works",
+        unobserved: "it is unknown",
+        classes: &[FailureClass::new(0, "cut")],
+    };
+
+    fn on_both(dns: Option<Vote>, lan: Option<Vote>) -> PerSignal<DatedVote> {
+        PerSignal::from_iter([(&DNS, dated(dns)), (&LAN, dated(lan))])
+    }
+
+    fn both_ballots(text: &str) -> Option<[Ballot; 2]> {
+        let document: VoteDocument = serde_json::from_str(text).unwrap();
+        let ballots = document.ballots(&on_both(None, None))?;
+        Some([&DNS, &LAN].map(|signal| *ballots.get(signal).unwrap()))
+    }
+
+    #[test]
+    fn each_signal_has_its_vote() {
+        let cut = Vote::Unhealthy(Failure::without_server(FailureClass::new(0, "cut")));
+        for (dns, lan) in [
+            (Some(Vote::Healthy), Some(cut)),
+            (Some(Vote::Unhealthy(failure())), Some(Vote::FirstSuccess)),
+            (None, Some(Vote::Healthy)),
+            (Some(Vote::Healthy), None),
+        ] {
+            let document = VoteDocument::new(&own(), &on_both(dns, lan));
+            let text = serde_json::to_string(&document).unwrap();
+            let expected = [dns, lan].map(|vote| vote.map_or(Ballot::NoVote, Ballot::Vote));
+            assert_eq!(both_ballots(&text), Some(expected), "{text}");
+        }
+    }
+
+    /// A document as agents of the version before write it: they count for DNS alone.
+    #[test]
+    fn old_agent_votes_on_dns() {
+        let text = r#"{"cluster":"member1","node":"n4","agent":"0b1c1e0e-6c0a-4a53-9d0f-8a0d3a0c1f5e",
+            "vote":"unhealthy","since":"2026-11-21T10:02:31Z","class":"timeout","server":"10.96.0.10"}"#;
+        let timeout = Failure::new(DnsClass::Timeout, "10.96.0.10:53".parse().unwrap());
+        let unhealthy = Ballot::Vote(Vote::Unhealthy(timeout));
+        assert_eq!(both_ballots(text), Some([unhealthy, Ballot::Absent]));
+    }
+
+    /// Agents of the version before read a document so.
+    #[test]
+    fn old_leader_reads_dns() {
+        #[derive(Debug, Deserialize)]
+        struct Before {
+            cluster: String,
+            node: String,
+            #[serde(default, deserialize_with = "read_identifier")]
+            agent: Option<Uuid>,
+            vote: String,
+            #[serde(default)]
+            since: Option<String>,
+            #[serde(default)]
+            class: Option<String>,
+            #[serde(default)]
+            server: Option<String>,
+            #[serde(default)]
+            fault: Option<String>,
+            #[serde(default)]
+            family: Option<String>,
+        }
+        let votes = on_both(Some(Vote::Unhealthy(failure())), Some(Vote::Healthy));
+        let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
+        let read: Before = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.cluster, read.node), (own().cluster, own().node));
+        assert_eq!(
+            (read.agent, read.vote.as_str()),
+            (Some(own().id), UNHEALTHY)
+        );
+        assert_eq!(read.class.as_deref(), Some("servfail"));
+        assert_eq!(read.server.as_deref(), Some("fd00::a"));
+        assert!(read.since.is_some() && read.fault.is_none() && read.family.is_none());
+        // An agent that does not run DNS has no vote on it.
+        let votes = PerSignal::from_iter([(&LAN, dated(Some(Vote::Healthy)))]);
+        let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
+        let read: Before = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.vote, NO_VOTE);
+    }
+
+    /// An agent of DNS alone writes what the version before wrote.
+    #[test]
+    fn dns_alone_adds_no_field() {
+        let document = serde_json::to_value(document(Some(Vote::Healthy))).unwrap();
+        let fields: Vec<_> = document.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["agent", "cluster", "node", "since", "vote"]);
+    }
+
+    /// A later version may write anything there.
+    #[test]
+    fn odd_signals_spoil_nothing() {
+        let healthy = Ballot::Vote(Vote::Healthy);
+        for (signals, lan) in [
+            ("null", Ballot::Absent),
+            ("7", Ballot::Absent),
+            (r#"{"other":{}}"#, Ballot::Absent),
+            (r#"{"lan":7}"#, Ballot::NoVote),
+            (r#"{"lan":{}}"#, Ballot::NoVote),
+            (r#"{"lan":{"vote":"maybe"}}"#, Ballot::NoVote),
+            (r#"{"lan":{"vote":"unhealthy"}}"#, Ballot::NoVote),
+            (
+                r#"{"lan":{"vote":"unhealthy","class":"cut","server":"x"}}"#,
+                Ballot::NoVote,
+            ),
+            (
+                r#"{"lan":{"vote":"unhealthy","class":"new"}}"#,
+                Ballot::Vote(Vote::Unhealthy(Failure::without_server(
+                    FailureClass::OTHER,
+                ))),
+            ),
+        ] {
+            let text =
+                format!(r#"{{"cluster":"c","node":"n","vote":"healthy","signals":{signals}}}"#);
+            assert_eq!(both_ballots(&text), Some([healthy, lan]), "{signals}");
         }
     }
 }

@@ -1,11 +1,16 @@
-//! The probes of this node. Each has a folder of its own with its flags, its rounds and its metrics;
-//! only this file lists them.
+//! The probes of this node, one for each signal.
+//!
+//! Each has a folder of its own with its flags, its rounds and its metrics, and only this file lists them. A
+//! probe waits for its [`Schedule`], asks, and hands over what it observed; the vote that follows from these
+//! rounds is made elsewhere, and in the same way for all.
 
 mod dns;
 mod schedule;
 
 use std::time::Duration;
 
+use karmada_rules::health::dns::DNS;
+use karmada_rules::health::signal::PerSignal;
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::args::duration;
 use karmada_runtime::program::{Program, StartError};
@@ -79,12 +84,12 @@ impl Probes {
         &self,
         program: &mut Program,
         member: Option<Client>,
-    ) -> Result<mpsc::Receiver<Round>, StartError> {
+    ) -> Result<PerSignal<mpsc::Receiver<Round>>, StartError> {
         // One slot: a probe that is ahead of the vote waits instead of queueing stale rounds.
         let (finished, rounds) = mpsc::channel(1);
         let gate = program.readiness.gate("probe");
         let schedule = Schedule::spread(self.period, finished, gate);
         self.dns.clone().start(program, schedule, member)?;
-        Ok(rounds)
+        Ok(PerSignal::from_iter([(&DNS, rounds)]))
     }
 }

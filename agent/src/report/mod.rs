@@ -1,4 +1,4 @@
-//! The leader's report: writes the verdict to the conditions of the `Cluster` object.
+//! The leader's report: writes the verdict on each signal to a condition of the `Cluster` object.
 
 mod cluster;
 
@@ -11,6 +11,7 @@ use karmada_api::Condition;
 use karmada_rules::health::campaign::{Tenure, abstention};
 use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, Participation, ReportPlan, Reporter};
+use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::{self, Leadership};
@@ -43,7 +44,8 @@ pub(crate) struct Report {
     /// The name of the `Cluster` object.
     pub(crate) cluster: String,
     pub(crate) pace: Pace,
-    pub(crate) quorum: Quorum,
+    /// The quorum of each signal that is reported on.
+    pub(crate) quorums: PerSignal<Quorum>,
     pub(crate) peers: Peers,
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,
@@ -81,7 +83,7 @@ impl Report {
         }
     }
 
-    /// Polls the agents and writes their verdict, until too few of them have voted for too long.
+    /// Polls the agents and writes their verdicts, until too few of them have voted for too long.
     async fn term(&self, tenure: &mut Tenure) {
         let (counted, tallies) = watch::channel(None);
         let leader = Leader::new(self, tallies, tenure);
@@ -109,7 +111,7 @@ struct Leader<'a> {
     report: &'a Report,
     clusters: Api<RawCluster>,
     /// `None` until every agent has had a request.
-    tallies: watch::Receiver<Option<Tally>>,
+    tallies: watch::Receiver<Option<PerSignal<Tally>>>,
     reporter: Reporter,
     tenure: &'a mut Tenure,
     /// The object, unless it is absent or being deleted.
@@ -128,14 +130,14 @@ struct Leader<'a> {
 impl<'a> Leader<'a> {
     fn new(
         report: &'a Report,
-        tallies: watch::Receiver<Option<Tally>>,
+        tallies: watch::Receiver<Option<PerSignal<Tally>>>,
         tenure: &'a mut Tenure,
     ) -> Self {
         Self {
             report,
             clusters: Api::all(report.client.clone()),
             tallies,
-            reporter: Reporter::new(report.pace, report.quorum, Instant::now().into_std()),
+            reporter: Reporter::new(report.pace, &report.quorums, Instant::now().into_std()),
             tenure,
             cluster: None,
             listed: false,
@@ -178,7 +180,9 @@ impl<'a> Leader<'a> {
                 None
             }
             Participation::TooFew { since } => {
-                let known = self.tallies.borrow().as_ref()?.known();
+                let tallies = self.tallies.borrow();
+                // The same on each signal.
+                let known = tallies.as_ref()?.values().next()?.known();
                 self.tenure.ends_at(known, since).map(Instant::from_std)
             }
         }
@@ -235,10 +239,11 @@ impl<'a> Leader<'a> {
             let conditions = self.cluster.as_ref()?.ours();
             let (now, time) = (Instant::now().into_std(), (self.report.clock)());
             let plan = {
-                let tally = self.tallies.borrow_and_update();
-                self.reporter.plan(tally.as_ref()?, &conditions, now, time)
+                let tallies = self.tallies.borrow_and_update();
+                self.reporter
+                    .plan(tallies.as_ref()?, &conditions, now, time)
             };
-            self.report.metrics.set(self.reporter.verdict());
+            self.report.metrics.set(Some(&self.reporter.verdicts()));
             let writes = match plan {
                 ReportPlan::Unchanged => return None,
                 ReportPlan::Wait(until) => return Some(Instant::from_std(until)),

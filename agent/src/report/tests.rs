@@ -9,7 +9,7 @@ use embedded_apiserver::{Fault, Verb};
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::lease::{self, LeaseConfig};
@@ -22,6 +22,7 @@ use tokio::time::sleep;
 
 use self::karmada::{Connection, Karmada};
 use super::*;
+use crate::vote::{Votes, on_dns};
 
 const PERIOD: Duration = Duration::from_secs(5);
 const THRESHOLD: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ fn reporting() -> Value {
 
 fn unhealthy() -> Vote {
     Vote::Unhealthy(Failure::new(
-        FailureClass::Timeout,
+        DnsClass::Timeout,
         "10.96.0.10:53".parse().unwrap(),
     ))
 }
@@ -75,7 +76,7 @@ fn unhealthy() -> Vote {
 /// A running report; it ends when dropped.
 struct Running {
     connection: Connection,
-    votes: watch::Sender<Option<Vote>>,
+    votes: watch::Sender<Votes>,
     leadership: Leadership,
     program: Program,
 }
@@ -112,7 +113,11 @@ impl Running {
         let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (abstentions, abstained) = watch::channel(None);
         let leadership = leadership(&mut program, connection.client(), abstained);
-        let (votes, own) = watch::channel(vote);
+        let (votes, own) = watch::channel(on_dns(vote));
+        let quorum = Quorum {
+            min_answering: 50,
+            failure: 80,
+        };
         let report = Report {
             client: connection.client(),
             cluster: "member1".to_owned(),
@@ -120,12 +125,9 @@ impl Running {
                 period: PERIOD,
                 patience: THRESHOLD,
             },
-            quorum: Quorum {
-                min_answering: 50,
-                failure: 80,
-            },
+            quorums: on_dns(None).map(|_, _| quorum),
             peers: Peers::for_tests(node, PERIOD, own, silent_peers),
-            metrics: VerdictMetrics::register(&mut program.registry),
+            metrics: VerdictMetrics::register(&mut program.registry, &on_dns(None)),
             leadership: leadership.clone(),
             abstentions,
             writer: Writer::new(
@@ -240,7 +242,7 @@ async fn an_element_that_moved_or_changed_is_read_again_and_the_others_survive()
             conditions.insert(0, element(&format!("Other{others}"), "True", "R", ""));
         }
     });
-    running.votes.send_replace(Some(unhealthy()));
+    running.votes.send_replace(on_dns(Some(unhealthy())));
     karmada.until(DNS_READY, FALSE).await;
     assert_eq!(running.connection.codes(), [422, 422, 422, 422, 422, 200]);
     assert_eq!(running.connection.reads(), 5);
@@ -263,7 +265,7 @@ async fn a_list_that_changed_before_an_element_was_added_is_read_again() {
             status["conditions"][0]["message"] = json!(format!("written {writes}"));
         }
     });
-    running.votes.send_replace(Some(Vote::Healthy));
+    running.votes.send_replace(on_dns(Some(Vote::Healthy)));
     karmada.until(REPORTER_READY, TRUE).await;
     assert_eq!(running.connection.codes(), [409, 409, 409, 200, 200]);
     assert_eq!(karmada.condition("Ready").await["message"], "written 3");
@@ -279,7 +281,7 @@ async fn a_verdict_that_another_writer_has_written_meanwhile_is_not_written_agai
     running.connection.before_each_patch(move |status| {
         status["conditions"][0] = element(DNS_READY, FALSE, DNS_FAILED_REASON, FAILS);
     });
-    running.votes.send_replace(Some(unhealthy()));
+    running.votes.send_replace(on_dns(Some(unhealthy())));
     sleep(LONG).await;
     assert_eq!(running.connection.codes(), [422]);
     assert_eq!(running.connection.reads(), 1);
@@ -346,7 +348,7 @@ async fn a_vote_that_is_gone_for_a_whole_threshold_makes_the_verdict_stale_and_k
     let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(LONG).await;
     let gone = Instant::now();
-    running.votes.send_replace(None);
+    running.votes.send_replace(on_dns(None));
     karmada.until(REPORTER_READY, FALSE).await;
     assert!(gone.elapsed() >= THRESHOLD && gone.elapsed() < THRESHOLD + PERIOD);
     let reason = &karmada.condition(REPORTER_READY).await["reason"];

@@ -14,6 +14,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::campaign;
+use crate::vote::on_dns;
 
 fn slice(name: &str, endpoints: &Value) -> Decoded<EndpointSlice> {
     let slice = json!({
@@ -74,7 +75,10 @@ fn the_agent_that_is_ending_on_our_own_node_ran_there_before_us() {
 
 #[test]
 fn this_agent_is_one_of_the_known_agents_whether_or_not_it_is_listed() {
-    let metrics = PeerMetrics::register(&mut karmada_runtime::metrics::Registry::default());
+    let metrics = PeerMetrics::register(
+        &mut karmada_runtime::metrics::Registry::default(),
+        &on_dns(None),
+    );
     let directory = Directory::new(&own(), metrics);
     for (nodes, known) in [
         (vec![], 1),
@@ -205,7 +209,10 @@ fn discovery(
         mode: watch::channel(CampaignMode::Off).1,
         ..LeaseConfig::eager("default".to_owned(), crate::NAME, "n0".to_owned())
     };
-    let metrics = PeerMetrics::register(&mut karmada_runtime::metrics::Registry::default());
+    let metrics = PeerMetrics::register(
+        &mut karmada_runtime::metrics::Registry::default(),
+        &on_dns(None),
+    );
     Discovery {
         client,
         service: Service {

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::routing::get;
 use futures::FutureExt;
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::{DNS, DnsClass};
 use karmada_rules::health::observation::Failure;
+use karmada_rules::health::threshold::Vote;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::metrics::Registry;
 use tokio::net::TcpListener;
@@ -16,6 +17,8 @@ use super::super::list::{Directory, Peer};
 use super::super::{Identity, PATH};
 use super::*;
 use crate::metrics::PeerMetrics;
+use crate::peers::serve::dated_now;
+use crate::vote::on_dns;
 
 /// A period longer than any test.
 const PERIOD: Duration = Duration::from_mins(10);
@@ -49,20 +52,23 @@ fn identity(cluster: &str, node: &str) -> Identity {
 
 fn document(cluster: &str, node: &str, vote: Option<Vote>) -> String {
     let own = identity(cluster, node);
-    serde_json::to_string(&VoteDocument::new(&own, vote, Duration::ZERO)).unwrap()
+    written(&own, vote)
+}
+
+/// Returns the document of an agent that runs DNS alone.
+fn written(own: &Identity, vote: Option<Vote>) -> String {
+    let votes = dated_now(&on_dns(vote));
+    serde_json::to_string(&VoteDocument::new(own, &votes)).unwrap()
 }
 
 fn failure() -> Failure {
-    Failure::new(
-        FailureClass::Refused,
-        SocketAddr::from(([10, 96, 0, 10], 53)),
-    )
+    Failure::new(DnsClass::Refused, SocketAddr::from(([10, 96, 0, 10], 53)))
 }
 
 /// A leader on node `n0` that polls.
 struct Polling {
-    tallies: watch::Receiver<Option<Tally>>,
-    votes: watch::Sender<Option<Vote>>,
+    tallies: watch::Receiver<Option<PerSignal<Tally>>>,
+    votes: watch::Sender<Votes>,
     directory: Arc<Directory>,
     metrics: Registry,
 }
@@ -74,11 +80,11 @@ impl Polling {
 
     fn with_names(addresses: Vec<String>, period: Duration, names: Addresses) -> Self {
         let mut metrics = Registry::default();
-        let peer_metrics = PeerMetrics::register(&mut metrics);
+        let (votes, vote) = watch::channel(on_dns(Some(Vote::Healthy)));
+        let peer_metrics = PeerMetrics::register(&mut metrics, &vote.borrow());
         let own = Arc::new(identity("member1", "n0"));
         let directory = Arc::new(Directory::new(&own, peer_metrics.clone()));
         directory.set(list(addresses));
-        let (votes, vote) = watch::channel(Some(Vote::Healthy));
         let peers = Peers {
             own,
             period,
@@ -98,11 +104,12 @@ impl Polling {
     }
 
     async fn until(&mut self, is: impl Fn(&Tally) -> bool) -> Tally {
+        let on_dns = |tallies: &Option<PerSignal<Tally>>| tallies.as_ref()?.get(&DNS).cloned();
         let counted = self
             .tallies
-            .wait_for(|tally| tally.as_ref().is_some_and(&is));
-        let tally = tokio::time::timeout(HANG, counted).await.unwrap().unwrap();
-        tally.clone().unwrap()
+            .wait_for(|tallies| on_dns(tallies).is_some_and(|tally| is(&tally)));
+        let tallies = tokio::time::timeout(HANG, counted).await.unwrap().unwrap();
+        on_dns(&tallies).unwrap()
     }
 
     fn shows(&self, line: &str) -> bool {
@@ -206,7 +213,9 @@ async fn nothing_is_published_before_every_agent_has_had_a_request() {
     ];
     let mut polling = Polling::start(agents, PERIOD);
     arrived.notified().await;
-    polling.votes.send_replace(Some(Vote::Unhealthy(failure())));
+    polling
+        .votes
+        .send_replace(on_dns(Some(Vote::Unhealthy(failure()))));
     tokio::task::yield_now().await;
     assert_eq!(*polling.tallies.borrow(), None);
     response.notify_one();
@@ -222,7 +231,7 @@ async fn our_own_vote_counts_at_once() {
     let agents = vec![agent(document("member1", "n1", Some(Vote::Healthy))).await];
     let mut polling = Polling::start(agents, PERIOD);
     assert_eq!(polling.until(|_| true).await.healthy, 2);
-    polling.votes.send_replace(None);
+    polling.votes.send_replace(on_dns(None));
     assert_eq!(polling.until(|tally| tally.healthy == 1).await.no_vote, 1);
 }
 
@@ -293,7 +302,9 @@ async fn while_votes_change_the_next_round_follows_after_a_second() {
     let mut polling = Polling::start(vec![address], PERIOD);
     polling.until(|_| true).await;
     let before = requests.load(Ordering::Relaxed);
-    polling.votes.send_replace(Some(Vote::Unhealthy(failure())));
+    polling
+        .votes
+        .send_replace(on_dns(Some(Vote::Unhealthy(failure()))));
     let again = async {
         while requests.load(Ordering::Relaxed) == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -320,8 +331,7 @@ async fn agents_with_our_name_count_and_are_shown() {
             id: Uuid::from_u128(id),
             ..identity("member1", "n0")
         };
-        let document = VoteDocument::new(&own, vote, Duration::ZERO);
-        agent(serde_json::to_string(&document).unwrap()).await
+        agent(written(&own, vote)).await
     };
     let agents = vec![
         namesake(1, Some(Vote::Unhealthy(failure()))).await,

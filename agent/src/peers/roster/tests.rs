@@ -1,13 +1,26 @@
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::{DNS, DnsClass};
 use karmada_rules::health::observation::Failure;
+use karmada_rules::health::threshold::Vote;
 
 use super::*;
+use crate::vote::on_dns;
 
 const HEALTHY: Ballot = Ballot::Vote(Vote::Healthy);
 
 fn unhealthy() -> Ballot {
     let server = "10.96.0.10:53".parse().unwrap();
-    Ballot::Vote(Vote::Unhealthy(Failure::new(FailureClass::Timeout, server)))
+    Ballot::Vote(Vote::Unhealthy(Failure::new(DnsClass::Timeout, server)))
+}
+
+/// Returns the ballots of an agent that runs DNS alone.
+fn dns(ballot: Ballot) -> PerSignal<Ballot> {
+    PerSignal::from_iter([(&DNS, ballot)])
+}
+
+/// Returns the tally of a leader that runs DNS alone.
+fn tally(roster: &Roster, own: Option<Vote>) -> Tally {
+    let (_, tally) = roster.tallies(&on_dns(own)).into_iter().next().unwrap();
+    tally
 }
 
 /// The leader on `n0`.
@@ -83,70 +96,70 @@ fn standbys(roster: &mut Roster) -> Vec<String> {
 #[test]
 fn every_node_counts_once_and_our_own_with_our_vote() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
-    roster.record("a", claim("n1"), unhealthy());
-    roster.record("b", claim("n1"), HEALTHY);
-    roster.record("c", claim("n0"), unhealthy());
+    roster.record("a", claim("n1"), dns(unhealthy()));
+    roster.record("b", claim("n1"), dns(HEALTHY));
+    roster.record("c", claim("n0"), dns(unhealthy()));
     roster.record_silence("d");
-    let tally = roster.tally(Some(Vote::Healthy));
+    let counted = tally(&roster, Some(Vote::Healthy));
     assert_eq!(
-        (tally.healthy, tally.failing.len(), tally.silent),
+        (counted.healthy, counted.failing.len(), counted.silent),
         (1, 1, 1)
     );
-    assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n1"]);
+    assert_eq!(counted.failing.keys().collect::<Vec<_>>(), ["n1"]);
 }
 
 #[test]
 fn the_node_in_the_api_takes_precedence_over_the_one_an_agent_claims() {
     let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
-    roster.record("n1", claim("n2"), unhealthy());
-    roster.record("n2", claim("n2"), HEALTHY);
-    let tally = roster.tally(None);
-    assert_eq!((tally.healthy, tally.no_vote), (1, 1));
-    assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n1"]);
+    roster.record("n1", claim("n2"), dns(unhealthy()));
+    roster.record("n2", claim("n2"), dns(HEALTHY));
+    let counted = tally(&roster, None);
+    assert_eq!((counted.healthy, counted.no_vote), (1, 1));
+    assert_eq!(counted.failing.keys().collect::<Vec<_>>(), ["n1"]);
 }
 
 #[test]
 fn an_agent_that_falls_silent_is_still_known_to_be_ourselves_or_another() {
     let mut roster = addressed(&["a", "b"]);
-    roster.record("a", claim("n0"), HEALTHY);
-    roster.record("b", claim("n1"), HEALTHY);
-    assert_eq!(roster.tally(None).known(), 2);
+    roster.record("a", claim("n0"), dns(HEALTHY));
+    roster.record("b", claim("n1"), dns(HEALTHY));
+    assert_eq!(tally(&roster, None).known(), 2);
     roster.record_silence("a");
     roster.record_silence("b");
-    let tally = roster.tally(None);
-    assert_eq!((tally.known(), tally.silent), (2, 1));
+    let counted = tally(&roster, None);
+    assert_eq!((counted.known(), counted.silent), (2, 1));
 }
 
 #[test]
 fn one_address_of_a_node_that_responds_is_enough() {
     let mut roster = addressed(&["a", "b"]);
     for address in ["a", "b"] {
-        roster.record(address, claim("n1"), HEALTHY);
+        roster.record(address, claim("n1"), dns(HEALTHY));
     }
     roster.record_silence("a");
-    let tally = roster.tally(None);
-    assert_eq!((tally.healthy, tally.silent), (1, 0));
+    let counted = tally(&roster, None);
+    assert_eq!((counted.healthy, counted.silent), (1, 0));
 }
 
 #[test]
 fn an_agent_without_a_request_yet_is_silent() {
     let mut roster = addressed(&["a"]);
-    roster.record("a", claim("n1"), HEALTHY);
+    roster.record("a", claim("n1"), dns(HEALTHY));
     let both = list(&[("a", None, &["a"]), ("b", None, &["b"])]);
     roster.update(&both);
-    let tally = roster.tally(None);
-    assert_eq!((tally.healthy, tally.silent), (1, 1));
+    let counted = tally(&roster, None);
+    assert_eq!((counted.healthy, counted.silent), (1, 1));
     assert_eq!(roster.silent_nodes().count(), 0);
 }
 
 #[test]
 fn an_agent_that_leaves_the_list_is_not_counted_and_one_that_moves_keeps_its_ballot() {
     let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
-    roster.record("n1", claim("n1"), unhealthy());
-    roster.record("n2", claim("n2"), HEALTHY);
+    roster.record("n1", claim("n1"), dns(unhealthy()));
+    roster.record("n2", claim("n2"), dns(HEALTHY));
     roster.update(&list(&[("n1", Some("n1"), &["c"])]));
-    let tally = roster.tally(None);
-    assert_eq!((tally.known(), tally.failing.len()), (2, 1));
+    let counted = tally(&roster, None);
+    assert_eq!((counted.known(), counted.failing.len()), (2, 1));
     assert_eq!(roster.requests()[0].address, "c");
 }
 
@@ -158,7 +171,7 @@ fn the_request_after_silence_goes_to_another_address() {
         addresses.extend(roster.requests().into_iter().map(|request| request.address));
         roster.record_silence("n1");
     }
-    roster.record("n1", claim("n1"), HEALTHY);
+    roster.record("n1", claim("n1"), dns(HEALTHY));
     addresses.extend(roster.requests().into_iter().map(|request| request.address));
     assert_eq!(addresses, ["a", "b", "a", "b"]);
 }
@@ -168,11 +181,11 @@ fn two_agents_stand_by_for_as_long_as_they_respond() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
     assert_eq!(standbys(&mut roster), ["a", "b"]);
     for (peer, node) in [("b", "n2"), ("c", "n3"), ("d", "n4")] {
-        roster.record(peer, claim(node), HEALTHY);
+        roster.record(peer, claim(node), dns(HEALTHY));
     }
     roster.record_silence("a");
     assert_eq!(standbys(&mut roster), ["b", "c"]);
-    roster.record("a", claim("n1"), HEALTHY);
+    roster.record("a", claim("n1"), dns(HEALTHY));
     assert_eq!(standbys(&mut roster), ["b", "c"]);
     for peer in ["b", "c", "d"] {
         roster.record_silence(peer);
@@ -183,7 +196,7 @@ fn two_agents_stand_by_for_as_long_as_they_respond() {
 #[test]
 fn nobody_stands_by_for_itself() {
     let mut roster = addressed(&["a"]);
-    roster.record("a", claim("n0"), HEALTHY);
+    roster.record("a", claim("n0"), dns(HEALTHY));
     assert_eq!(standbys(&mut roster), [""; 0]);
 }
 
@@ -203,17 +216,17 @@ fn agents_of_one_name_all_count_and_are_reported() {
             node: node.to_owned(),
             agent: Some(Uuid::from_u128(agent)),
         };
-        roster.record(peer, claim, unhealthy());
+        roster.record(peer, claim, dns(unhealthy()));
     }
-    let tally = roster.tally(Some(Vote::Healthy));
-    assert_eq!((tally.known(), tally.healthy), (4, 1));
-    let failing: Vec<_> = tally.failing.keys().collect();
+    let counted = tally(&roster, Some(Vote::Healthy));
+    assert_eq!((counted.known(), counted.healthy), (4, 1));
+    let failing: Vec<_> = counted.failing.keys().collect();
     assert_eq!(failing, ["n0 at a", "n1", "n1 at c"]);
     let expected = BTreeMap::from([("n0", vec!["a"]), ("n1", vec!["b", "c"])]);
     assert_eq!(roster.namesakes(), expected);
     // One that falls silent is still known, and no longer reported.
     roster.record_silence("c");
-    assert_eq!(roster.tally(None).silent, 1);
+    assert_eq!(tally(&roster, None).silent, 1);
     assert_eq!(roster.namesakes(), BTreeMap::from([("n0", vec!["a"])]));
 }
 
@@ -221,20 +234,20 @@ fn agents_of_one_name_all_count_and_are_reported() {
 #[test]
 fn the_agent_on_the_node_of_our_name_is_ourselves_unless_it_responds_as_another() {
     let mut roster = roster(&[("n0", Some("n0"), &["a"]), ("n1", Some("n1"), &["b"])]);
-    roster.record("n1", claim("n1"), HEALTHY);
-    assert_eq!(roster.tally(None).known(), 2);
+    roster.record("n1", claim("n1"), dns(HEALTHY));
+    assert_eq!(tally(&roster, None).known(), 2);
     roster.record_silence("n0");
-    assert_eq!(roster.tally(None).known(), 2);
+    assert_eq!(tally(&roster, None).known(), 2);
     let namesake = Claim {
         node: "n0".to_owned(),
         agent: Some(Uuid::from_u128(7)),
     };
     // We run on n1, and another agent on n0 whose name we have.
-    roster.record("n1", claim("n0"), HEALTHY);
-    roster.record("n0", namesake, unhealthy());
-    let tally = roster.tally(Some(Vote::Healthy));
-    assert_eq!((tally.known(), tally.healthy), (2, 1));
-    assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n0 at n0"]);
+    roster.record("n1", claim("n0"), dns(HEALTHY));
+    roster.record("n0", namesake, dns(unhealthy()));
+    let counted = tally(&roster, Some(Vote::Healthy));
+    assert_eq!((counted.known(), counted.healthy), (2, 1));
+    assert_eq!(counted.failing.keys().collect::<Vec<_>>(), ["n0 at n0"]);
     assert_eq!(roster.namesakes(), BTreeMap::from([("n0", vec!["n0"])]));
 }
 
@@ -246,23 +259,23 @@ fn the_names_in_the_api_tell_namesakes_apart() {
             node: "n0".to_owned(),
             agent: Some(id(peer)),
         };
-        roster.record(peer, claim, unhealthy());
+        roster.record(peer, claim, dns(unhealthy()));
     }
-    let tally = roster.tally(Some(Vote::Healthy));
-    assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n1", "n2"]);
+    let counted = tally(&roster, Some(Vote::Healthy));
+    assert_eq!(counted.failing.keys().collect::<Vec<_>>(), ["n1", "n2"]);
     assert_eq!(roster.namesakes().len(), 1);
 }
 
 #[test]
 fn agents_of_an_older_version_are_told_apart_by_name_and_are_never_ourselves() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
-    roster.record("a", old("n1"), unhealthy());
-    roster.record("b", old("n1"), HEALTHY);
-    roster.record("c", old("n0"), unhealthy());
-    roster.record("d", claim("n2"), HEALTHY);
-    let tally = roster.tally(Some(Vote::Healthy));
-    assert_eq!((tally.known(), tally.healthy), (4, 2));
-    let failing: Vec<_> = tally.failing.keys().collect();
+    roster.record("a", old("n1"), dns(unhealthy()));
+    roster.record("b", old("n1"), dns(HEALTHY));
+    roster.record("c", old("n0"), dns(unhealthy()));
+    roster.record("d", claim("n2"), dns(HEALTHY));
+    let counted = tally(&roster, Some(Vote::Healthy));
+    assert_eq!((counted.known(), counted.healthy), (4, 2));
+    let failing: Vec<_> = counted.failing.keys().collect();
     assert_eq!(failing, ["n0 at c", "n1"]);
 }
 
@@ -274,8 +287,8 @@ fn a_restarted_agent_is_the_same_at_the_same_address() {
             node: "n1".to_owned(),
             agent: Some(Uuid::from_u128(process)),
         };
-        roster.record("a", claim, HEALTHY);
+        roster.record("a", claim, dns(HEALTHY));
     }
-    assert_eq!(roster.tally(None).known(), 2);
+    assert_eq!(tally(&roster, None).known(), 2);
     assert!(roster.namesakes().is_empty());
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{RData, Record};
 use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -68,7 +68,7 @@ pub(super) async fn exchange(
     // A truncated response is to be ignored and the query repeated over TCP (RFC 2181, section 9).
     let response = if response.metadata.truncation {
         match exchange.over_tcp().await {
-            Err(ProbeError::Failed(_)) => return Err(exchange.failed(FailureClass::Truncated)),
+            Err(ProbeError::Failed(_)) => return Err(exchange.failed(DnsClass::Truncated)),
             response => response?,
         }
     } else {
@@ -117,7 +117,7 @@ impl Exchange {
                             None => strays = true,
                         }
                     }
-                    return Err(self.failed(if strays { FailureClass::Mismatch } else { FailureClass::Timeout }));
+                    return Err(self.failed(if strays { DnsClass::Mismatch } else { DnsClass::Timeout }));
                 }
                 () = sleep_until(resend_at), if copies == 1 => {
                     copies += 1;
@@ -149,11 +149,11 @@ impl Exchange {
             Ok(response)
         };
         match timeout_at(self.deadline, exchange).await {
-            Err(_) => Err(self.failed(FailureClass::Timeout)),
+            Err(_) => Err(self.failed(DnsClass::Timeout)),
             Ok(Err(error)) => Err(self.lost(error)),
             Ok(Ok(bytes)) => self
                 .response(&bytes)
-                .ok_or_else(|| self.failed(FailureClass::Mismatch)),
+                .ok_or_else(|| self.failed(DnsClass::Mismatch)),
         }
     }
 
@@ -175,7 +175,7 @@ impl Exchange {
         ours.then_some(response)
     }
 
-    fn failed(&self, class: FailureClass) -> ProbeError {
+    fn failed(&self, class: DnsClass) -> ProbeError {
         ProbeError::Failed(Failure::new(class, self.server))
     }
 
@@ -183,7 +183,7 @@ impl Exchange {
     /// the server's failure, not ours.
     fn unbound(&self, error: io::Error) -> ProbeError {
         match Errno::from_io_error(&error) {
-            Some(Errno::AFNOSUPPORT) => self.failed(FailureClass::Unreachable),
+            Some(Errno::AFNOSUPPORT) => self.failed(DnsClass::Unreachable),
             _ => ProbeError::Internal(error),
         }
     }
@@ -196,18 +196,18 @@ impl Exchange {
             Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
                 ProbeError::Internal(error)
             }
-            _ => self.failed(FailureClass::Unreachable),
+            _ => self.failed(DnsClass::Unreachable),
         }
     }
 }
 
 /// Returns the addresses of the queried type and name, following CNAME records.
-fn addresses(response: &Message, query: &Query) -> Result<Vec<IpAddr>, FailureClass> {
+fn addresses(response: &Message, query: &Query) -> Result<Vec<IpAddr>, DnsClass> {
     match response.metadata.response_code {
         ResponseCode::NoError => {}
-        ResponseCode::NXDomain => return Err(FailureClass::NxDomain),
-        ResponseCode::ServFail => return Err(FailureClass::ServFail),
-        _ => return Err(FailureClass::Refused),
+        ResponseCode::NXDomain => return Err(DnsClass::NxDomain),
+        ResponseCode::ServFail => return Err(DnsClass::ServFail),
+        _ => return Err(DnsClass::Refused),
     }
     let mut name = &query.name;
     // The records of an alias chain may come in any order. A chain is at most as long as the answer
@@ -228,12 +228,12 @@ fn addresses(response: &Message, query: &Query) -> Result<Vec<IpAddr>, FailureCl
     let typed = |record: &&Record| record.record_type() == query.query_type;
     let mut typed = response.answers.iter().filter(typed).peekable();
     if typed.peek().is_none() {
-        return Err(FailureClass::NoData);
+        return Err(DnsClass::NoData);
     }
     let named = typed.filter(|record| record.name == *name);
     let addresses: Vec<_> = named.filter_map(|record| record.data.ip_addr()).collect();
     if addresses.is_empty() {
-        return Err(FailureClass::Mismatch);
+        return Err(DnsClass::Mismatch);
     }
     Ok(addresses)
 }

@@ -22,7 +22,7 @@ use futures::{Stream, StreamExt};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Family};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -242,7 +242,7 @@ impl<C: DnsClient> Lookup<'_, C> {
             addresses,
             silent: None,
         };
-        let mismatch = || ProbeError::Failed(Failure::new(FailureClass::Mismatch, server));
+        let mismatch = || ProbeError::Failed(Failure::new(DnsClass::Mismatch, server));
         match (response.await, self.expected) {
             (Ok(_), Expected::Denial) => Err(mismatch()),
             (Ok(addresses), Expected::Addresses(expected)) => {
@@ -272,7 +272,7 @@ impl<C: DnsClient> Lookup<'_, C> {
             match result {
                 Ok(rest) => found.addresses.extend(rest.addresses),
                 // NODATA, and any other response, spares a pod's resolver the wait.
-                Err(ProbeError::Failed(failure)) if failure.class == FailureClass::Timeout => {
+                Err(ProbeError::Failed(failure)) if failure.class == DnsClass::Timeout => {
                     found.silent = Some(other);
                 }
                 Err(_) => {}
@@ -296,13 +296,13 @@ fn or_worse(worst: Option<ProbeError>, error: ProbeError) -> ProbeError {
 /// Returns `true` if the error is a response, of whatever kind, to one of the queries.
 fn is_response(error: &ProbeError) -> bool {
     matches!(error, ProbeError::Failed(failure)
-        if !matches!(failure.class, FailureClass::Timeout | FailureClass::Unreachable))
+        if ![DnsClass::Timeout, DnsClass::Unreachable].iter().any(|class| failure.class == *class))
 }
 
 /// Returns `true` if the server denies the candidate. A pod's resolver then goes on to the next one.
 fn is_denial(error: &ProbeError) -> bool {
     matches!(error, ProbeError::Failed(failure)
-        if matches!(failure.class, FailureClass::NxDomain | FailureClass::NoData))
+        if [DnsClass::NxDomain, DnsClass::NoData].iter().any(|class| failure.class == *class))
 }
 
 /// Moves the legs of `candidate` behind all others, since the remaining servers most likely deny it

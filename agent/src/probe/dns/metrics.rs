@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
+use karmada_rules::health::dns::DNS;
 use karmada_rules::health::failure::{FailureClass, Server};
 use karmada_rules::health::observation::{Family as AddressFamily, Observation};
 use karmada_runtime::metrics::Registry;
@@ -65,8 +66,17 @@ const RESOLVED: &str = "resolved";
 const ADDRESS: &str = "address";
 const INTERNAL: &str = "internal";
 
+/// Returns the result of a round in one word, as `probe_rounds` and the log have it.
+pub(super) fn result(observation: Observation) -> &'static str {
+    match observation {
+        Observation::Success | Observation::Partial(_) => RESOLVED,
+        Observation::Failed(failure) => failure.class.as_str(),
+        Observation::Internal => INTERNAL,
+    }
+}
+
 fn classes() -> impl Iterator<Item = &'static str> {
-    FailureClass::ALL.into_iter().map(FailureClass::as_str)
+    DNS.classes.iter().map(|class| class.as_str())
 }
 
 impl DnsMetrics {
@@ -127,7 +137,7 @@ impl DnsMetrics {
     }
 
     pub(super) fn record_round(&self, observation: Observation, took: Duration) {
-        let result = observation.as_str();
+        let result = result(observation);
         self.rounds.get_or_create(&RoundLabels { result }).inc();
         self.duration.observe(took.as_secs_f64());
     }
@@ -212,6 +222,8 @@ fn direct_labels(path: &'static str, transport: Transport, check: &DirectCheck) 
 
 #[cfg(test)]
 mod tests {
+    use karmada_rules::health::dns::DnsClass;
+
     use super::*;
 
     fn shown(registry: &Registry) -> Vec<String> {
@@ -242,7 +254,7 @@ mod tests {
         let [one, two]: [SocketAddr; 2] =
             [([10, 0, 0, 1], 53).into(), ([10, 0, 0, 2], 5353).into()];
         metrics.set_servers(&[one]);
-        metrics.record_query(one, QueryOutcome::Failure(FailureClass::ServFail));
+        metrics.record_query(one, QueryOutcome::Failure(DnsClass::ServFail.class()));
         let line = "probe_answers_total{server=\"10.0.0.1\",result=\"servfail\"} 1";
         assert!(shown(&registry).contains(&line.to_owned()));
         metrics.set_servers(&[two]);
@@ -250,7 +262,7 @@ mod tests {
             .into_iter()
             .filter(|line| line.starts_with("probe_answers_total{"))
             .collect();
-        assert_eq!(answers.len(), FailureClass::ALL.len() + 2);
+        assert_eq!(answers.len(), DNS.classes.len() + 2);
         let other = "server=\"10.0.0.2:5353\"";
         assert!(
             answers

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::direct_checks::DirectServers;
 use super::exchange::ProbeError;
 use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound};
-use super::metrics::{DnsMetrics, QueryOutcome};
+use super::metrics::{DnsMetrics, QueryOutcome, result};
 use super::outage::{LookupPlan, NameState};
 use super::resolv_conf::ResolvConf;
 use super::{DnsProbe, Schedule};
@@ -87,7 +87,7 @@ impl<C: DnsClient> Prober<C> {
             let observation = round.observation();
             self.metrics.record_round(observation, started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = (observation.as_str(), round.diagnosis, round.silent);
+            let now = (result(observation), round.diagnosis, round.silent);
             if before.replace(now) != Some(now) {
                 round.log();
             }
@@ -267,8 +267,8 @@ impl<C: DnsClient> Prober<C> {
         let diagnosis = match &mut result {
             Ok(()) => checks.diagnose(None, transport),
             Err(ProbeError::Failed(failure)) => {
-                failure.diagnosis =
-                    checks.diagnose(Some((failure.class, failure.server)), transport);
+                let failed = failure.server.map(|server| (failure.class, server));
+                failure.diagnosis = checks.diagnose(failed, transport);
                 failure.diagnosis
             }
             Err(ProbeError::Internal(_)) => None,
@@ -350,7 +350,7 @@ impl RoundResult {
         match &self.result {
             Ok(()) => self
                 .silent
-                .map_or(Observation::Resolved, Observation::Partial),
+                .map_or(Observation::Success, Observation::Partial),
             Err(ProbeError::Failed(failure)) => Observation::Failed(*failure),
             Err(ProbeError::Internal(_)) => Observation::Internal,
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Observation};
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::metrics::Registry;
@@ -81,7 +81,7 @@ impl Location {
     }
 }
 
-fn failed(class: FailureClass, server: SocketAddr) -> Observation {
+fn failed(class: DnsClass, server: SocketAddr) -> Observation {
     Observation::Failed(Failure::new(class, server))
 }
 
@@ -102,7 +102,7 @@ async fn knowing(name: &str) -> DnsServer {
 async fn a_healthy_round_sends_the_queries_of_a_pod() {
     let server = knowing(KUBERNETES).await;
     let place = Location::new(POD, &[server.address()], AMPLE);
-    assert_eq!(place.observe().await, Observation::Resolved);
+    assert_eq!(place.observe().await, Observation::Success);
     let asked = server.received();
     let names: Vec<_> = asked
         .iter()
@@ -129,24 +129,24 @@ fn searching(suffixes: usize) -> String {
 }
 
 /// Replies that make a round fail in each class; none where nobody listens.
-fn failures() -> [(Option<Response>, FailureClass); 9] {
+fn failures() -> [(Option<Response>, DnsClass); 9] {
     let truncated = Response::Truncated(Box::new(Response::Close));
     [
-        (Some(Response::Drop), FailureClass::Timeout),
-        (None, FailureClass::Unreachable),
-        (Some(code(ResponseCode::ServFail)), FailureClass::ServFail),
-        (Some(code(ResponseCode::Refused)), FailureClass::Refused),
-        (Some(code(ResponseCode::FormErr)), FailureClass::Refused),
-        (Some(truncated), FailureClass::Truncated),
-        (Some(Response::Foreign), FailureClass::Mismatch),
-        (Some(code(ResponseCode::NXDomain)), FailureClass::NxDomain),
-        (Some(Response::NoData), FailureClass::NoData),
+        (Some(Response::Drop), DnsClass::Timeout),
+        (None, DnsClass::Unreachable),
+        (Some(code(ResponseCode::ServFail)), DnsClass::ServFail),
+        (Some(code(ResponseCode::Refused)), DnsClass::Refused),
+        (Some(code(ResponseCode::FormErr)), DnsClass::Refused),
+        (Some(truncated), DnsClass::Truncated),
+        (Some(Response::Foreign), DnsClass::Mismatch),
+        (Some(code(ResponseCode::NXDomain)), DnsClass::NxDomain),
+        (Some(Response::NoData), DnsClass::NoData),
     ]
 }
 
 /// Runs a round with so many suffixes at so many servers, all of which fail alike.
 async fn a_failing_round(
-    (reply, class): (Option<Response>, FailureClass),
+    (reply, class): (Option<Response>, DnsClass),
     (suffixes, servers): (usize, usize),
 ) {
     let mut listening = Vec::new();
@@ -155,7 +155,7 @@ async fn a_failing_round(
     }
     let mut addresses: Vec<_> = listening.iter().map(DnsServer::address).collect();
     addresses.resize(servers, CLOSED);
-    let silent = class == FailureClass::Timeout;
+    let silent = class == DnsClass::Timeout;
     // All shapes run at once, and each must send every query before its deadline on a busy machine.
     let limit = if silent { 5 * SHORT } else { AMPLE };
     let place = Location::new(&searching(suffixes), &addresses, limit);
@@ -173,7 +173,7 @@ async fn a_failing_round(
 #[tokio::test]
 async fn a_failed_round_has_the_class_and_the_server_for_any_number_of_suffixes_and_servers() {
     let classes: BTreeSet<_> = failures().into_iter().map(|(_, class)| class).collect();
-    assert_eq!(classes.into_iter().collect::<Vec<_>>(), FailureClass::ALL);
+    assert_eq!(classes.into_iter().collect::<Vec<_>>(), DnsClass::ALL);
     for failure in failures() {
         let shapes = (0..=6).flat_map(|suffixes| (1..=3).map(move |servers| (suffixes, servers)));
         join_all(shapes.map(|shape| a_failing_round(failure.clone(), shape))).await;
@@ -191,7 +191,7 @@ async fn a_server_that_loses_a_share_of_its_responses_or_is_slow_resolves() {
     let servers = [serving(Behaviour::new(lossy)).await, serving(slow).await];
     for server in servers {
         let place = Location::new(&searching(3), &[server.address()], AMPLE / 10);
-        assert_eq!(place.observe().await, Observation::Resolved);
+        assert_eq!(place.observe().await, Observation::Success);
     }
 }
 
@@ -202,9 +202,9 @@ async fn each_round_observes_a_flapping_server_as_it_is_now() {
     let mut prober = place.prober(DirectServers::default());
     for _ in 0..3 {
         server.set(Response::Loopback);
-        assert_eq!(prober.round().await.observation(), Observation::Resolved);
+        assert_eq!(prober.round().await.observation(), Observation::Success);
         server.set(code(ResponseCode::ServFail));
-        let down = failed(FailureClass::ServFail, server.address());
+        let down = failed(DnsClass::ServFail, server.address());
         assert_eq!(prober.round().await.observation(), down);
     }
 }
@@ -214,10 +214,7 @@ async fn a_closed_port_is_unreachable_at_once() {
     let server = CLOSED;
     let started = Instant::now();
     let place = Location::new(POD, &[server], AMPLE);
-    assert_eq!(
-        place.observe().await,
-        failed(FailureClass::Unreachable, server)
-    );
+    assert_eq!(place.observe().await, failed(DnsClass::Unreachable, server));
     assert!(started.elapsed() < AMPLE);
 }
 
@@ -229,7 +226,7 @@ async fn no_search_list_makes_a_silent_round_longer_than_its_deadline() {
         let started = Instant::now();
         assert_eq!(
             place.observe().await,
-            failed(FailureClass::Timeout, server.address())
+            failed(DnsClass::Timeout, server.address())
         );
         let took = started.elapsed();
         assert!(
@@ -252,7 +249,7 @@ async fn one_good_server_among_bad_ones_resolves() {
     ];
     for bad in bad {
         let place = Location::new(POD, &[bad.address(), good.address()], AMPLE / 10);
-        assert_eq!(place.observe().await, Observation::Resolved);
+        assert_eq!(place.observe().await, Observation::Success);
     }
 }
 
@@ -266,7 +263,7 @@ async fn every_name_must_resolve() {
         .push(Name::from_ascii("other.default").unwrap());
     assert_eq!(
         place.observe().await,
-        failed(FailureClass::NxDomain, server.address())
+        failed(DnsClass::NxDomain, server.address())
     );
 }
 
@@ -289,14 +286,14 @@ async fn resolv_conf_is_read_anew_for_every_round() {
     );
     assert_eq!(
         place.observe().await,
-        failed(FailureClass::NxDomain, server.address())
+        failed(DnsClass::NxDomain, server.address())
     );
     std::fs::write(
         &place.probe.resolv_conf,
         "search b.local\noptions ndots:5\n",
     )
     .unwrap();
-    assert_eq!(place.observe().await, Observation::Resolved);
+    assert_eq!(place.observe().await, Observation::Success);
 }
 
 /// One server that knows every name; all others refuse.
@@ -313,7 +310,7 @@ impl DnsClient for Only {
         if server == self.0 {
             return Ok(vec![[10, 96, 0, 1].into()]);
         }
-        let refused = Failure::new(FailureClass::Refused, server);
+        let refused = Failure::new(DnsClass::Refused, server);
         Err(ProbeError::Failed(refused))
     }
 }
@@ -323,13 +320,13 @@ async fn a_name_server_that_replaces_another_is_queried_from_the_next_round_on()
     let [old, new] = [10, 11].map(|last| SocketAddr::from(([10, 96, 0, last], 53)));
     let place = Location::new(&format!("nameserver {}\n", old.ip()), &[], AMPLE);
     let mut prober = place.prober_with(Only(new), DirectServers::default());
-    let refused = failed(FailureClass::Refused, old);
+    let refused = failed(DnsClass::Refused, old);
     assert_eq!(prober.round().await.observation(), refused);
     // Renamed into place, as the kubelet and NetworkManager do: no reader sees half a file.
     let next = place.folder.path().join("next");
     std::fs::write(&next, format!("nameserver {}\n", new.ip())).unwrap();
     std::fs::rename(&next, &place.probe.resolv_conf).unwrap();
-    let resolved = Observation::Resolved;
+    let resolved = Observation::Success;
     assert_eq!(prober.round().await.observation(), resolved);
     std::fs::remove_file(&place.probe.resolv_conf).unwrap();
     let internal = Observation::Internal;
@@ -345,22 +342,22 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
     let fails = |class| Err(ProbeError::Failed(Failure::new(class, server)));
     let internal = || Err(ProbeError::Internal(std::io::Error::other("no socket")));
     let cases = [
-        (Ok(()), Ok(()), Observation::Resolved),
+        (Ok(()), Ok(()), Observation::Success),
         (Ok(()), internal(), Observation::Internal),
         (
             internal(),
-            fails(FailureClass::NxDomain),
-            failed(FailureClass::NxDomain, server),
+            fails(DnsClass::NxDomain),
+            failed(DnsClass::NxDomain, server),
         ),
         (
-            fails(FailureClass::NxDomain),
-            fails(FailureClass::Timeout),
-            failed(FailureClass::Timeout, server),
+            fails(DnsClass::NxDomain),
+            fails(DnsClass::Timeout),
+            failed(DnsClass::Timeout, server),
         ),
         (
-            fails(FailureClass::Refused),
+            fails(DnsClass::Refused),
             Ok(()),
-            failed(FailureClass::Refused, server),
+            failed(DnsClass::Refused, server),
         ),
     ];
     for (one, other, expected) in cases {
@@ -394,7 +391,7 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
         let round = rounds.recv().await.unwrap();
         assert_eq!(
             round.observation,
-            failed(FailureClass::Timeout, server.address())
+            failed(DnsClass::Timeout, server.address())
         );
         assert!(round.finished >= round.scheduled + timeout);
         if let Some(before) = before {

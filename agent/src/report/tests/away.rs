@@ -16,7 +16,7 @@ async fn an_api_that_was_away_for_an_hour_gets_the_verdict_within_a_period_of_it
         let (karmada, running) = healthy().await;
         let outage = karmada.server.faults().inject(fault.clone());
         sleep(LONG / 2).await;
-        running.votes.send_replace(Some(unhealthy()));
+        running.votes.send_replace(on_dns(Some(unhealthy())));
         sleep(LONG / 2).await;
         karmada.server.faults().remove(outage);
         let back = Instant::now();
@@ -30,7 +30,7 @@ async fn a_write_that_fails_for_long_is_retried_every_period() {
     let (karmada, running) = healthy().await;
     let fault = Fault::Unavailable.kind("clusters").verbs([Verb::Patch]);
     let fault = karmada.server.faults().inject(fault);
-    running.votes.send_replace(Some(unhealthy()));
+    running.votes.send_replace(on_dns(Some(unhealthy())));
     sleep(LONG).await;
     karmada.server.faults().remove(fault);
     let back = Instant::now();

@@ -65,7 +65,7 @@ async fn a_verdict_changes_in_time_and_is_dated_by_the_clock_as_it_is_then() {
             0 => (unhealthy(), FALSE),
             _ => (Vote::Healthy, TRUE),
         };
-        running.votes.send_replace(Some(vote));
+        running.votes.send_replace(on_dns(Some(vote)));
         let voted = Instant::now();
         karmada.until(DNS_READY, status).await;
         assert_eq!(voted.elapsed(), Duration::ZERO, "after {hours} hours");

@@ -56,7 +56,7 @@ async fn who_undoes_every_write_of_the_verdict_meets_growing_pauses() {
     karmada
         .edit(|status| status["conditions"][1]["status"] = json!(FALSE))
         .await;
-    running.votes.send_replace(Some(vote));
+    running.votes.send_replace(on_dns(Some(vote)));
     karmada.until(DNS_READY, TRUE).await;
     assert!(changed.elapsed() < PERIOD + LATE);
 }

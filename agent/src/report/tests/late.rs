@@ -7,7 +7,7 @@ const LATE: Duration = Duration::from_mins(1);
 
 fn servfail() -> Vote {
     let server = "10.96.0.10:53".parse().unwrap();
-    Vote::Unhealthy(Failure::new(FailureClass::ServFail, server))
+    Vote::Unhealthy(Failure::new(DnsClass::ServFail, server))
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,8 +22,8 @@ async fn a_late_write_of_a_leader_that_was_cut_off_fails() {
         sleep(PERIOD).await;
 
         old.connection.delay(LATE);
-        old.votes.send_replace(Some(unhealthy()));
-        new.votes.send_replace(Some(servfail()));
+        old.votes.send_replace(on_dns(Some(unhealthy())));
+        new.votes.send_replace(on_dns(Some(servfail())));
         karmada.until(DNS_READY, FALSE).await;
         let written = karmada.condition(DNS_READY).await;
         assert_eq!(

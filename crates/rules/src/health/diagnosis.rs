@@ -8,6 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use super::dns::DnsClass;
 use super::failure::{FailureClass, Server};
 
 /// The transport of a DNS query.
@@ -191,7 +192,7 @@ impl DirectChecks {
     ) -> Option<Diagnosis> {
         // A server that fails over TCP only explains the failure of a round only if that needed TCP.
         let needed = round.map(|(class, _)| match class {
-            FailureClass::Truncated => Transport::Tcp,
+            class if class == DnsClass::Truncated => Transport::Tcp,
             _ => transport,
         });
         let fails = |check: &&DirectCheck| match needed {

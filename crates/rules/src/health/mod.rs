@@ -1,14 +1,27 @@
-//! The verdict on a cluster's DNS: from the observation of one probe round to the conditions of the
+//! The verdicts on a cluster's health: from the observation of one probe round to the conditions of the
 //! `Cluster`.
 //!
-//! An [`observation`] moves a node's vote across its [`threshold`]; the votes of all nodes are judged
-//! by a [`quorum`]; the leader's [`report`] turns that verdict into conditions. [`diagnosis`] locates
-//! a fault, and [`campaign`] decides which agents compete for the lease.
+//! ```text
+//!   Observation → Threshold → Vote   on each node, of each signal
+//!        Vote of every node → Tally → Judgement   of each signal, on the leader
+//!                 all Judgements → ReportPlan → conditions
+//! ```
+//!
+//! - What is judged: [`signal`]. Each has a file with its names and the classes of its failures:
+//!   [`dns`], the first of them. All else here knows no signal by name.
+//! - When does a node's vote change: [`threshold`], fed with what a round observed ([`observation`],
+//!   [`failure`]).
+//! - When does a cluster fail or recover: [`quorum`].
+//! - Which conditions are written, and when: [`report`].
+//! - Which agent competes for the lease, and when does one give it back: [`campaign`].
+//! - Where is a cluster's DNS broken: [`diagnosis`].
 
 pub mod campaign;
 pub mod diagnosis;
+pub mod dns;
 pub mod failure;
 pub mod observation;
 pub mod quorum;
 pub mod report;
+pub mod signal;
 pub mod threshold;

@@ -12,18 +12,26 @@ use super::failure::{FailureClass, Server};
 pub struct Failure {
     /// The class of the failure.
     pub class: FailureClass,
-    /// The server that failed.
-    pub server: SocketAddr,
+    /// The server that failed; `None` if there is none to ask.
+    pub server: Option<SocketAddr>,
     /// The location of the fault, if direct checks found it.
     pub diagnosis: Option<Diagnosis>,
 }
 
 impl Failure {
     /// Creates a failure without a diagnosis.
-    pub fn new(class: FailureClass, server: SocketAddr) -> Self {
+    pub fn new(class: impl Into<FailureClass>, server: SocketAddr) -> Self {
         Self {
-            class,
-            server,
+            server: Some(server),
+            ..Self::without_server(class)
+        }
+    }
+
+    /// Creates the failure of a round that has no server to ask.
+    pub fn without_server(class: impl Into<FailureClass>) -> Self {
+        Self {
+            class: class.into(),
+            server: None,
             diagnosis: None,
         }
     }
@@ -42,7 +50,10 @@ impl Failure {
 impl fmt::Display for Failure {
     /// Writes `timeout from 169.254.20.10 (node cache)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.class, Server(self.server))?;
+        write!(f, "{}", self.class)?;
+        if let Some(server) = self.server {
+            write!(f, " from {}", Server(server))?;
+        }
         match self.diagnosis {
             Some(diagnosis) => write!(f, " ({diagnosis})"),
             None => Ok(()),
@@ -96,42 +107,32 @@ pub struct UnknownFamily;
 /// The observation of one probe round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// Every name has an address, by at least one server.
-    Resolved,
-    /// As [`Self::Resolved`], but for some rounds the queries for this family have had no response at
+    /// The round succeeded: for DNS, every name has an address, by at least one server.
+    Success,
+    /// As [`Self::Success`], but for some rounds the DNS queries for this family have had no response at
     /// all. A resolver that queries both families, such as glibc's, then waits until it times out.
     Partial(Family),
-    /// A name has none; this is the worst failure of the round.
+    /// The round failed; this is its worst failure.
     Failed(Failure),
-    /// No query could be sent, so nothing was observed.
+    /// Nothing could be asked, so nothing was observed.
     Internal,
-}
-
-impl Observation {
-    /// Returns the observation in one word in lower case, as metrics use it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Resolved | Self::Partial(_) => "resolved",
-            Self::Failed(failure) => failure.class.as_str(),
-            Self::Internal => "internal",
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::health::diagnosis::Location;
+    use crate::health::dns::DnsClass;
 
-    fn failure(class: FailureClass, server: &str) -> Failure {
+    fn failure(class: DnsClass, server: &str) -> Failure {
         Failure::new(class, server.parse().unwrap())
     }
 
     #[test]
     fn the_worse_failure_wins_and_the_first_of_equals() {
-        let nodata = failure(FailureClass::NoData, "10.0.0.1:53");
-        let timeout = failure(FailureClass::Timeout, "10.0.0.2:53");
-        let later_timeout = failure(FailureClass::Timeout, "10.0.0.3:53");
+        let nodata = failure(DnsClass::NoData, "10.0.0.1:53");
+        let timeout = failure(DnsClass::Timeout, "10.0.0.2:53");
+        let later_timeout = failure(DnsClass::Timeout, "10.0.0.3:53");
         assert_eq!(nodata.or_worse(timeout), timeout);
         assert_eq!(timeout.or_worse(nodata), timeout);
         assert_eq!(timeout.or_worse(later_timeout), timeout);
@@ -147,7 +148,7 @@ mod tests {
             ("[fe80::1%7]:53", "servfail from [fe80::1%7]:53"),
         ];
         for (server, shown) in cases {
-            assert_eq!(failure(FailureClass::ServFail, server).to_string(), shown);
+            assert_eq!(failure(DnsClass::ServFail, server).to_string(), shown);
             let shown = shown.strip_prefix("servfail from ").unwrap();
             assert_eq!(shown.parse(), Ok(Server(server.parse().unwrap())));
         }
@@ -161,7 +162,7 @@ mod tests {
         });
         let located = Failure {
             diagnosis,
-            ..failure(FailureClass::Timeout, "169.254.20.10:53")
+            ..failure(DnsClass::Timeout, "169.254.20.10:53")
         };
         assert_eq!(
             located.to_string(),
@@ -169,14 +170,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_observation_is_one_word() {
-        let refused = Observation::Failed(failure(FailureClass::Refused, "10.0.0.1:53"));
-        assert_eq!(Observation::Resolved.as_str(), "resolved");
-        assert_eq!(Observation::Partial(Family::Aaaa).as_str(), "resolved");
-        assert_eq!(refused.as_str(), "refused");
-        assert_eq!(Observation::Internal.as_str(), "internal");
-    }
     #[test]
     fn a_family_is_read_as_it_is_written() {
         for family in Family::ALL {

@@ -1,4 +1,4 @@
-//! The cluster's verdict, from the votes of its nodes.
+//! The cluster's verdict on one signal, from the votes of its nodes.
 //!
 //! A node without a vote neither votes nor vetoes. While enough of the known nodes vote, a large majority
 //! of unhealthy votes makes the verdict unhealthy, half of the votes make it healthy again, and anything
@@ -26,6 +26,8 @@ pub enum Ballot {
     Vote(Vote),
     /// It responds, but has no vote.
     NoVote,
+    /// It responds, but its agent does not run the signal: it is of an older version, or its flags differ.
+    Absent,
     /// It does not respond.
     Silent,
 }
@@ -43,6 +45,8 @@ pub struct Tally {
     pub failing: BTreeMap<String, Failure>,
     /// Nodes that respond without a vote.
     pub no_vote: usize,
+    /// Nodes whose agents do not run the signal.
+    pub absent: usize,
     /// Nodes that do not respond.
     pub silent: usize,
 }
@@ -61,13 +65,15 @@ impl Tally {
                 self.failing.insert(node.to_owned(), failure);
             }
             Ballot::NoVote => self.no_vote += 1,
+            Ballot::Absent => self.absent += 1,
             Ballot::Silent => self.silent += 1,
         }
     }
 
     /// Returns the number of nodes.
     pub fn known(&self) -> usize {
-        self.healthy + self.first_success + self.failing.len() + self.no_vote + self.silent
+        let responding = self.healthy + self.first_success + self.failing.len() + self.no_vote;
+        responding + self.absent + self.silent
     }
 
     /// Returns the number of votes in the minority: 0 while all agree.
@@ -139,7 +145,7 @@ pub struct Quorum {
 /// The verdict of the nodes on their cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// True if DNS works in the cluster.
+    /// True if the signal works in the cluster.
     pub healthy: bool,
     /// The number of failing nodes, their failures, and the first few names; no totals while nothing
     /// fails.
@@ -152,7 +158,8 @@ pub struct Judgement {
     /// The verdict. `None` if too few nodes vote, or if neither side has enough votes and there is no
     /// current verdict.
     pub verdict: Option<Verdict>,
-    /// True if enough nodes vote. Their number is also too small if their failures contradict the current
+    /// True if enough nodes vote, or if so few run the signal that there is nothing to judge yet. Their
+    /// number is also too small if their failures contradict the current
     /// verdict and the silent nodes could make up for them.
     pub sufficient: bool,
     /// The number of votes and of known nodes, if too few vote.
@@ -160,7 +167,7 @@ pub struct Judgement {
 }
 
 impl Quorum {
-    /// Judges a tally. `current` is the verdict so far: `Some(true)` if DNS works in the cluster.
+    /// Judges a tally. `current` is the verdict so far: `Some(true)` if the signal works.
     pub fn judge(&self, tally: &Tally, current: Option<bool>) -> Judgement {
         // A node that has just restarted must not outvote those that have served their threshold.
         let first_success = current.map_or(tally.first_success, |_| 0);
@@ -171,9 +178,12 @@ impl Quorum {
         let more_than_half = unhealthy.saturating_mul(2) > known;
         let undecided = failing && !more_than_half && current != Some(false);
         let enough = votes > 0 && reaches(votes, self.min_answering, known);
-        let sufficient = enough && !undecided;
+        // While a signal is rolled out, node by node, its few first voters judge nothing, and that they are
+        // few is no reason to distrust the other signals.
+        let judged = tally.absent == 0 || reaches(known - tally.absent, self.min_answering, known);
+        let sufficient = enough && !undecided || !judged;
         // The two majorities exclude each other, since the failure quorum is above half of the votes.
-        let healthy = if !sufficient {
+        let healthy = if !(sufficient && judged) {
             None
         } else if failing && more_than_half {
             Some(false)

@@ -1,7 +1,8 @@
-//! The conditions that a leader writes: the verdict, and its freshness.
+//! The conditions that a leader writes: the verdict on each signal, and their freshness.
 //!
-//! [`Reporter`] compares the judgement of the nodes' votes with the conditions of the `Cluster` and plans
-//! which to write now and which later.
+//! [`Reporter`] compares the judgements of the nodes' votes with the conditions of the `Cluster` and plans
+//! which to write now and which later. One condition, [`REPORTER_READY`], tells whether all verdicts are
+//! fresh: it is False as soon as too few nodes have voted on any signal for too long, and says on which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,12 +10,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use karmada_api::Condition;
 use karmada_api::condition::{
-    DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED,
-    REPORTER_READY, REPORTING_REASON, TRUE,
+    FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED, REPORTER_READY, REPORTING_REASON, TRUE,
 };
 use objects::condition::{find, transition};
 
 use super::quorum::{Judgement, Quorum, Tally, Verdict};
+use super::signal::{PerSignal, Signal};
 
 /// The shortest interval between two writes of a condition of which only the message changes.
 const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
@@ -58,17 +59,54 @@ pub enum ReportPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
     pace: Pace,
-    quorum: Quorum,
     started: Instant,
-    /// The last verdict: true if DNS works.
-    verdict: Option<bool>,
-    participation: Participation,
+    signals: PerSignal<SignalState>,
     /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
     /// The last write of each condition that changed its status or reason.
     changed: BTreeMap<&'static str, Instant>,
     /// The conditions whose status or reason the newest plan changes.
     changing: BTreeSet<&'static str>,
+}
+
+/// The state of one signal between plans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SignalState {
+    quorum: Quorum,
+    /// The last verdict: true if the signal works.
+    verdict: Option<bool>,
+    participation: Participation,
+}
+
+impl SignalState {
+    /// Judges the votes on `signal` and remembers the result.
+    fn judge(
+        &mut self,
+        signal: &Signal,
+        tally: &Tally,
+        conditions: &[Condition],
+        now: Instant,
+    ) -> Judgement {
+        // This leader's own last verdict takes precedence over the published one, which another client
+        // may have overwritten. Without a published one, first successes count as for a new cluster.
+        let published = published(conditions, signal);
+        let current = published.map(|published| self.verdict.unwrap_or(published));
+        let judgement = self.quorum.judge(tally, current);
+        if judgement.sufficient {
+            self.participation = Participation::Enough;
+            self.verdict = judgement.verdict.as_ref().map(|verdict| verdict.healthy);
+        } else if self.too_few_since().is_none() {
+            self.participation = Participation::TooFew { since: now };
+        }
+        judgement
+    }
+
+    fn too_few_since(&self) -> Option<Instant> {
+        match self.participation {
+            Participation::TooFew { since } => Some(since),
+            Participation::Unknown | Participation::Enough => None,
+        }
+    }
 }
 
 /// A condition as it should be.
@@ -87,59 +125,48 @@ impl DesiredCondition {
 }
 
 impl Reporter {
-    /// Creates the state of a leader whose term begins at `now`.
-    pub fn new(pace: Pace, quorum: Quorum, now: Instant) -> Self {
+    /// Creates the state of a leader whose term begins at `now`, and who reports on these signals.
+    pub fn new(pace: Pace, quorums: &PerSignal<Quorum>, now: Instant) -> Self {
         Self {
             pace,
-            quorum,
             started: now,
-            verdict: None,
-            participation: Participation::Unknown,
+            signals: quorums.map(|_, quorum| SignalState {
+                quorum: *quorum,
+                verdict: None,
+                participation: Participation::Unknown,
+            }),
             written: BTreeMap::new(),
             changed: BTreeMap::new(),
             changing: BTreeSet::new(),
         }
     }
 
-    /// Plans the writes for the Cluster's `conditions`. Must be called whenever these or the tally change.
+    /// Plans the writes for the Cluster's `conditions`. Must be called whenever these or the tallies change.
     /// `time` becomes the transition time of a condition whose status changes.
     pub fn plan(
         &mut self,
-        tally: &Tally,
+        tallies: &PerSignal<Tally>,
         conditions: &[Condition],
         now: Instant,
         time: Timestamp,
     ) -> ReportPlan {
-        // This leader's own last verdict takes precedence over the published one, which another client
-        // may have overwritten. Without a published one, first successes count as for a new cluster.
-        let current = published(conditions).map(|published| self.verdict.unwrap_or(published));
-        let judgement = self.quorum.judge(tally, current);
-        let (desired, not_before) = if judgement.sufficient {
-            self.participation = Participation::Enough;
-            let verdict = judgement.verdict.as_ref();
-            self.verdict = verdict.map(|verdict| verdict.healthy);
-            let mut desired: Vec<_> = verdict.map(dns_ready).into_iter().collect();
-            desired.push(reporting(&judgement));
-            (desired, Some(now))
-        } else {
-            let since = match self.participation {
-                Participation::TooFew { since } => since,
-                Participation::Unknown | Participation::Enough => now,
-            };
-            self.participation = Participation::TooFew { since };
-            let desired = insufficient(&judgement);
-            // The count of another leader stands: two that hear too few nodes would rewrite it in turn.
-            let marked = find(conditions, REPORTER_READY)
-                .is_some_and(|current| desired.is_status_of(current));
-            let theirs = marked && !self.written.contains_key(REPORTER_READY);
-            let stale = if theirs { Vec::new() } else { vec![desired] };
-            (stale, since.checked_add(self.pace.patience))
-        };
-        // DNS_READY comes first: a verdict must not wait for a write of the other condition.
+        let mut judgements = Vec::new();
+        for (signal, tally) in tallies.iter() {
+            if let Some(state) = self.signals.get_mut(signal) {
+                judgements.push((signal, state.judge(signal, tally, conditions, now)));
+            }
+        }
+        // Verdicts come first: they must not wait for a write of the other condition.
+        let verdicts = judgements.iter().filter_map(|(signal, judgement)| {
+            Some((ready(signal, judgement.verdict.as_ref()?), Some(now)))
+        });
+        let mut desired: Vec<_> = verdicts.collect();
+        desired.extend(self.freshness(&judgements, conditions, now));
+
         let mut writes = Vec::new();
         let mut wake: Option<Instant> = None;
         self.changing.clear();
-        for desired in desired {
+        for (desired, not_before) in desired {
             let current = find(conditions, desired.kind);
             let due = self.due(current, &desired, now).zip(not_before);
             match due.map(|(due, not_before)| due.max(not_before)) {
@@ -160,14 +187,60 @@ impl Reporter {
         }
     }
 
-    /// Returns the verdict of the last plan with enough votes: `Some(true)` if DNS works in the cluster.
-    pub fn verdict(&self) -> Option<bool> {
-        self.verdict
+    /// Returns the condition of the verdicts' freshness, and the moment before which it is not due: `None`
+    /// if that is never.
+    fn freshness(
+        &self,
+        judgements: &[(&'static Signal, Judgement)],
+        conditions: &[Condition],
+        now: Instant,
+    ) -> Option<(DesiredCondition, Option<Instant>)> {
+        let short: Vec<_> = judgements
+            .iter()
+            .filter(|(_, judgement)| !judgement.sufficient)
+            .map(|(signal, judgement)| match judgements.len() {
+                1 => judgement.message.clone(),
+                _ => format!("{}: {}", signal.condition, judgement.message),
+            })
+            .collect();
+        if short.is_empty() {
+            return Some((reporting(), Some(now)));
+        }
+        let desired = insufficient(short.join("; "));
+        // The count of another leader stands: two that hear too few nodes would rewrite it in turn.
+        let marked =
+            find(conditions, REPORTER_READY).is_some_and(|current| desired.is_status_of(current));
+        if marked && !self.written.contains_key(REPORTER_READY) {
+            return None;
+        }
+        let since = self.signals.values().filter_map(SignalState::too_few_since);
+        let stale_at = since.min().unwrap_or(now).checked_add(self.pace.patience);
+        Some((desired, stale_at))
     }
 
-    /// Returns the participation as of the last plan.
+    /// Returns the verdict on each signal of the last plan with enough votes: `Some(true)` if it works in
+    /// the cluster.
+    pub fn verdicts(&self) -> PerSignal<Option<bool>> {
+        self.signals.map(|_, state| state.verdict)
+    }
+
+    /// Returns the participation as of the last plan. Too few vote only where that holds for every signal:
+    /// nodes that vote on one are heard, and another leader would not hear more.
     pub fn participation(&self) -> Participation {
-        self.participation
+        let all = || self.signals.values();
+        match all()
+            .map(SignalState::too_few_since)
+            .collect::<Option<Vec<_>>>()
+        {
+            Some(since) => match since.into_iter().max() {
+                Some(since) => Participation::TooFew { since },
+                None => Participation::Unknown,
+            },
+            None if all().any(|state| state.participation == Participation::Enough) => {
+                Participation::Enough
+            }
+            None => Participation::Unknown,
+        }
     }
 
     /// Records a successful write of the condition of type `kind`.
@@ -204,44 +277,44 @@ impl Reporter {
     }
 }
 
-/// Returns the verdict in the conditions.
-fn published(conditions: &[Condition]) -> Option<bool> {
-    match find(conditions, DNS_READY)?.status.as_str() {
+/// Returns the verdict on `signal` in the conditions.
+fn published(conditions: &[Condition], signal: &Signal) -> Option<bool> {
+    match find(conditions, signal.condition)?.status.as_str() {
         TRUE => Some(true),
         FALSE => Some(false),
         _ => None,
     }
 }
 
-fn dns_ready(verdict: &Verdict) -> DesiredCondition {
+fn ready(signal: &'static Signal, verdict: &Verdict) -> DesiredCondition {
     let (status, reason) = if verdict.healthy {
-        (TRUE, DNS_READY_REASON)
+        (TRUE, signal.ready_reason)
     } else {
-        (FALSE, DNS_FAILED_REASON)
+        (FALSE, signal.failed_reason)
     };
     DesiredCondition {
-        kind: DNS_READY,
+        kind: signal.condition,
         status,
         reason,
         message: verdict.message.clone(),
     }
 }
 
-fn reporting(judgement: &Judgement) -> DesiredCondition {
+fn reporting() -> DesiredCondition {
     DesiredCondition {
         kind: REPORTER_READY,
         status: TRUE,
         reason: REPORTING_REASON,
-        message: judgement.message.clone(),
+        message: "enough nodes vote".to_owned(),
     }
 }
 
-fn insufficient(judgement: &Judgement) -> DesiredCondition {
+fn insufficient(message: String) -> DesiredCondition {
     DesiredCondition {
         kind: REPORTER_READY,
         status: FALSE,
         reason: INSUFFICIENT_OBSERVATIONS_REASON,
-        message: judgement.message.clone(),
+        message,
     }
 }
 

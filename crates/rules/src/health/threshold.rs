@@ -1,4 +1,4 @@
-//! One node's vote on the cluster's DNS, from its stream of probe rounds.
+//! One node's vote on one signal, from its stream of probe rounds.
 //!
 //! Observations that agree form a streak, which begins when its first round was due. A streak as old as
 //! its threshold settles the vote at that very moment, without waiting for another round; a streak of
@@ -66,16 +66,16 @@ pub enum Vote {
     /// The first rounds succeeded, but not yet for a whole threshold. Counts as healthy only while the
     /// cluster has no verdict.
     FirstSuccess,
-    /// DNS works on this node.
+    /// It works on this node.
     Healthy,
-    /// As [`Self::Healthy`], but queries for this family get no response.
+    /// As [`Self::Healthy`], but DNS queries for this family get no response.
     Partial(Family),
-    /// DNS fails on this node; this is its newest failure.
+    /// It fails on this node; this is its newest failure.
     Unhealthy(Failure),
 }
 
 impl Vote {
-    /// Returns `true` unless DNS fails on the node.
+    /// Returns `true` unless the signal fails on the node.
     pub fn is_healthy(self) -> bool {
         !matches!(self, Self::Unhealthy(_))
     }
@@ -134,7 +134,7 @@ impl Threshold {
             // Its deadline is shorter than a period. So the process stalled meanwhile, and a missing
             // response is no evidence against the server.
             _ if took > self.thresholds.reach() => self.interrupt(),
-            Observation::Resolved => self.extend(Ok(None), round),
+            Observation::Success => self.extend(Ok(None), round),
             Observation::Partial(family) => self.extend(Ok(Some(family)), round),
             Observation::Failed(failure) => self.extend(Err(failure), round),
             Observation::Internal => self.interrupt(),

@@ -71,7 +71,7 @@ fn healthy() -> Behaviour {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::failure::FailureClass;
+    use karmada_rules::health::dns::DnsClass;
 
     use super::*;
     use crate::member::lookup::Lookup;
@@ -80,14 +80,17 @@ mod tests {
     /// Longer than a pod waits.
     const TOO_LATE: Duration = Duration::from_secs(1);
 
-    async fn class(server: &DnsServer) -> Option<FailureClass> {
+    async fn class(server: &DnsServer) -> Option<DnsClass> {
         let (updates, _) = update::channel();
         let lookup = Lookup {
             cluster: "member1".to_owned(),
             server: server.address(),
             updates,
         };
-        lookup.resolve().await.err().map(|failure| failure.class)
+        let failure = lookup.resolve().await.err()?;
+        DnsClass::ALL
+            .into_iter()
+            .find(|class| failure.class == *class)
     }
 
     /// Every fault looks to a pod as it should and is mended.
@@ -95,12 +98,12 @@ mod tests {
     async fn every_fault_shows_and_ends() {
         let server = start().await.unwrap();
         let cases = [
-            (DnsFault::Stop, FailureClass::Unreachable),
-            (DnsFault::Refuse, FailureClass::Refused),
-            (DnsFault::Servfail, FailureClass::ServFail),
-            (DnsFault::Nxdomain, FailureClass::NxDomain),
-            (DnsFault::Drop, FailureClass::Timeout),
-            (DnsFault::Slow, FailureClass::Timeout),
+            (DnsFault::Stop, DnsClass::Unreachable),
+            (DnsFault::Refuse, DnsClass::Refused),
+            (DnsFault::Servfail, DnsClass::ServFail),
+            (DnsFault::Nxdomain, DnsClass::NxDomain),
+            (DnsFault::Drop, DnsClass::Timeout),
+            (DnsFault::Slow, DnsClass::Timeout),
         ];
         for (fault, expected) in cases {
             assert_eq!(class(&server).await, None, "before {fault:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
 use lab_parts::dns::KUBERNETES;
 use tokio::net::UdpSocket;
@@ -56,16 +56,16 @@ impl Lookup {
         }
     }
 
-    async fn query(&self) -> Result<(), FailureClass> {
-        let unreachable = |_: io::Error| FailureClass::Unreachable;
+    async fn query(&self) -> Result<(), DnsClass> {
+        let unreachable = |_: io::Error| DnsClass::Unreachable;
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .map_err(unreachable)?;
         socket.connect(self.server).await.map_err(unreachable)?;
-        let name = Name::from_ascii(KUBERNETES).map_err(|_| FailureClass::Mismatch)?;
+        let name = Name::from_ascii(KUBERNETES).map_err(|_| DnsClass::Mismatch)?;
         let mut request = Message::query();
         request.add_query(Query::query(name, RecordType::A));
-        let bytes = request.to_vec().map_err(|_| FailureClass::Mismatch)?;
+        let bytes = request.to_vec().map_err(|_| DnsClass::Mismatch)?;
         for _ in 0..ATTEMPTS {
             socket.send(&bytes).await.map_err(unreachable)?;
             let mut buffer = [0; LONGEST];
@@ -74,20 +74,20 @@ impl Lookup {
                 return outcome(&request, &buffer[..length]);
             }
         }
-        Err(FailureClass::Timeout)
+        Err(DnsClass::Timeout)
     }
 }
 
-fn outcome(request: &Message, response: &[u8]) -> Result<(), FailureClass> {
-    let response = Message::from_vec(response).map_err(|_| FailureClass::Mismatch)?;
+fn outcome(request: &Message, response: &[u8]) -> Result<(), DnsClass> {
+    let response = Message::from_vec(response).map_err(|_| DnsClass::Mismatch)?;
     if response.metadata.id != request.metadata.id || response.queries != request.queries {
-        return Err(FailureClass::Mismatch);
+        return Err(DnsClass::Mismatch);
     }
     match response.metadata.response_code {
-        ResponseCode::NoError if response.answers.is_empty() => Err(FailureClass::NoData),
+        ResponseCode::NoError if response.answers.is_empty() => Err(DnsClass::NoData),
         ResponseCode::NoError => Ok(()),
-        ResponseCode::NXDomain => Err(FailureClass::NxDomain),
-        ResponseCode::ServFail => Err(FailureClass::ServFail),
-        _ => Err(FailureClass::Refused),
+        ResponseCode::NXDomain => Err(DnsClass::NxDomain),
+        ResponseCode::ServFail => Err(DnsClass::ServFail),
+        _ => Err(DnsClass::Refused),
     }
 }

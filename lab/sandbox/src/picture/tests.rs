@@ -3,7 +3,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::condition::DNS_READY;
 use karmada_api::{Remedy, names};
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl Fleet {
 
 fn lookup(ok: bool) -> Update {
     let server = "127.0.0.1:5301".parse().unwrap();
-    let failure = Failure::new(FailureClass::Refused, server);
+    let failure = Failure::new(DnsClass::Refused, server);
     Update::Lookup {
         cluster: "member1".to_owned(),
         result: if ok { Ok(()) } else { Err(failure) },

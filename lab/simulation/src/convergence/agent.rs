@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Parser;
 use cluster_health_agent::{Args, IDENTITY, NAME};
-use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Observation};
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::program::Program;
@@ -76,10 +76,10 @@ async fn probe(resolves: &watch::Receiver<bool>, finished: &mpsc::Sender<Round>)
     loop {
         let now = Instant::now().into_std();
         let observation = if *resolves.borrow() {
-            Observation::Resolved
+            Observation::Success
         } else {
             let server = ([192, 0, 2, 10], 53).into();
-            Observation::Failed(Failure::new(FailureClass::Timeout, server))
+            Observation::Failed(Failure::new(DnsClass::Timeout, server))
         };
         let round = Round {
             scheduled: now,

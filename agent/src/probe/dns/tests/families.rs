@@ -26,7 +26,7 @@ async fn a_family_that_never_answers_is_observed_until_it_does() {
         for _ in 0..5 {
             observations.push(prober.round().await.observation());
         }
-        let (resolved, partial) = (Observation::Resolved, Observation::Partial(family));
+        let (resolved, partial) = (Observation::Success, Observation::Partial(family));
         assert_eq!(
             observations,
             [resolved, resolved, resolved, partial, partial]
@@ -73,11 +73,11 @@ async fn the_first_success_after_a_failure_does_not_wait_for_the_other_family() 
     let mut prober = place.prober(DirectServers::default());
     for _ in 0..2 {
         server.set(code(ResponseCode::ServFail));
-        let down = failed(FailureClass::ServFail, server.address());
+        let down = failed(DnsClass::ServFail, server.address());
         assert_eq!(prober.round().await.observation(), down);
         server.set(silent_on(RecordType::AAAA));
         let started = Instant::now();
-        assert_eq!(prober.round().await.observation(), Observation::Resolved);
+        assert_eq!(prober.round().await.observation(), Observation::Success);
         assert!(started.elapsed() < AMPLE / 2);
     }
 }

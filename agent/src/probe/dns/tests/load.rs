@@ -117,14 +117,14 @@ async fn rounds_send_as_many_queries_as_documented() {
     let server = knowing(KUBERNETES).await;
     let place = Location::new(POD, &[server.address()], AMPLE);
     let mut prober = place.prober(DirectServers::default());
-    let resolved = Observation::Resolved;
+    let resolved = Observation::Success;
     // The first round waits for one family only, and may end before the query for the other has arrived.
     assert_eq!(prober.round().await.observation(), resolved);
     let healthy = arrived(&mut prober, &server, resolved, 3).await;
     assert_eq!(healthy, [healthy[0]; 3]);
 
     server.set(code(ResponseCode::ServFail));
-    let down = failed(FailureClass::ServFail, server.address());
+    let down = failed(DnsClass::ServFail, server.address());
     let bad = arrived(&mut prober, &server, down, 6).await;
     assert_eq!(bad, [bad[0]; 6]);
 
@@ -134,7 +134,7 @@ async fn rounds_send_as_many_queries_as_documented() {
     let mut closed = closed.prober_with(client, DirectServers::default());
     let mut unheard = Vec::new();
     for _ in 0..6 {
-        let down = failed(FailureClass::Unreachable, CLOSED);
+        let down = failed(DnsClass::Unreachable, CLOSED);
         assert_eq!(closed.round().await.observation(), down);
         unheard.push(std::mem::take(&mut *queries.lock().unwrap()));
     }
@@ -144,7 +144,7 @@ async fn rounds_send_as_many_queries_as_documented() {
     server.set(Response::Drop);
     // Only deadlines end these rounds. In virtual time each query is repeated on a busy machine, too.
     tokio::time::pause();
-    let down = failed(FailureClass::Timeout, server.address());
+    let down = failed(DnsClass::Timeout, server.address());
     let silent = arrived(&mut prober, &server, down, 6).await;
     assert_eq!(silent[..3], silent[3..]);
     assert_eq!(silent[1], silent[2]);
@@ -182,7 +182,7 @@ async fn a_server_that_responds_badly_gets_each_query_once_a_round() {
     let mut prober = place.prober(DirectServers::default());
     for class in [ResponseCode::NXDomain, ResponseCode::ServFail] {
         server.set(Behaviour::zone([KUBERNETES], Response::Loopback));
-        assert_eq!(prober.round().await.observation(), Observation::Resolved);
+        assert_eq!(prober.round().await.observation(), Observation::Success);
         server.set(code(class));
         for _ in 0..3 {
             let before = server.count(Transport::Udp);
@@ -197,11 +197,11 @@ async fn a_server_that_responds_badly_gets_each_query_once_a_round() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
     Address,
-    Class(FailureClass),
+    Class(DnsClass),
 }
 
-const SILENCE: Reply = Reply::Class(FailureClass::Timeout);
-const NXDOMAIN: Reply = Reply::Class(FailureClass::NxDomain);
+const SILENCE: Reply = Reply::Class(DnsClass::Timeout);
+const NXDOMAIN: Reply = Reply::Class(DnsClass::NxDomain);
 
 type Replies = dyn Fn(u8, &str, RecordType) -> Reply + Send + Sync;
 
@@ -231,7 +231,7 @@ impl DnsClient for Scripted {
         match reply {
             Reply::Address => Ok(vec![[10, 96, 0, 1].into()]),
             Reply::Class(class) => {
-                if class == FailureClass::Timeout {
+                if class == DnsClass::Timeout {
                     tokio::time::sleep_until(deadline).await;
                 }
                 Err(ProbeError::Failed(Failure::new(class, server)))
@@ -279,17 +279,19 @@ impl Played {
     }
 
     /// Runs a round, and returns its class of failure and its queries.
-    async fn round(&mut self) -> (Option<FailureClass>, Vec<String>) {
+    async fn round(&mut self) -> (Option<DnsClass>, Vec<String>) {
         self.queries.lock().unwrap().clear();
         let class = match self.prober.round().await.observation() {
-            Observation::Failed(failure) => Some(failure.class),
-            Observation::Resolved => None,
+            Observation::Failed(failure) => DnsClass::ALL
+                .into_iter()
+                .find(|class| failure.class == *class),
+            Observation::Success => None,
             other => panic!("{other:?}"),
         };
         (class, self.queries.lock().unwrap().clone())
     }
 
-    async fn class(&mut self) -> Option<FailureClass> {
+    async fn class(&mut self) -> Option<DnsClass> {
         self.round().await.0
     }
 
@@ -325,7 +327,7 @@ async fn dead_for(rounds: usize, servers: u8) -> Played {
     assert_eq!(played.class().await, None);
     played.set(silent);
     for _ in 0..rounds {
-        assert_eq!(played.class().await, Some(FailureClass::Timeout));
+        assert_eq!(played.class().await, Some(DnsClass::Timeout));
     }
     played
 }
@@ -336,7 +338,7 @@ async fn a_short_round_asks_every_server_for_the_name_that_last_resolved_and_not
     let short = [1, 2].map(|server| format!("{KUBERNETES} A at {server}"));
     for _ in 0..2 {
         let (class, queries) = played.round().await;
-        assert_eq!(class, Some(FailureClass::Timeout));
+        assert_eq!(class, Some(DnsClass::Timeout));
         assert_eq!(queries, short);
         let (_, queries) = played.round().await;
         assert_eq!(queries, short);
@@ -365,12 +367,12 @@ async fn the_first_round_after_recovery_resolves_whichever_server_recovers_and_w
 #[tokio::test(start_paused = true)]
 async fn a_name_that_moved_to_another_suffix_resolves_in_the_first_round_after_recovery() {
     let gone = [
-        FailureClass::NoData,
-        FailureClass::NxDomain,
-        FailureClass::Mismatch,
-        FailureClass::Truncated,
-        FailureClass::Refused,
-        FailureClass::ServFail,
+        DnsClass::NoData,
+        DnsClass::NxDomain,
+        DnsClass::Mismatch,
+        DnsClass::Truncated,
+        DnsClass::Refused,
+        DnsClass::ServFail,
     ];
     for class in gone {
         for (rounds, moved) in [(1, 0), (2, 2), (3, 3)] {
@@ -437,22 +439,22 @@ async fn a_short_round_has_the_worst_class_of_the_last_full_one() {
         if name == CANDIDATES[3] {
             SILENCE
         } else {
-            Reply::Class(FailureClass::Unreachable)
+            Reply::Class(DnsClass::Unreachable)
         }
     };
     let mut played = Played::new(1, mixed);
     for _ in 0..6 {
-        assert_eq!(played.class().await, Some(FailureClass::Timeout));
+        assert_eq!(played.class().await, Some(DnsClass::Timeout));
     }
     // What is milder shows in the next full round, within three; what is worse at once.
-    played.set(|_, _, _| Reply::Class(FailureClass::Unreachable));
+    played.set(|_, _, _| Reply::Class(DnsClass::Unreachable));
     let mut classes = Vec::new();
     for _ in 0..3 {
         classes.push(played.class().await);
     }
-    assert_eq!(classes.pop(), Some(Some(FailureClass::Unreachable)));
+    assert_eq!(classes.pop(), Some(Some(DnsClass::Unreachable)));
     played.set(silent);
-    assert_eq!(played.class().await, Some(FailureClass::Timeout));
+    assert_eq!(played.class().await, Some(DnsClass::Timeout));
 }
 
 #[tokio::test(start_paused = true)]
@@ -483,7 +485,7 @@ async fn names_are_queried_in_full_or_not_each_by_its_own_results() {
     });
     for round in 0..6 {
         let (class, queries) = played.round().await;
-        assert_eq!(class, Some(FailureClass::Timeout));
+        assert_eq!(class, Some(DnsClass::Timeout));
         let about = |name: &str| {
             queries
                 .iter()

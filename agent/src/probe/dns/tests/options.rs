@@ -28,10 +28,10 @@ async fn only_expected_addresses_are_right() {
     let server = knowing(KUBERNETES).await;
     let loopback: [IpAddr; 2] = ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
     let cases: [(&[IpAddr], _); 2] = [
-        (&loopback, Observation::Resolved),
+        (&loopback, Observation::Success),
         (
             &[[10, 96, 0, 1].into()],
-            failed(FailureClass::Mismatch, server.address()),
+            failed(DnsClass::Mismatch, server.address()),
         ),
     ];
     for (expected, observation) in cases {
@@ -55,7 +55,7 @@ async fn an_uncached_query_is_one_more_in_the_first_search_domain_and_never_the_
     place.probe.uncached = true;
     let mut prober = place.prober(DirectServers::default());
     for round in 1..=4 {
-        assert_eq!(prober.round().await.observation(), Observation::Resolved);
+        assert_eq!(prober.round().await.observation(), Observation::Success);
         let names = uncached(&server);
         assert_eq!(names.len(), round);
         assert!(
@@ -77,7 +77,7 @@ async fn an_uncached_query_for_an_absolute_name_is_beside_it() {
     let mut place = Location::new(POD, &[server.address()], AMPLE);
     place.probe.uncached = true;
     place.probe.names = vec![Name::from_ascii(KUBERNETES).unwrap()];
-    assert_eq!(place.observe().await, Observation::Resolved);
+    assert_eq!(place.observe().await, Observation::Success);
     let names = uncached(&server);
     assert!(
         names
@@ -91,10 +91,10 @@ async fn an_uncached_query_for_an_absolute_name_is_beside_it() {
 #[tokio::test]
 async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_query() {
     let cases = [
-        (code(ResponseCode::ServFail), Some(FailureClass::ServFail)),
-        (code(ResponseCode::Refused), Some(FailureClass::Refused)),
-        (Response::Loopback, Some(FailureClass::Mismatch)),
-        (Response::Drop, Some(FailureClass::Timeout)),
+        (code(ResponseCode::ServFail), Some(DnsClass::ServFail)),
+        (code(ResponseCode::Refused), Some(DnsClass::Refused)),
+        (Response::Loopback, Some(DnsClass::Mismatch)),
+        (Response::Drop, Some(DnsClass::Timeout)),
         (Response::NoData, None),
         (code(ResponseCode::NXDomain), None),
     ];
@@ -114,9 +114,9 @@ async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_query() {
             AMPLE
         };
         let mut place = Location::new(POD, &[server.address()], limit);
-        assert_eq!(place.observe().await, Observation::Resolved, "{reply:?}");
+        assert_eq!(place.observe().await, Observation::Success, "{reply:?}");
         place.probe.uncached = true;
-        let expected = class.map_or(Observation::Resolved, |class| {
+        let expected = class.map_or(Observation::Success, |class| {
             failed(class, server.address())
         });
         assert_eq!(place.observe().await, expected, "{reply:?}");
@@ -195,7 +195,7 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
             })
             .round()
             .await;
-        assert_eq!(round.observation(), Observation::Resolved);
+        assert_eq!(round.observation(), Observation::Success);
         let location = karmada_rules::health::diagnosis::Location::Pod(bad);
         assert_eq!(round.diagnosis, Some(Diagnosis { location, only }));
     }

@@ -33,7 +33,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weather {
     Good,
-    Bad(FailureClass),
+    Bad(DnsClass),
 }
 
 /// All servers, seen through a network that loses a share of all datagrams.
@@ -50,13 +50,13 @@ impl<W: Fn(Instant) -> Weather + Sync> Sky<W> {
         random.f64() >= self.lost && random.f64() >= self.lost
     }
 
-    fn response(&self, query: &Query) -> Result<Vec<IpAddr>, FailureClass> {
+    fn response(&self, query: &Query) -> Result<Vec<IpAddr>, DnsClass> {
         let known = query.name.to_string() == "kubernetes.default.s0.local.";
         match (self.weather)(Instant::now()) {
             Weather::Bad(class) => Err(class),
-            Weather::Good if !known => Err(FailureClass::NxDomain),
+            Weather::Good if !known => Err(DnsClass::NxDomain),
             Weather::Good if query.query_type == RecordType::A => Ok(vec![[10, 96, 0, 1].into()]),
-            Weather::Good => Err(FailureClass::NoData),
+            Weather::Good => Err(DnsClass::NoData),
         }
     }
 }
@@ -74,14 +74,14 @@ impl<W: Fn(Instant) -> Weather + Sync> DnsClient for Sky<W> {
         for wait in [resend, 2 * resend] {
             let sent = Instant::now();
             let response = self.response(&query);
-            if self.passes() && response != Err(FailureClass::Timeout) {
+            if self.passes() && response != Err(DnsClass::Timeout) {
                 tokio::time::sleep(PROMPT).await;
                 return response.map_err(failed);
             }
             sleep_until((sent + wait).min(deadline)).await;
         }
         sleep_until(deadline).await;
-        Err(failed(FailureClass::Timeout))
+        Err(failed(DnsClass::Timeout))
     }
 }
 
@@ -190,11 +190,7 @@ impl fmt::Display for Votes {
 }
 
 /// Returns weather that is bad between the two times.
-fn outage(
-    class: FailureClass,
-    from: Duration,
-    to: Duration,
-) -> impl Fn(Duration) -> Weather + Sync {
+fn outage(class: DnsClass, from: Duration, to: Duration) -> impl Fn(Duration) -> Weather + Sync {
     move |now| {
         if from <= now && now < to {
             Weather::Bad(class)
@@ -214,7 +210,7 @@ async fn an_outage_of_every_class_is_voted_on_in_time_for_any_number_of_suffixes
     for profile in [FAST, DEFAULT] {
         let begun = 2 * profile.threshold;
         let bound = profile.threshold + profile.period + SECOND;
-        for class in FailureClass::ALL {
+        for class in DnsClass::ALL {
             for shape in
                 (1..=6).flat_map(|suffixes| (1..=3).map(move |servers| (suffixes, servers)))
             {
@@ -236,7 +232,7 @@ async fn an_outage_of_every_class_is_voted_on_in_time_for_any_number_of_suffixes
 #[tokio::test(start_paused = true)]
 async fn no_vote_turns_unhealthy_after_recovery_and_it_is_healthy_again_after_the_threshold() {
     for profile in [FAST, DEFAULT] {
-        for class in FailureClass::ALL {
+        for class in DnsClass::ALL {
             for phase in phases(profile.period) {
                 let from = 2 * profile.threshold + phase;
                 for step in 0..40 {
@@ -275,7 +271,7 @@ fn stalls(profile: Profile, rounds: u32) -> impl Fn(Duration) -> Weather + Sync 
         let minute = Duration::from_secs(now.as_secs() / 60 * 60);
         let silent = SECOND * 20..SECOND * 20 + profile.period * rounds;
         if minute > Duration::ZERO && silent.contains(&now.saturating_sub(minute)) {
-            Weather::Bad(FailureClass::Timeout)
+            Weather::Bad(DnsClass::Timeout)
         } else {
             Weather::Good
         }

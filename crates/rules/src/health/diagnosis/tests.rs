@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::health::dns::DNS;
 
 const SERVICE: &str = "10.96.0.10:53";
 const PODS: [&str; 3] = ["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"];
@@ -9,7 +10,7 @@ const PODS: [&str; 3] = ["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"];
 fn check(server: &str, sign: char) -> DirectCheck {
     let over = |silent: &[char]| {
         if silent.contains(&sign) {
-            Err(FailureClass::Timeout)
+            Err(DnsClass::Timeout.class())
         } else {
             Ok(())
         }
@@ -58,7 +59,7 @@ fn a_failed_round_is_located_by_its_direct_checks() {
     for line in LOCATED.lines().filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let mut word = || words.next().unwrap();
-        let round = (word().parse().unwrap(), word().parse().unwrap());
+        let round = (DNS.class(word()), word().parse().unwrap());
         let (service, pods) = (word(), word());
         let expected = words.collect::<Vec<_>>().join(" ");
         let asked = |signs: &'static str| signs.trim_start_matches('-');

@@ -1,19 +1,19 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::failure::FailureClass;
+use crate::health::dns::DnsClass;
 
 const QUORUM: Quorum = Quorum {
     min_answering: 50,
     failure: 80,
 };
 
-fn failure(class: FailureClass) -> Failure {
+fn failure(class: DnsClass) -> Failure {
     Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
 fn unhealthy() -> Ballot {
-    Ballot::Vote(Vote::Unhealthy(failure(FailureClass::Timeout)))
+    Ballot::Vote(Vote::Unhealthy(failure(DnsClass::Timeout)))
 }
 
 fn tally(ballots: &[Ballot]) -> Tally {
@@ -133,10 +133,10 @@ fn a_judgement_counts_votes_even_when_neither_side_has_enough() {
 #[test]
 fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
     let vote = |class| Ballot::Vote(Vote::Unhealthy(failure(class)));
-    let timeout = vote(FailureClass::Timeout);
-    let refused = vote(FailureClass::Refused);
-    let nodata = vote(FailureClass::NoData);
-    let servfail = vote(FailureClass::ServFail);
+    let timeout = vote(DnsClass::Timeout);
+    let refused = vote(DnsClass::Refused);
+    let nodata = vote(DnsClass::NoData);
+    let servfail = vote(DnsClass::ServFail);
     let cases = [
         (vec![], "no node fails"),
         (

@@ -1,8 +1,11 @@
+mod signals;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON};
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::failure::FailureClass;
+use crate::health::dns::{DNS, DnsClass};
 use crate::health::observation::Failure;
 use crate::health::quorum::Ballot;
 use crate::health::threshold::Vote;
@@ -19,16 +22,21 @@ const THEN: &str = "2026-11-20T08:00:00Z";
 const NOW: &str = "2026-11-21T10:00:00.25Z";
 const NOW_WHOLE: &str = "2026-11-21T10:00:00Z";
 
+/// Returns a value for DNS alone.
+fn only<T>(value: T) -> PerSignal<T> {
+    PerSignal::from_iter([(&DNS, value)])
+}
+
 fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn failure(class: FailureClass) -> Failure {
+fn failure(class: DnsClass) -> Failure {
     Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
 fn unhealthy() -> Vote {
-    Vote::Unhealthy(failure(FailureClass::Timeout))
+    Vote::Unhealthy(failure(DnsClass::Timeout))
 }
 
 fn element(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
@@ -70,7 +78,7 @@ impl Leader {
     fn new() -> Self {
         let started = Instant::now();
         Self {
-            reporter: Reporter::new(PACE, QUORUM, started),
+            reporter: Reporter::new(PACE, &only(QUORUM), started),
             started,
         }
     }
@@ -87,7 +95,8 @@ impl Leader {
 
     fn plan_of(&mut self, seconds: u64, tally: &Tally, conditions: &[Condition]) -> ReportPlan {
         let now = self.at(seconds);
-        self.reporter.plan(tally, conditions, now, time(NOW))
+        self.reporter
+            .plan(&only(tally.clone()), conditions, now, time(NOW))
     }
 
     /// Plans, and applies the planned writes.
@@ -252,7 +261,7 @@ fn a_message_written_just_before_does_not_delay_a_verdict() {
 
 #[test]
 fn a_message_alone_is_written_at_most_once_a_minute() {
-    let servfail = Some(Vote::Unhealthy(failure(FailureClass::ServFail)));
+    let servfail = Some(Vote::Unhealthy(failure(DnsClass::ServFail)));
     let mut leader = Leader::new();
     let mut conditions = vec![dns_true(), fresh()];
     leader.act(100, Some(unhealthy()), &mut conditions);
@@ -367,7 +376,7 @@ fn between_the_two_majorities_the_leader_keeps_and_restores_its_own_verdict() {
     // The next leader takes the published one over.
     let mut next = Leader::new();
     next.plan_of(1, &nodes(4, 6, 0), &conditions);
-    assert_eq!(next.reporter.verdict(), Some(false));
+    assert_eq!(next.reporter.verdicts(), only(Some(false)));
 }
 
 #[test]
@@ -452,7 +461,7 @@ fn votes() -> impl Strategy<Value = Option<Vote>> {
         Just(Some(Vote::FirstSuccess)),
         Just(Some(Vote::Healthy)),
         Just(Some(unhealthy())),
-        Just(Some(Vote::Unhealthy(failure(FailureClass::Refused)))),
+        Just(Some(Vote::Unhealthy(failure(DnsClass::Refused)))),
     ]
 }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::failure::FailureClass;
+use crate::health::dns::DnsClass;
 
 const PERIOD: u64 = 5_000;
 const LATENCY: u64 = 10;
@@ -16,7 +16,7 @@ const THRESHOLDS: Thresholds = Thresholds {
 /// The longest time that a round covers.
 const REACH: Duration = Duration::from_millis(2 * PERIOD);
 
-fn failure(class: FailureClass) -> Failure {
+fn failure(class: DnsClass) -> Failure {
     Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
@@ -35,10 +35,10 @@ impl Fed {
         };
         for (index, symbol) in (0..).zip(rounds.chars()) {
             let observation = match symbol {
-                '.' => Observation::Resolved,
+                '.' => Observation::Success,
                 '4' => Observation::Partial(Family::Aaaa),
-                'x' => Observation::Failed(failure(FailureClass::Timeout)),
-                's' => Observation::Failed(failure(FailureClass::ServFail)),
+                'x' => Observation::Failed(failure(DnsClass::Timeout)),
+                's' => Observation::Failed(failure(DnsClass::ServFail)),
                 '?' => Observation::Internal,
                 _ => continue,
             };
@@ -143,7 +143,7 @@ fn a_round_that_a_stall_delays_or_interrupts_turns_no_vote() {
         let round = |scheduled, finished| Round {
             scheduled,
             finished,
-            observation: Observation::Failed(failure(FailureClass::Timeout)),
+            observation: Observation::Failed(failure(DnsClass::Timeout)),
         };
         // Due at 25 s, just before the process stalls.
         let resumed = 25_000 + stalled;
@@ -214,7 +214,7 @@ fn a_threshold_beyond_the_clock_is_never_reached() {
     state.observe(&Round {
         scheduled: start,
         finished: start,
-        observation: Observation::Resolved,
+        observation: Observation::Success,
     });
     assert_eq!(state.next_change(), None);
     assert_eq!(state.vote(), Some(Vote::FirstSuccess));
@@ -234,7 +234,7 @@ impl Flapping {
             state: Threshold::new(thresholds),
             now: Instant::now(),
         };
-        flapping.until(Observation::Resolved, |vote| vote == Some(Vote::Healthy));
+        flapping.until(Observation::Success, |vote| vote == Some(Vote::Healthy));
         flapping
     }
 
@@ -264,14 +264,14 @@ impl Flapping {
     }
 
     fn falls(&mut self) {
-        let failed = Observation::Failed(failure(FailureClass::Timeout));
+        let failed = Observation::Failed(failure(DnsClass::Timeout));
         let unhealthy = |vote| matches!(vote, Some(Vote::Unhealthy(_)));
         assert_eq!(self.until(failed, unhealthy), THRESHOLDS.failure);
     }
 
     fn recovers(&mut self) -> u64 {
         let healthy = |vote| vote == Some(Vote::Healthy);
-        self.until(Observation::Resolved, healthy).as_secs()
+        self.until(Observation::Success, healthy).as_secs()
     }
 
     fn stays_healthy(&mut self, time: Duration) {
@@ -280,7 +280,7 @@ impl Flapping {
             self.state.observe(&Round {
                 scheduled: self.now,
                 finished: self.now,
-                observation: Observation::Resolved,
+                observation: Observation::Success,
             });
             self.now += Self::STEP;
         }
@@ -380,8 +380,8 @@ fn stalled_steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn observation(seen: u8) -> Observation {
     match seen {
-        0..=2 => Observation::Resolved,
-        3..=6 => Observation::Failed(failure(FailureClass::Timeout)),
+        0..=2 => Observation::Success,
+        3..=6 => Observation::Failed(failure(DnsClass::Timeout)),
         _ => Observation::Internal,
     }
 }
@@ -460,7 +460,7 @@ proptest! {
             // The vote may have changed just before this round finished, or because of it.
             let earlier = newest_streak(&outcomes);
             match round {
-                Some(Round { scheduled, observation: Observation::Resolved, .. }) => outcomes.push((*scheduled, true)),
+                Some(Round { scheduled, observation: Observation::Success, .. }) => outcomes.push((*scheduled, true)),
                 Some(Round { scheduled, observation: Observation::Failed(_), .. }) => outcomes.push((*scheduled, false)),
                 _ => {}
             }
@@ -489,7 +489,7 @@ proptest! {
             let earlier = outcomes.clone();
             match round {
                 Some(Round { scheduled, finished, .. }) if *finished - *scheduled > REACH => {}
-                Some(Round { observation: Observation::Resolved, .. }) => outcomes.push(true),
+                Some(Round { observation: Observation::Success, .. }) => outcomes.push(true),
                 Some(Round { observation: Observation::Failed(_), .. }) => outcomes.push(false),
                 _ => {}
             }
