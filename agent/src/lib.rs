@@ -13,13 +13,14 @@
 //! - Who else votes, and what do they say: `peers/`.
 //! - Which agent leads: `campaign`.
 //! - What is written to the Cluster: `report/`.
-//! - Which flags are there: `args/`, and those of a probe in its folder.
+//! - Which flags are there: `args/`, and those of a probe in its folder; `flag_values` checks what both have.
 //! - Which names must stay known while DNS is dead: `addresses`.
 
 mod addresses;
 mod args;
 mod backoff;
 mod campaign;
+mod flag_values;
 mod metrics;
 mod node_condition;
 mod peers;
@@ -44,6 +45,7 @@ use crate::args::Config;
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
+pub use crate::probe::SIGNALS;
 use crate::report::Report;
 use crate::vote::Votes;
 
@@ -69,7 +71,8 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
         Some(member) if config.needs_member() => Some(member.connect(program).await?),
         _ => None,
     };
-    let rounds = config.probes.start(program, member.clone())?;
+    let probes = &config.probes;
+    let rounds = probes.start(program, &config.cluster, member.clone())?;
     run(config, client, member, rounds, program)
 }
 
@@ -86,7 +89,8 @@ pub fn assemble(
 ) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
     program.addresses = probe::addresses();
-    let rounds = config.probes.start(program, member.clone())?;
+    let probes = &config.probes;
+    let rounds = probes.start(program, &config.cluster, member.clone())?;
     run(config, client, member, rounds, program)
 }
 

@@ -88,7 +88,8 @@ async fn an_agent_that_never_led_finds_karmada_when_dns_and_the_leader_are_gone(
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
     program.addresses = dns.addresses();
     let client = program.connect("karmada", &config.source).await.unwrap();
-    let rounds = config.probes.start(&mut program, None).unwrap();
+    let rounds = config.probes.start(&mut program, &config.cluster, None);
+    let rounds = rounds.unwrap();
     run(config, client, None, rounds, &mut program).unwrap();
 
     // A leader's request, before the first task of the program runs: this agent does not campaign.

@@ -3,6 +3,8 @@
 karmada_runtime::event_reasons! {
     ServiceDomainNameResolutionReady: "Cluster", "the verdict has become that DNS works";
     ServiceDomainNameResolutionFailed: "Cluster", "the verdict has become that DNS is dead";
+    ServiceNetworkReady: "Cluster", "the verdict has become that connections to a Service reach its endpoints";
+    ServiceNetworkFailed: "Cluster", "the verdict has become that they do not";
     Reporting: "Cluster", "the verdict is fresh again";
     InsufficientObservations: "Cluster", "the verdict is stale, because too few nodes vote";
     ReporterSilent: "Cluster", "the verdict is stale, because no agent renews the cluster's lease";
@@ -36,6 +38,8 @@ mod tests {
         for reason in [
             condition::DNS_READY_REASON,
             condition::DNS_FAILED_REASON,
+            condition::SERVICE_NETWORK_READY_REASON,
+            condition::SERVICE_NETWORK_FAILED_REASON,
             condition::REPORTING_REASON,
             condition::INSUFFICIENT_OBSERVATIONS_REASON,
             condition::REPORTER_SILENT_REASON,

@@ -5,11 +5,10 @@ mod klog;
 use std::net::IpAddr;
 
 use clap::ArgAction;
+use karmada_rules::health::dns::DNS;
+use karmada_rules::health::signal::Signal;
 
 use self::klog::KlogArgs;
-
-/// The name of the DNS detector in Karmada's `--detectors`.
-pub(super) const DETECTOR: &str = "coredns-detector";
 
 /// Further flags of Karmada's own detector, accepted so that its manifests work with this program.
 #[derive(clap::Args, Debug)]
@@ -35,7 +34,7 @@ pub(super) struct DetectorArgs {
         conflicts_with = "listen_address"
     )]
     pub(super) healthz_port: Option<u16>,
-    /// Detectors to run; coredns-detector is the only one.
+    /// Detectors to run: coredns-detector, for which * stands too, and service-network.
     // An entry such as `-coredns-detector` disables a detector, hence the hyphens.
     #[arg(
         long,
@@ -88,14 +87,13 @@ pub(super) struct DetectorArgs {
 }
 
 impl DetectorArgs {
-    /// Returns `true` if the DNS detector is to run. As in Karmada, the first entry that names it
-    /// decides, then `*`.
-    pub(super) fn enabled(&self) -> bool {
-        let names_it = |entry: &&String| entry.strip_prefix('-').unwrap_or(entry) == DETECTOR;
-        let named = self.detectors.iter().find(names_it);
-        named.map_or_else(
-            || self.detectors.iter().any(|entry| entry == "*"),
-            |entry| entry == DETECTOR,
+    /// Returns `true` if the detector of `signal` is to run. As in Karmada, the first entry that names it
+    /// decides, then `*`, which stands for those that are on by default: for DNS.
+    pub(super) fn enables(&self, signal: &Signal) -> bool {
+        let named = |entry: &&String| entry.strip_prefix('-').unwrap_or(entry) == signal.name;
+        self.detectors.iter().find(named).map_or_else(
+            || signal == &DNS && self.detectors.iter().any(|entry| entry == "*"),
+            |entry| entry == signal.name,
         )
     }
 

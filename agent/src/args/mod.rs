@@ -15,17 +15,17 @@ use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;
 
-use self::detector::{DETECTOR, DetectorArgs};
+use self::detector::DetectorArgs;
 pub(crate) use self::member::Member;
 use self::member::MemberArgs;
 use self::peers::PeersArgs;
+use crate::flag_values::within_a_day;
 use crate::peers::PeerSource;
-use crate::probe::{ProbeArgs, Probes};
+use crate::probe::{ProbeArgs, Probes, SIGNALS};
 
 /// Karmada rejects longer names: with its prefix the execution namespace must stay a label.
 const LONGEST_CLUSTER_NAME: usize = 48;
 const LONGEST_HOST_NAME: usize = 253;
-const LONGEST: Duration = Duration::from_hours(24);
 
 /// Probes the DNS of a member cluster from this node and reports its health to the Karmada control plane.
 #[derive(clap::Parser, Debug)]
@@ -142,7 +142,7 @@ impl TryFrom<Args> for Config {
 
     fn try_from(args: Args) -> Result<Self, StartError> {
         args.check().map_err(StartError::Config)?;
-        let probes = args.probe.probes();
+        let probes = args.probe.probes(|signal| args.detector.enables(signal));
         let period = probes.period;
         let (failure, success) = (args.detect_failure_threshold, args.detect_success_threshold);
         let ignored = args.detector.ignored();
@@ -210,27 +210,14 @@ impl Args {
         within_a_day("--detect-failure-threshold", self.detect_failure_threshold)?;
         within_a_day("--detect-success-threshold", self.detect_success_threshold)?;
         within_a_day("--max-recovery-hold", self.max_recovery_hold)?;
-        if !self.detector.enabled() {
+        if !SIGNALS.iter().any(|signal| self.detector.enables(signal)) {
+            let names = SIGNALS.map(|signal| signal.name).join(" and ");
             return Err(format!(
-                "--detectors disables {DETECTOR}, the only detector of this program: leave the flag out, or do not run the agent"
+                "--detectors disables {names}, the only detectors of this program: leave the flag out, or do not run the agent"
             ));
         }
         Ok(())
     }
-}
-
-pub(crate) fn within_a_day(flag: &str, duration: Duration) -> Result<(), String> {
-    if duration > LONGEST {
-        return Err(format!("{flag} is longer than a day: make it shorter"));
-    }
-    Ok(())
-}
-
-/// Returns `true` if `text` may be part of the name of a Service. The API server has the last word:
-/// hyphens at either end are not checked here.
-pub(crate) fn is_label(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&text.len()) && text.chars().all(plain)
 }
 
 fn cluster_name(text: &str) -> Result<String, String> {

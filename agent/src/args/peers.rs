@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::Uri;
 use karmada_rules::health::quorum::Quorum;
 
-use super::is_label;
+use crate::flag_values::service;
 use crate::peers::{Peer, PeerList, PeerSource, Service};
 
 /// The name of the agents' Service in `manifests/member`.
@@ -127,21 +127,6 @@ fn host(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
-    }
-}
-
-fn service(text: &str) -> Result<Service, String> {
-    let (namespace, name) = match text.split_once('/') {
-        Some((namespace, name)) => (Some(namespace), name),
-        None => (None, text),
-    };
-    if is_label(name) && namespace.is_none_or(is_label) {
-        Ok(Service {
-            namespace: namespace.map(ToOwned::to_owned),
-            name: name.to_owned(),
-        })
-    } else {
-        Err("write the name of a Service, or NAMESPACE/NAME".to_owned())
     }
 }
 

@@ -37,11 +37,9 @@ fn the_default_durations_are_those_of_karmada() {
     let config = config(&[]).unwrap();
     let seconds = Duration::from_secs;
     assert_eq!(config.probes.period, seconds(5));
-    assert_eq!(config.probes.dns.timeout, seconds(2));
-    assert_eq!(
-        config.probes.dns.names,
-        [Name::from_ascii("kubernetes.default").unwrap()]
-    );
+    let dns = config.probes.dns.unwrap();
+    assert_eq!(dns.timeout, seconds(2));
+    assert_eq!(dns.names, [Name::from_ascii("kubernetes.default").unwrap()]);
     assert_eq!(config.thresholds.failure, seconds(30));
     assert_eq!(config.thresholds.success, seconds(30));
     assert_eq!(config.thresholds.silence, seconds(30));
@@ -66,7 +64,10 @@ fn a_term_without_votes_lasts_as_long_as_the_longer_threshold_and_two_periods() 
 #[test]
 fn a_round_takes_at_most_0_4_of_a_short_period() {
     let config = config(&["--detect-period=2s"]).unwrap();
-    assert_eq!(config.probes.dns.timeout, Duration::from_millis(800));
+    assert_eq!(
+        config.probes.dns.unwrap().timeout,
+        Duration::from_millis(800)
+    );
 }
 
 #[test]
@@ -84,11 +85,12 @@ fn names_and_servers_may_be_repeated_and_listed() {
         "--nameserver=[fd00::a]:5353",
     ])
     .unwrap();
-    let names = config.probes.dns.names.iter();
+    let dns = config.probes.dns.unwrap();
+    let names = dns.names.iter();
     let names: Vec<_> = names.map(ToString::to_string).collect();
     assert_eq!(names, ["a.b", "c.", "d"]);
     let servers = ["10.96.0.10:53", "[fd00::a]:5353"].map(|server| server.parse().unwrap());
-    assert_eq!(config.probes.dns.nameservers, servers);
+    assert_eq!(dns.nameservers, servers);
 }
 
 #[test]
@@ -196,6 +198,36 @@ fn detectors_are_enabled_and_disabled_as_in_karmada() {
         let error = config(&[&format!("--detectors={detectors}")]).unwrap_err();
         assert!(error.contains("--detectors"), "{error}");
     }
+}
+
+/// `*` and the name of Karmada's detector keep their meaning, whatever else this program can probe.
+#[test]
+fn service_network_takes_its_name() {
+    for (detectors, runs) in [
+        ("*", [true, false]),
+        ("coredns-detector", [true, false]),
+        ("*,service-network", [true, true]),
+        ("coredns-detector,service-network", [true, true]),
+        ("service-network", [false, true]),
+        ("*,-service-network", [true, false]),
+        ("service-network,-coredns-detector", [false, true]),
+    ] {
+        let probes = config(&[&format!("--detectors={detectors}")])
+            .unwrap()
+            .probes;
+        let found = [probes.dns.is_some(), probes.service_network.is_some()];
+        assert_eq!(found, runs, "{detectors}");
+    }
+}
+
+#[test]
+fn flag_spares_the_member_api() {
+    let flags = ["--detectors=*,service-network"];
+    assert!(config(&flags).unwrap().probes.needs_member());
+    let given = [flags[0], "--service-network-address=10.96.0.20:80"];
+    assert!(!config(&given).unwrap().probes.needs_member());
+    let error = config(&[flags[0], "--service-network-address=10.96.0.20"]);
+    assert!(error.unwrap_err().contains("--service-network-address"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::roster::PeerRequest;
 use super::vote_document::VoteDocument;
-use super::{Identity, PATH};
+use super::{Identity, OBSERVATION_PATH};
 
 /// The deadline of a request, connection included.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -119,7 +119,10 @@ impl PeerClient {
         let PeerRequest {
             address, standby, ..
         } = request;
-        let uri = format!("http://{address}{PATH}?{}&standby={standby}", self.leader);
+        let uri = format!(
+            "http://{address}{OBSERVATION_PATH}?{}&standby={standby}",
+            self.leader
+        );
         let request = Request::get(uri)
             .body(Empty::new())
             .map_err(|error| PeerError::Failed(error.to_string()))?;

@@ -23,11 +23,12 @@ use uuid::Uuid;
 
 use self::list::{Directory, Discovery};
 pub(crate) use self::list::{Election, Peer, PeerList, Service};
+pub(crate) use self::vote_document::VoteDocument;
 use crate::metrics::PeerMetrics;
 use crate::vote::Votes;
 
 /// The path of the vote document.
-const PATH: &str = "/v1/observation";
+pub(crate) const OBSERVATION_PATH: &str = "/v1/observation";
 
 /// The source of the list of other agents.
 #[derive(Clone, Debug, PartialEq, Eq)]

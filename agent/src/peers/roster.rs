@@ -212,7 +212,7 @@ impl Roster {
             let node = known.node().unwrap_or(key);
             let counted = agents.entry(known.who(key)).or_insert((node, key, None));
             // Of several addresses of an agent, one that responds is enough.
-            counted.2 = counted.2.or(known.ballots());
+            counted.2 = counted.2.or_else(|| known.ballots());
         }
         // With ours first, so that nothing a peer claims takes this node's name.
         let mut names = BTreeSet::from([self.own.node.as_str()]);

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Identity, PATH};
+use super::{Identity, OBSERVATION_PATH};
 use crate::peers::vote_document::{DatedVote, VoteDocument};
 use crate::vote::{Votes, kind};
 
@@ -35,9 +35,9 @@ pub(super) async fn date_votes(
 ) -> Result<(), BoxError> {
     let dating = async {
         loop {
-            let dates = dated_now(&votes.borrow_and_update());
+            let newest = dated_now(&votes.borrow_and_update());
             dated.send_modify(|before| {
-                *before = dates.map(|signal, now| match before.get(signal) {
+                *before = newest.map(|signal, now| match before.get(signal) {
                     Some(before) if kind(before.vote) == kind(now.vote) => DatedVote {
                         since: before.since,
                         ..*now
@@ -78,7 +78,7 @@ pub(super) fn routes(
         contacts,
     };
     Router::new()
-        .route(PATH, get(vote_document))
+        .route(OBSERVATION_PATH, get(vote_document))
         .with_state(state)
 }
 

@@ -6,11 +6,13 @@
 
 mod dns;
 mod schedule;
+mod service_network;
 
 use std::time::Duration;
 
 use karmada_rules::health::dns::DNS;
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::service_network::SERVICE_NETWORK;
+use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::args::duration;
 use karmada_runtime::program::{Program, StartError};
@@ -19,9 +21,14 @@ use tokio::sync::mpsc;
 
 pub(crate) use self::dns::addresses;
 use self::schedule::Schedule;
-use crate::args::within_a_day;
+use crate::flag_values::within_a_day;
+
+/// Every signal that this program can probe, by the names that `--detectors` takes.
+pub const SIGNALS: [&Signal; 2] = [&DNS, &SERVICE_NETWORK];
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
+/// The default of `--probe-timeout`, unless the period is short.
+const LONGEST_ROUND: Duration = Duration::from_secs(2);
 
 /// The flags of every probe.
 #[derive(clap::Args, Debug)]
@@ -36,60 +43,103 @@ pub(crate) struct ProbeArgs {
         alias = "coredns-detect-period"
     )]
     detect_period: Duration,
+    /// Deadline of a probe round, from its start [default: 2s, or 0.4 of the period if that is less].
+    #[arg(long, env = "KARMADA_PROBE_TIMEOUT", value_name = "DURATION", value_parser = duration)]
+    probe_timeout: Option<Duration>,
     #[command(flatten)]
     dns: dns::DnsArgs,
+    #[command(flatten)]
+    service_network: service_network::ServiceNetworkArgs,
 }
 
-/// The checked flags of every probe.
+/// The checked flags of the probes to run.
 #[derive(Debug)]
 pub(crate) struct Probes {
     /// From the start of a round to the start of the next.
     pub(crate) period: Duration,
-    pub(crate) dns: dns::DnsProbe,
+    pub(crate) dns: Option<dns::DnsProbe>,
+    pub(crate) service_network: Option<service_network::ServiceNetworkProbe>,
 }
 
 impl ProbeArgs {
     /// # Errors
     /// Returns a message for the user if the flags contradict each other.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let period = self.detect_period;
+        let (period, timeout) = (self.detect_period, self.timeout());
         within_a_day("--detect-period", period)?;
         if period < SHORTEST_PERIOD {
             return Err(format!(
                 "--detect-period {period:?} is too short: make it at least {SHORTEST_PERIOD:?}"
             ));
         }
-        self.dns.check(period)
+        within_a_day("--probe-timeout", timeout)?;
+        if timeout >= period {
+            return Err(format!(
+                "--probe-timeout {timeout:?} must be shorter than --detect-period {period:?}: a round must end before the next begins"
+            ));
+        }
+        self.dns.check()
     }
 
-    pub(crate) fn probes(self) -> Probes {
+    /// Returns the probes of those signals that are enabled.
+    pub(crate) fn probes(self, enabled: impl Fn(&Signal) -> bool) -> Probes {
+        let timeout = self.timeout();
+        let Self {
+            dns,
+            service_network,
+            ..
+        } = self;
         Probes {
             period: self.detect_period,
-            dns: self.dns.probe(self.detect_period),
+            dns: enabled(&DNS).then(|| dns.probe(timeout)),
+            service_network: enabled(&SERVICE_NETWORK).then(|| service_network.probe(timeout)),
         }
+    }
+
+    fn timeout(&self) -> Duration {
+        let default = LONGEST_ROUND.min(self.detect_period * 2 / 5);
+        self.probe_timeout.unwrap_or(default)
     }
 }
 
 impl Probes {
     /// Returns `true` if a probe reads the API of the member cluster.
     pub(crate) fn needs_member(&self) -> bool {
-        self.dns.direct.needs_member()
+        let dns = self.dns.as_ref();
+        let service_network = self.service_network.as_ref();
+        dns.is_some_and(|probe| probe.direct.needs_member())
+            || service_network.is_some_and(|probe| probe.address.needs_member())
     }
 
-    /// Spawns the probes as tasks of `program` and returns their finished rounds.
+    /// Spawns the probes as tasks of `program` and returns the finished rounds of each.
     ///
     /// # Errors
     /// Returns an error if a probe needs the API of the member cluster and `member` is `None`.
     pub(crate) fn start(
         &self,
         program: &mut Program,
+        cluster: &str,
         member: Option<Client>,
     ) -> Result<PerSignal<mpsc::Receiver<Round>>, StartError> {
+        let mut rounds = Vec::new();
+        if let Some(probe) = &self.dns {
+            let (schedule, finished) = self.schedule(program, "probe");
+            probe.clone().start(program, schedule, member.clone())?;
+            rounds.push((&DNS, finished));
+        }
+        if let Some(probe) = &self.service_network {
+            let (schedule, finished) = self.schedule(program, SERVICE_NETWORK.name);
+            probe.start(program, schedule, cluster, member)?;
+            rounds.push((&SERVICE_NETWORK, finished));
+        }
+        Ok(rounds.into_iter().collect())
+    }
+
+    /// Returns the schedule of a probe, whose first round opens `gate`, and its finished rounds.
+    fn schedule(&self, program: &Program, gate: &'static str) -> (Schedule, mpsc::Receiver<Round>) {
         // One slot: a probe that is ahead of the vote waits instead of queueing stale rounds.
         let (finished, rounds) = mpsc::channel(1);
-        let gate = program.readiness.gate("probe");
-        let schedule = Schedule::spread(self.period, finished, gate);
-        self.dns.clone().start(program, schedule, member)?;
-        Ok(PerSignal::from_iter([(&DNS, rounds)]))
+        let gate = program.readiness.gate(gate);
+        (Schedule::spread(self.period, finished, gate), rounds)
     }
 }

@@ -9,7 +9,15 @@ pub const DNS_READY_REASON: &str = "ServiceDomainNameResolutionReady";
 /// The reason of a False [`DNS_READY`].
 pub const DNS_FAILED_REASON: &str = "ServiceDomainNameResolutionFailed";
 
-/// The condition of the verdict's freshness: True while [`DNS_READY`] is up to date.
+/// The condition with the agent's verdict: True if connections to the cluster IP of a Service reach its
+/// endpoints.
+pub const SERVICE_NETWORK_READY: &str = "ServiceNetworkReady";
+/// The reason of a True [`SERVICE_NETWORK_READY`].
+pub const SERVICE_NETWORK_READY_REASON: &str = "ServiceNetworkReady";
+/// The reason of a False [`SERVICE_NETWORK_READY`].
+pub const SERVICE_NETWORK_FAILED_REASON: &str = "ServiceNetworkFailed";
+
+/// The condition of the verdicts' freshness: True while those of all signals are up to date.
 pub const REPORTER_READY: &str = "HealthReporterReady";
 /// The reason of a True [`REPORTER_READY`].
 pub const REPORTING_REASON: &str = "Reporting";
@@ -23,4 +31,4 @@ pub const REPORTER_SILENT_REASON: &str = "ReporterSilent";
 pub const REPORTER_LEASE: &str = "cluster-health-agent";
 
 /// The types of the conditions that karmada-rs owns on a `Cluster`.
-pub const OWNED: [&str; 2] = [DNS_READY, REPORTER_READY];
+pub const OWNED: [&str; 3] = [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY];

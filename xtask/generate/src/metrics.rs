@@ -49,11 +49,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Descr
     };
     let karmada = [file("kubeconfig")];
     let observing = [file("kubeconfig"), OBSERVE_ONLY.into()];
-    let agent = [
-        file("karmada-kubeconfig"),
-        "--cluster-name=member1".into(),
-        "--nameserver=127.0.0.1".into(),
-    ];
+    let agent = agent_flags(file);
     let gateway = [
         file("kubeconfig"),
         "--provider=kubernetes".into(),
@@ -100,6 +96,18 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Descr
         )
         .await?,
     ])
+}
+
+/// Returns the flags of an agent that probes every signal. `file` makes a flag with a kubeconfig.
+fn agent_flags(file: impl Fn(&str) -> OsString) -> [OsString; 5] {
+    let signals = cluster_health_agent::SIGNALS.map(|signal| signal.name);
+    [
+        file("karmada-kubeconfig"),
+        file("member-kubeconfig"),
+        "--cluster-name=member1".into(),
+        "--nameserver=127.0.0.1".into(),
+        format!("--detectors={}", signals.join(",")).into(),
+    ]
 }
 
 /// Returns what a program registers that starts with each of these lines of flags.

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::super::list::{Directory, Peer};
-use super::super::{Identity, PATH};
+use super::super::{Identity, OBSERVATION_PATH};
 use super::*;
 use crate::metrics::PeerMetrics;
 use crate::peers::serve::dated_now;
@@ -34,7 +34,11 @@ async fn serve(router: Router) -> String {
 
 /// Starts an agent that always responds with `text`.
 async fn agent(text: String) -> String {
-    serve(Router::new().route(PATH, get(move || std::future::ready(text.clone())))).await
+    serve(Router::new().route(
+        OBSERVATION_PATH,
+        get(move || std::future::ready(text.clone())),
+    ))
+    .await
 }
 
 /// Returns the identity of the agent on a node. Those on one node are the same process.
@@ -209,7 +213,7 @@ async fn nothing_is_published_before_every_agent_has_had_a_request() {
     });
     let agents = vec![
         agent(document("member1", "n1", Some(Vote::Healthy))).await,
-        serve(Router::new().route(PATH, slow)).await,
+        serve(Router::new().route(OBSERVATION_PATH, slow)).await,
     ];
     let mut polling = Polling::start(agents, PERIOD);
     arrived.notified().await;
@@ -245,7 +249,7 @@ async fn counting() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
         accepted.fetch_add(1, Ordering::Relaxed);
     });
     let router = Router::new().route(
-        PATH,
+        OBSERVATION_PATH,
         get(move || async move {
             count.fetch_add(1, Ordering::Relaxed);
             document("member1", "n1", Some(Vote::Healthy))
@@ -281,7 +285,7 @@ async fn only_so_many_requests_are_under_way_at_once() {
         now.fetch_sub(1, Ordering::Relaxed);
         document("member1", "n1", Some(Vote::Healthy))
     });
-    let address = serve(Router::new().route(PATH, slow)).await;
+    let address = serve(Router::new().route(OBSERVATION_PATH, slow)).await;
     let mut polling = Polling::start(Vec::new(), PERIOD);
     let agents = (0..MANY).map(|number| {
         let peer = Peer {

@@ -4,14 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use hickory_proto::rr::Name;
-use karmada_runtime::args::duration;
 
 use super::resolv_conf::nameserver;
 use super::{AddressSource, DirectTargets, DnsProbe};
-use crate::args::{is_label, within_a_day};
+use crate::flag_values::is_label;
 
-/// The default of `--probe-timeout`, unless the period is short.
-const LONGEST_ROUND: Duration = Duration::from_secs(2);
 /// The value of a flag whose addresses are to be discovered.
 const AUTO: &str = "auto";
 
@@ -28,9 +25,6 @@ pub(crate) struct DnsArgs {
         value_parser = probe_name
     )]
     probe_names: Vec<Name>,
-    /// Deadline of a probe round, from its start [default: 2s, or 0.4 of the period if that is less].
-    #[arg(long, env = "KARMADA_PROBE_TIMEOUT", value_name = "DURATION", value_parser = duration)]
-    probe_timeout: Option<Duration>,
     /// DNS server to query instead of those of /etc/resolv.conf. May be repeated.
     #[arg(
         long = "nameserver",
@@ -90,15 +84,8 @@ type Server = Option<SocketAddr>;
 
 impl DnsArgs {
     /// # Errors
-    /// Returns a message for the user if the flags contradict each other or the probes' `period`.
-    pub(in crate::probe) fn check(&self, period: Duration) -> Result<(), String> {
-        let timeout = self.timeout(period);
-        within_a_day("--probe-timeout", timeout)?;
-        if timeout >= period {
-            return Err(format!(
-                "--probe-timeout {timeout:?} must be shorter than --detect-period {period:?}: a round must end before the next begins"
-            ));
-        }
+    /// Returns a message for the user if the flags contradict each other.
+    pub(in crate::probe) fn check(&self) -> Result<(), String> {
         if self.probe_endpoints.len() > 1 && self.probe_endpoints.contains(&None) {
             return Err(format!(
                 "--probe-endpoints has {AUTO} among addresses: write either {AUTO} or the addresses"
@@ -107,9 +94,9 @@ impl DnsArgs {
         Ok(())
     }
 
-    pub(in crate::probe) fn probe(self, period: Duration) -> DnsProbe {
+    pub(in crate::probe) fn probe(self, timeout: Duration) -> DnsProbe {
         DnsProbe {
-            timeout: self.timeout(period),
+            timeout,
             names: self.probe_names,
             expected: self.expected,
             uncached: self.probe_uncached,
@@ -121,11 +108,6 @@ impl DnsArgs {
                 dns_service: self.dns_service,
             },
         }
-    }
-
-    fn timeout(&self, period: Duration) -> Duration {
-        let default = LONGEST_ROUND.min(period * 2 / 5);
-        self.probe_timeout.unwrap_or(default)
     }
 }
 
@@ -204,9 +186,8 @@ mod tests {
         for (flags, service, pods) in cases {
             let args = ["agent"].iter().chain(flags);
             let args = Program::try_parse_from(args).unwrap().dns;
-            let period = Duration::from_secs(5);
-            args.check(period).unwrap();
-            let direct = args.probe(period).direct;
+            args.check().unwrap();
+            let direct = args.probe(Duration::from_secs(2)).direct;
             assert_eq!((direct.service, direct.pods), (service, pods), "{flags:?}");
             assert_eq!(
                 direct.dns_service,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - What is judged: [`signal`]. Each has a file with its names and the classes of its failures:
-//!   [`dns`], the first of them. All else here knows no signal by name.
+//!   [`dns`] and [`service_network`]. All else here knows no signal by name.
 //! - When does a node's vote change: [`threshold`], fed with what a round observed ([`observation`],
 //!   [`failure`]).
 //! - When does a cluster fail or recover: [`quorum`].
@@ -23,5 +23,6 @@ pub mod failure;
 pub mod observation;
 pub mod quorum;
 pub mod report;
+pub mod service_network;
 pub mod signal;
 pub mod threshold;

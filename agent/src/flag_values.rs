@@ -1,0 +1,39 @@
+//! Checks of single values that flags of several parts have.
+
+use std::time::Duration;
+
+use crate::peers::Service;
+
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// # Errors
+/// Returns a message for the user if the duration is longer than a day.
+pub(crate) fn within_a_day(flag: &str, duration: Duration) -> Result<(), String> {
+    if duration > LONGEST {
+        return Err(format!("{flag} is longer than a day: make it shorter"));
+    }
+    Ok(())
+}
+
+/// Returns `true` if `text` may be part of the name of a Service. The API server has the last word:
+/// hyphens at either end are not checked here.
+pub(crate) fn is_label(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// Parses a Service, in the agent's own namespace unless the text names one.
+pub(crate) fn service(text: &str) -> Result<Service, String> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    if is_label(name) && namespace.is_none_or(is_label) {
+        Ok(Service {
+            namespace: namespace.map(ToOwned::to_owned),
+            name: name.to_owned(),
+        })
+    } else {
+        Err("write the name of a Service, or NAMESPACE/NAME".to_owned())
+    }
+}

@@ -1,0 +1,67 @@
+//! The probe of the Service network: connects to the cluster IP of the agents' Service, once a period.
+//!
+//! What is probed is the work of kube-proxy, or of what replaces it: that this node translates a cluster IP
+//! into the address of an endpoint, on whichever node that is. The member's API takes no part in it.
+//!
+//! - Which address: [`address`], from a flag or from the Service.
+//! - What is sent, and what counts as a response: [`exchange`].
+//! - How many connections, until when, and what is observed: [`round`].
+
+mod address;
+mod args;
+mod exchange;
+mod metrics;
+mod round;
+
+use std::time::Duration;
+
+use karmada_runtime::program::{Program, StartError};
+use kube::Client;
+
+pub(crate) use self::address::AddressSource;
+pub(crate) use self::args::ServiceNetworkArgs;
+use self::metrics::ServiceNetworkMetrics;
+use self::round::Prober;
+use super::schedule::Schedule;
+
+/// The settings of the probe.
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceNetworkProbe {
+    /// The source of the address to connect to.
+    pub(crate) address: AddressSource,
+    /// The deadline of a round, from its start.
+    pub(crate) timeout: Duration,
+}
+
+impl ServiceNetworkProbe {
+    /// Spawns the probe as a task of `program`. Agents of `cluster` respond to it.
+    ///
+    /// # Errors
+    /// Returns an error if the address must be read and `member` is `None`.
+    pub(super) fn start(
+        &self,
+        program: &mut Program,
+        schedule: Schedule,
+        cluster: &str,
+        member: Option<Client>,
+    ) -> Result<(), StartError> {
+        let prober = Prober {
+            address: address::start(program, &self.address, member)?,
+            cluster: cluster.to_owned(),
+            timeout: self.timeout,
+            metrics: ServiceNetworkMetrics::register(&mut program.registry),
+        };
+        let stopping = program.stopping.clone();
+        program.tasks.spawn("service-network", async move {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => Ok(()),
+                () = prober.run(schedule) => Ok(()),
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
