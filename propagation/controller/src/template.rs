@@ -1,34 +1,29 @@
 //! Brings the claim of one template up to date, and the policy's part of its binding.
 
 mod activation;
+mod memory;
+mod subject;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
-use karmada_rules::propagation::activation::{Activation, Record};
-use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource};
+use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template::{self, Exclusion};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
+use karmada_runtime::write::{WriteErrorKind, WriteMode};
 use kube::api::Patch;
 use kube::{Api, Client};
-use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use regex::Regex;
-use serde_json::Value;
-use uuid::Uuid;
 
-pub(crate) use self::activation::Activations;
-use self::activation::Written;
-use self::write::Claimed;
+pub(crate) use self::memory::Activations;
+use self::subject::{Claimed, Subject, TemplateError, Written};
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
 use crate::metrics::CountedTemplates;
@@ -48,30 +43,6 @@ pub(crate) struct TemplateReconciler {
     pub(crate) activations: Activations,
     /// The claims that were written and that the watch has still to show.
     pub(crate) claimed: Mutex<BTreeMap<TemplateKey, Claimed>>,
-}
-
-/// Errors of a reconcile.
-#[derive(Debug, thiserror::Error)]
-enum TemplateError {
-    #[error("could not write the claim on the template")]
-    Claim(#[source] WriteError),
-    #[error("could not write binding {key}")]
-    Binding { key: Key, source: WriteError },
-    #[error("could not read the policy of a claim")]
-    Read(#[source] kube::Error),
-    #[error("policy {0} exists and is not in the cache yet")]
-    Unseen(Key),
-}
-
-/// A template with its binding and the claim on them.
-struct Subject {
-    key: TemplateKey,
-    template: Value,
-    /// The binding of its name, which may still be that of a former template.
-    binding: Option<StoredBinding>,
-    /// True if the binding is the template's own.
-    is_bound: bool,
-    claimed: Option<Claim>,
 }
 
 impl Controller for TemplateReconciler {
@@ -311,55 +282,5 @@ fn named(claim: &Claim) -> String {
     match &claim.namespace {
         Some(namespace) => format!("policy({namespace}/{})", claim.name),
         None => format!("cluster policy({})", claim.name),
-    }
-}
-
-impl Subject {
-    /// Returns the template's binding, unless it is merely attached: then no policy has made it yet.
-    fn bound(&self) -> Option<&StoredBinding> {
-        let own = self.binding.as_ref().filter(|_| self.is_bound)?;
-        let is_policys =
-            own.view().spec.placement.is_some() || Record::of(own.metadata()).is_some();
-        is_policys.then_some(own)
-    }
-
-    /// Plans the write of the binding; a template that is held has none.
-    fn plan(&self, policy: &Candidate<'_>, claim: &Claim, activation: &Activation) -> BindingPlan {
-        let (record, is_followed) = match activation {
-            Activation::Holds(_) => return BindingPlan::Unchanged,
-            Activation::Follows(record) => (record, true),
-            Activation::Keeps(record) => (record, false),
-        };
-        let source = BindingSource {
-            template: &self.template,
-            policy: policy.spec,
-            claim,
-            record,
-            is_followed,
-        };
-        let existing = self.binding.as_ref().map(StoredBinding::view);
-        binding::plan(source, existing, || Uuid::new_v4().to_string())
-    }
-
-    fn failed(&self, source: WriteError) -> TemplateError {
-        TemplateError::Binding {
-            key: binding::key(&self.template),
-            source,
-        }
-    }
-
-    /// Returns the reference by which Events name the template.
-    fn reference(&self) -> ObjectReference {
-        ObjectReference {
-            uid: Some(self.template.uid().to_owned()),
-            resource_version: Some(self.template.resource_version().to_owned()),
-            ..self.key.reference()
-        }
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.key.kind.kind, self.key.key)
     }
 }

@@ -15,19 +15,13 @@ use objects::Metadata;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Subject, TemplateError, TemplateReconciler};
+use super::TemplateReconciler;
+use super::subject::{Claimed, Subject, TemplateError};
 use crate::args::NAME;
 use crate::index::TemplateKey;
 
 /// The time from an edit until it is recorded, in which its copies reach the members.
 const RECORD_DELAY: Duration = Duration::from_millis(20);
-
-/// A write of the claim on a template, decided on a version of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Claimed {
-    version: String,
-    patch: Value,
-}
 
 impl TemplateReconciler {
     /// Brings the claim on the template to `claim`, with the fingerprint of one that waits for an edit.

@@ -1,0 +1,108 @@
+//! A template with what belongs to it, and what was written of it.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_rules::propagation::activation::{Activation, Record};
+use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource};
+use karmada_rules::propagation::candidate::Candidate;
+use karmada_rules::propagation::claim::Claim;
+use karmada_runtime::write::WriteError;
+use objects::{Key, Metadata};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::index::{StoredBinding, TemplateKey};
+
+/// Errors of a reconcile.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TemplateError {
+    #[error("could not write the claim on the template")]
+    Claim(#[source] WriteError),
+    #[error("could not write binding {key}")]
+    Binding { key: Key, source: WriteError },
+    #[error("could not read the policy of a claim")]
+    Read(#[source] kube::Error),
+    #[error("policy {0} exists and is not in the cache yet")]
+    Unseen(Key),
+}
+
+/// A template with its binding and the claim on them.
+pub(super) struct Subject {
+    pub(super) key: TemplateKey,
+    pub(super) template: Value,
+    /// The binding of its name, which may still be that of a former template.
+    pub(super) binding: Option<StoredBinding>,
+    /// True if the binding is the template's own.
+    pub(super) is_bound: bool,
+    pub(super) claimed: Option<Claim>,
+}
+
+impl Subject {
+    /// Returns the template's binding, unless it is merely attached: then no policy has made it yet.
+    pub(super) fn bound(&self) -> Option<&StoredBinding> {
+        let own = self.binding.as_ref().filter(|_| self.is_bound)?;
+        let is_policys =
+            own.view().spec.placement.is_some() || Record::of(own.metadata()).is_some();
+        is_policys.then_some(own)
+    }
+
+    /// Plans the write of the binding; a template that is held has none.
+    pub(super) fn plan(
+        &self,
+        policy: &Candidate<'_>,
+        claim: &Claim,
+        activation: &Activation,
+    ) -> BindingPlan {
+        let (record, is_followed) = match activation {
+            Activation::Holds(_) => return BindingPlan::Unchanged,
+            Activation::Follows(record) => (record, true),
+            Activation::Keeps(record) => (record, false),
+        };
+        let source = BindingSource {
+            template: &self.template,
+            policy: policy.spec,
+            claim,
+            record,
+            is_followed,
+        };
+        let existing = self.binding.as_ref().map(StoredBinding::view);
+        binding::plan(source, existing, || Uuid::new_v4().to_string())
+    }
+
+    pub(super) fn failed(&self, source: WriteError) -> TemplateError {
+        TemplateError::Binding {
+            key: binding::key(&self.template),
+            source,
+        }
+    }
+
+    /// Returns the reference by which Events name the template.
+    pub(super) fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            uid: Some(self.template.uid().to_owned()),
+            resource_version: Some(self.template.resource_version().to_owned()),
+            ..self.key.reference()
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.key.kind.kind, self.key.key)
+    }
+}
+
+/// A write of the claim on a template, decided on a version of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(super) version: String,
+    pub(super) patch: Value,
+}
+
+/// The objects that were written for a template.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub(super) claim: bool,
+    pub(super) binding: bool,
+}
