@@ -1,5 +1,22 @@
 //! `propagation-controller`: applies propagation policies to resource templates. It claims the templates,
 //! keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
+//!
+//! ```text
+//! watch → index, works → queues → template      claims a template, and keeps its binding
+//!                                 policy        gives a policy its ID and finalizer, and tells it what is wrong
+//!                                 dependencies  attaches the bindings of what a template refers to
+//!                                 binding       makes the Works of a binding, and reports what they report
+//!                                 namespace     makes the Works of a Namespace
+//! ```
+//!
+//! `watch` says which change wakes which key. A loop reads the `index` and `works`, asks one function of
+//! `rules::propagation`, and writes. Nothing is passed from loop to loop: each sees what another wrote once the
+//! watch shows it.
+//!
+//! - What a loop remembers of its own writes until then: `template/subject`, `binding/written`.
+//! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
+//! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.
+//! - What users read: `events` with `reason`, `metrics`, `binding/status`.
 
 mod args;
 mod binding;

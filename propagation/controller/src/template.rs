@@ -19,6 +19,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
 use kube::api::Patch;
 use kube::{Api, Client};
+use objects::Metadata;
 use parking_lot::Mutex;
 use regex::Regex;
 

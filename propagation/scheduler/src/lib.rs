@@ -1,5 +1,15 @@
 //! `scheduler`: chooses the clusters of every binding and its replicas in each, and writes them to
 //! `ResourceBinding.spec.clusters`.
+//!
+//! ```text
+//! watch → index → queue → reconcile: snapshot → rules::schedule::plan → clusters, then status
+//! ```
+//!
+//! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
+//! - What a decision is made on: `index::Snapshot`. Bindings of both scopes are read alike in `binding`, which drops
+//!   what scheduling does not need.
+//! - What is written, and what a crash between two writes leaves: `reconcile`.
+//! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
 mod binding;
