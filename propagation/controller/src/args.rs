@@ -53,8 +53,9 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// A namespace is skipped by its whole name.
     #[test]
-    fn a_namespace_is_skipped_by_its_whole_name() {
+    fn pattern_matches_whole_name() {
         let skipped = |flags: &[&str], namespace: &str| {
             let args = Args::try_parse_from([&[NAME], flags].concat()).unwrap();
             let mut patterns = args.skipped_propagating_namespaces.iter();

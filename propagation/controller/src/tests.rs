@@ -238,8 +238,9 @@ fn bound() -> String {
     format!("{BINDING}/web-deployment")
 }
 
+/// A template is claimed and bound with one write each.
 #[tokio::test(start_paused = true)]
-async fn a_template_is_claimed_and_bound_with_one_write_each() {
+async fn one_write_claims_and_binds() {
     let mut stage = settled().await;
     assert_eq!(
         stage.written(),
@@ -286,8 +287,9 @@ async fn a_template_is_claimed_and_bound_with_one_write_each() {
     assert_eq!(stage.events("Deployment").await.len(), 2);
 }
 
+/// The order of policy and template makes no difference.
 #[tokio::test(start_paused = true)]
-async fn the_order_of_policy_and_template_makes_no_difference() {
+async fn order_makes_no_difference() {
     let mut stage = Stage::new().await;
     stage.start(&[]).await;
     let wrote = stage.change("POST", DEPLOYMENT, &deployment()).await;
@@ -298,8 +300,9 @@ async fn the_order_of_policy_and_template_makes_no_difference() {
     assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
 }
 
+/// The binding follows policy and template with one write each.
 #[tokio::test(start_paused = true)]
-async fn the_binding_follows_policy_and_template_with_one_write_each() {
+async fn binding_follows_with_one_write() {
     let stage = settled().await;
     // What a scheduler writes, and what happens in the clusters.
     let scheduled = json!({ "spec": { "clusters": [{ "name": "m1", "replicas": 2 }] } });
@@ -334,8 +337,9 @@ async fn the_binding_follows_policy_and_template_with_one_write_each() {
     assert_eq!(stage.events("Deployment").await, notes);
 }
 
+/// A pause reaches the binding and leaves it.
 #[tokio::test(start_paused = true)]
-async fn a_pause_reaches_the_binding_and_leaves_it() {
+async fn pause_reaches_binding() {
     let stage = settled().await;
     let policy = format!("{POLICY}/pp");
     let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
@@ -350,8 +354,9 @@ async fn a_pause_reaches_the_binding_and_leaves_it() {
     assert!(!suspension.dispatching.suspends("m1"));
 }
 
+/// A deleted policy lets its templates go and the binding stays.
 #[tokio::test(start_paused = true)]
-async fn a_deleted_policy_lets_its_templates_go_and_the_binding_stays() {
+async fn deleted_policy_lets_go() {
     let stage = settled().await;
     let before = stage.binding().await.spec;
     stage
@@ -371,8 +376,9 @@ async fn a_deleted_policy_lets_its_templates_go_and_the_binding_stays() {
     assert_eq!(wrote, [""; 0]);
 }
 
+/// A template that is leaving keeps no policy.
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_leaving_keeps_no_policy() {
+async fn deleting_template_keeps_no_policy() {
     let stage = settled().await;
     let held = json!({ "metadata": { "finalizers": ["example.com/slow"] } });
     stage.change("PATCH", &web(DEPLOYMENT), &held).await;
@@ -385,8 +391,9 @@ async fn a_template_that_is_leaving_keeps_no_policy() {
     assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), None);
 }
 
+/// A template is handed over to the next policy.
 #[tokio::test(start_paused = true)]
-async fn a_template_is_handed_over_to_the_next_policy() {
+async fn template_is_handed_over() {
     let stage = settled().await;
     let other = json!({ "clusterAffinity": { "clusterNames": ["m2"] } });
     let next = policy("next", &json!({ "priority": 5, "placement": other }));
@@ -412,8 +419,9 @@ async fn a_template_is_handed_over_to_the_next_policy() {
     assert_eq!(binding["spec"]["placement"], other);
 }
 
+/// A policy that selects no longer lets go and one that preempts takes.
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_selects_no_longer_lets_go_and_one_that_preempts_takes() {
+async fn preempting_policy_takes() {
     let stage = settled().await;
     let selector = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "other" }]);
     let dropped = json!({ "spec": { "resourceSelectors": selector } });
@@ -455,8 +463,9 @@ async fn a_policy_that_selects_no_longer_lets_go_and_one_that_preempts_takes() {
     }
 }
 
+/// A claim that a user wiped is restored.
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_a_user_wiped_is_restored() {
+async fn wiped_claim_is_restored() {
     let stage = settled().await;
     // A policy that would be chosen, had the template never had one.
     let better = policy("better", &json!({ "priority": 5 }));
@@ -466,8 +475,9 @@ async fn a_claim_that_a_user_wiped_is_restored() {
     assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("pp"));
 }
 
+/// A binding deleted by hand is made again.
 #[tokio::test(start_paused = true)]
-async fn a_binding_deleted_by_hand_is_made_again() {
+async fn deleted_binding_is_recreated() {
     let stage = settled().await;
     let uid = stage.binding().await.metadata.uid;
     let wrote = stage.change("DELETE", &bound(), &json!({})).await;
@@ -481,8 +491,9 @@ async fn a_binding_deleted_by_hand_is_made_again() {
     assert_eq!(again.metadata.deletion_timestamp, None);
 }
 
+/// An unsupported policy keeps its template as it is.
 #[tokio::test(start_paused = true)]
-async fn an_unsupported_policy_keeps_its_template_as_it_is() {
+async fn unsupported_policy_keeps_template() {
     let stage = settled().await;
     let before = stage.binding().await.spec;
     let unsupported = json!({ "spec": { "placement": { "workloadAffinity": {} }, "priority": 3 } });
@@ -505,8 +516,9 @@ async fn an_unsupported_policy_keeps_its_template_as_it_is() {
     assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), None);
 }
 
+/// A policy waits for the overrides it depends on.
 #[tokio::test(start_paused = true)]
-async fn a_policy_waits_for_the_overrides_it_depends_on() {
+async fn policy_awaits_overrides() {
     let mut stage = Stage::new().await;
     stage.send("POST", DEPLOYMENT, &deployment()).await;
     let waiting = policy("pp", &json!({ "dependentOverrides": ["o"] }));
@@ -527,8 +539,9 @@ async fn a_policy_waits_for_the_overrides_it_depends_on() {
     assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
 }
 
+/// A cluster scoped template gets a binding of its scope.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_template_gets_a_binding_of_its_scope() {
+async fn binding_has_templates_scope() {
     let mut stage = Stage::new().await;
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -566,8 +579,9 @@ async fn a_cluster_scoped_template_gets_a_binding_of_its_scope() {
     );
 }
 
+/// A namespace that is skipped has no templates.
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_skipped_has_no_templates() {
+async fn skipped_namespace_has_none() {
     let mut stage = Stage::new().await;
     stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
     stage.send("POST", DEPLOYMENT, &deployment()).await;
@@ -577,8 +591,9 @@ async fn a_namespace_that_is_skipped_has_no_templates() {
     assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
 }
 
+/// A kind that others interpret is left alone.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_others_interpret_is_left_alone() {
+async fn customized_kind_is_left_alone() {
     let mut stage = Stage::new().await;
     let plural = "resourceinterpretercustomizations";
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
@@ -624,7 +639,7 @@ async fn a_kind_that_others_interpret_is_left_alone() {
 
 /// What Karmada has made of a policy, a template and a binding is taken over without a write.
 #[tokio::test(start_paused = true)]
-async fn taking_over_from_karmada_records_what_each_binding_follows() {
+async fn takeover_records_followed_policies() {
     macro_rules! fixture {
         ($name:literal) => {
             include_str!(concat!(
@@ -731,7 +746,7 @@ impl Stage {
 
 /// One object in two versions of its group is one template.
 #[tokio::test(start_paused = true)]
-async fn policies_that_select_two_versions_do_not_take_turns() {
+async fn versions_do_not_take_turns() {
     let mut stage = Stage::new().await;
     stage.add_toy(&["v1beta1"]).await;
     for (name, api_version) in [
@@ -770,7 +785,7 @@ async fn who_only_observes_writes_nothing() {
 
 /// A controller that dies after any of its writes leaves nothing that the next one does not finish.
 #[tokio::test(start_paused = true)]
-async fn a_death_after_any_write_is_made_good() {
+async fn crash_after_each_write() {
     let mut after = 0;
     loop {
         let mut stage = Stage::new().await;
@@ -814,8 +829,9 @@ async fn a_death_after_any_write_is_made_good() {
     }
 }
 
+/// Refused and lost writes are made again.
 #[tokio::test(start_paused = true)]
-async fn refused_and_lost_writes_are_made_again() {
+async fn lost_writes_are_repeated() {
     for fault in [
         Fault::Conflict.every(2),
         Fault::Disconnect
@@ -834,8 +850,9 @@ async fn refused_and_lost_writes_are_made_again() {
     }
 }
 
+/// A template made again gets a binding of its own.
 #[tokio::test(start_paused = true)]
-async fn a_template_made_again_gets_a_binding_of_its_own() {
+async fn recreated_template_gets_own_binding() {
     let stage = settled().await;
     let former = stage.binding().await.metadata.uid;
     stage.send("DELETE", &web(DEPLOYMENT), &json!({})).await;

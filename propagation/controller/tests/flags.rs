@@ -16,8 +16,9 @@ fn a_missing_kubeconfig_is_named() {
     );
 }
 
+/// A pattern of namespaces that is none is named.
 #[test]
-fn a_pattern_of_namespaces_that_is_none_is_named() {
+fn broken_pattern_is_named() {
     let line = rejected(&["--skipped-propagating-namespaces=kube-.*,("]);
     assert!(
         line.starts_with("error: invalid value '(' for '--skipped-propagating-namespaces"),

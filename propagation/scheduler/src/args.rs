@@ -86,8 +86,9 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// A scheduler of another name does not wait for the default one.
     #[test]
-    fn a_scheduler_of_another_name_does_not_wait_for_the_default_one() {
+    fn named_scheduler_has_own_lease() {
         let lease = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat()).lease();
         assert_eq!(lease(&[]), "karmada-scheduler");
         assert_eq!(

@@ -34,13 +34,15 @@ fn a_missing_context_is_named() {
     assert!(line.contains("elsewhere"), "{line}");
 }
 
+/// Without any kubeconfig the error names the flag.
 #[test]
-fn without_any_kubeconfig_the_error_names_the_flag() {
+fn missing_kubeconfig_names_flag() {
     assert!(rejected(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
 }
 
+/// An address in use is named.
 #[test]
-fn an_address_in_use_is_named() {
+fn used_address_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();

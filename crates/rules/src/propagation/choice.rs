@@ -194,8 +194,9 @@ mod tests {
         }
     }
 
+    /// The best policy has an unclaimed template.
     #[test]
-    fn the_best_policy_has_an_unclaimed_template() {
+    fn best_policy_wins_unclaimed() {
         let by_label = json!({ "by": { "labelSelector": { "matchLabels": { "app": "web" } } } });
         let all = json!({ "by": {} });
         let table: [(&[(&str, Value)], &str); 9] = [
@@ -226,8 +227,9 @@ mod tests {
         }
     }
 
+    /// A claim holds against better policies until its policy lets go.
     #[test]
-    fn a_claim_holds_against_better_policies_until_its_policy_lets_go() {
+    fn claim_holds_against_better() {
         let better = ("pp-a", json!({ "priority": 9 }));
         let table = [
             (json!({}), "pp-z"),
@@ -245,8 +247,9 @@ mod tests {
         assert_eq!(chosen(&[better, ("cpp", json!({}))], "cpp"), "cpp");
     }
 
+    /// A policy made again is another one.
     #[test]
-    fn a_policy_made_again_is_another_one() {
+    fn recreated_policy_is_another() {
         let policies = [policy("pp-a", &json!({})), policy("pp-z", &json!({}))];
         let mut claim = claim_of(&policies, "pp-z").unwrap();
         claim.id = "former".to_owned();
@@ -255,8 +258,9 @@ mod tests {
         assert!(matches!(choice, Choice::Policy(policy) if policy.name() == "pp-a"));
     }
 
+    /// Preemption takes from lower priorities and from cluster policies.
     #[test]
-    fn preemption_takes_from_lower_priorities_and_from_cluster_policies() {
+    fn preemption_takes_lower_priorities() {
         let always = |priority: i32| json!({ "preemption": "Always", "priority": priority });
         let plain = |priority: i32| json!({ "priority": priority });
         let table: [(&str, Value, &str, Value, bool); 8] = [
@@ -276,8 +280,9 @@ mod tests {
         }
     }
 
+    /// A policy waits for its overrides and an unsupported one keeps the template.
     #[test]
-    fn a_policy_waits_for_its_overrides_and_an_unsupported_one_keeps_the_template() {
+    fn policy_awaits_its_overrides() {
         let waits = json!({ "dependentOverrides": ["there", "gone"] });
         assert_eq!(chosen(&[("pp", waits)], ""), "pp waits [\"gone\"]");
         let ready = json!({ "dependentOverrides": ["there"] });
@@ -290,8 +295,9 @@ mod tests {
     }
 
     proptest! {
+        /// The choice is settled and does not depend on the order.
         #[test]
-        fn the_choice_is_settled_and_does_not_depend_on_the_order(
+        fn order_decides_nothing(
             policies in prop::collection::btree_map(0_usize..6, (any::<bool>(), any::<bool>(), -1_i32..3), 1..6),
             claimed in 0_usize..6,
         ) {

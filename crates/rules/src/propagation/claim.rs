@@ -248,8 +248,9 @@ mod tests {
         object
     }
 
+    /// A claim is made moved between scopes and taken away.
     #[test]
-    fn a_claim_is_made_moved_between_scopes_and_taken_away() {
+    fn claim_moves_between_scopes() {
         let object = json!({ "metadata": {
             "uid": "u",
             "labels": { "app": "web" },
@@ -269,8 +270,9 @@ mod tests {
         assert_eq!(patch_template(&now, None, None), None);
     }
 
+    /// The fingerprint of a template that waits stays until its claim goes.
     #[test]
-    fn the_fingerprint_of_a_template_that_waits_stays_until_its_claim_goes() {
+    fn held_fingerprint_outlives_patches() {
         let mut now = json!({ "metadata": { "uid": "u" } });
         let claim = claim(None);
         for (held, expected) in [
@@ -288,8 +290,9 @@ mod tests {
         assert_eq!(now.annotation(names::CLAIMED_FINGERPRINT), None);
     }
 
+    /// A claim has the keys of Karmada.
     #[test]
-    fn a_claim_has_the_keys_of_karmada() {
+    fn claim_has_karmadas_keys() {
         let object = json!({ "metadata": { "uid": "u" } });
         let body = patch_template(&object, Some(&claim(None)), None);
         assert_eq!(
@@ -309,8 +312,9 @@ mod tests {
         );
     }
 
+    /// A policy gets what no webhook gave it and loses only our finalizer.
     #[test]
-    fn a_policy_gets_what_no_webhook_gave_it_and_loses_only_our_finalizer() {
+    fn adoption_spares_other_finalizers() {
         let spec = PropagationSpec::default();
         let mut metadata = ObjectMeta {
             namespace: Some("shop".to_owned()),

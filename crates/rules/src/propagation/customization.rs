@@ -62,8 +62,9 @@ mod tests {
 
     use super::*;
 
+    /// A kind is customized by a script or by the rules of a webhook.
     #[test]
-    fn a_kind_is_customized_by_a_script_or_by_the_rules_of_a_webhook() {
+    fn scripts_and_webhooks_customize() {
         let mut customized = Customized::default();
         customized
             .add(&json!({ "spec": { "target": { "apiVersion": "a.io/v1", "kind": "Toy" } } }));

@@ -167,8 +167,9 @@ mod tests {
         Fingerprint::of(&changed).is_edit_of(&Fingerprint::of(&template()), false)
     }
 
+    /// What users set is an edit and what control planes set is none.
     #[test]
-    fn what_users_set_is_an_edit_and_what_control_planes_set_is_none() {
+    fn only_users_fields_are_edits() {
         for (pointer, value) in [
             ("/spec/replicas", json!(3)),
             ("/spec/paused", json!(true)),
@@ -214,8 +215,9 @@ mod tests {
         }
     }
 
+    /// Content that differs in one generation is no edit.
     #[test]
-    fn content_that_differs_in_one_generation_is_no_edit() {
+    fn same_generation_is_no_edit() {
         let before = Fingerprint::of(&template());
         let mut defaulted = template();
         defaulted["spec"]["new"] = json!("default");
@@ -226,8 +228,9 @@ mod tests {
         assert!(Fingerprint::of(&defaulted).is_edit_of(&before, true));
     }
 
+    /// A fingerprint is read as it was written and one of another version is not.
     #[test]
-    fn a_fingerprint_is_read_as_it_was_written_and_one_of_another_version_is_not() {
+    fn fingerprint_reads_as_written() {
         let fingerprint = Fingerprint::of(&template());
         assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
         // Fingerprints outlive the program: another hash needs another version.

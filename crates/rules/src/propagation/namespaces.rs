@@ -130,8 +130,9 @@ mod tests {
         .unwrap()
     }
 
+    /// The works of Karmada are taken over as they are.
     #[test]
-    fn the_works_of_karmada_are_taken_over_as_they_are() {
+    fn karmadas_works_are_taken_over() {
         for member in ["member1", "member2", "member3"] {
             let work = fixtures::work(member, "shop-55c4c4674c");
             let none = Overrides::default();
@@ -161,8 +162,9 @@ mod tests {
         }
     }
 
+    /// A new label of a namespace is written and a deleting work awaited.
     #[test]
-    fn a_new_label_of_a_namespace_is_written_and_a_deleting_work_awaited() {
+    fn new_label_is_written() {
         let mut work = fixtures::work("member1", "shop-55c4c4674c");
         let labels = work.spec.workload.manifests[0].pointer_mut("/metadata/labels");
         labels.unwrap()["kubernetes.io/metadata.name"] = "old".into();
@@ -176,16 +178,18 @@ mod tests {
         assert_eq!(change(Some(&work)), WorkChange::Deleting);
     }
 
+    /// A cluster that is leaving gets no new namespace.
     #[test]
-    fn a_cluster_that_is_leaving_gets_no_new_namespace() {
+    fn leaving_cluster_gets_none() {
         let mut leaving = cluster("member1");
         leaving.metadata.deletion_timestamp = from_value(json!("2026-11-22T00:00:00Z")).unwrap();
         let change = plan(&shop(), &leaving, &Overrides::default(), None, String::new);
         assert_eq!(change, Ok(WorkChange::Unchanged));
     }
 
+    /// Namespaces of the system and those that users skip stay out of members.
     #[test]
-    fn namespaces_of_the_system_and_those_that_users_skip_stay_out_of_members() {
+    fn system_namespaces_stay_out() {
         let named = |name: &str, label: Option<&str>| {
             let mut namespace = json!({ "metadata": { "name": name } });
             if let Some(label) = label {

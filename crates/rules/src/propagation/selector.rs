@@ -81,8 +81,9 @@ mod tests {
         })
     }
 
+    /// A selector matches by name by labels or all.
     #[test]
-    fn a_selector_matches_by_name_by_labels_or_all() {
+    fn name_or_labels_match() {
         let table = [
             (json!({}), Some(Rank::All)),
             (json!({ "namespace": "", "name": "" }), Some(Rank::All)),
@@ -135,8 +136,9 @@ mod tests {
         }
     }
 
+    /// A policy with a namespace selects within it only.
     #[test]
-    fn a_policy_with_a_namespace_selects_within_it_only() {
+    fn namespaced_policy_selects_within_it() {
         let all = selector(json!({}));
         assert_eq!(rank(&all, Some("other"), &web()), None);
         assert_eq!(rank(&all, None, &web()), Some(Rank::All));
@@ -144,8 +146,9 @@ mod tests {
         assert_eq!(rank(&elsewhere, Some("other"), &web()), None);
     }
 
+    /// A cluster scoped template is selected without namespaces only.
     #[test]
-    fn a_cluster_scoped_template_is_selected_without_namespaces_only() {
+    fn cluster_scoped_needs_no_namespace() {
         let role = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
         let node = |fields: Value| {
             let mut selector = selector(fields);
@@ -159,8 +162,9 @@ mod tests {
         assert_eq!(rank(&in_namespace, None, &role), None);
     }
 
+    /// The most specific selector gives the rank.
     #[test]
-    fn the_most_specific_selector_gives_the_rank() {
+    fn most_specific_selector_ranks() {
         let selectors = [
             selector(json!({})),
             selector(json!({ "name": "web" })),
@@ -170,8 +174,9 @@ mod tests {
         assert_eq!(best_rank(&[], None, &web()), None);
     }
 
+    /// An object of any shape is read without harm.
     #[test]
-    fn an_object_of_any_shape_is_read_without_harm() {
+    fn any_shape_is_read() {
         for template in [
             json!(null),
             json!([]),

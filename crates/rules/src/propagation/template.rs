@@ -94,8 +94,9 @@ mod tests {
         assert_eq!(found, expected, "{object}");
     }
 
+    /// What a control plane needs itself is no template.
     #[test]
-    fn what_a_control_plane_needs_itself_is_no_template() {
+    fn control_plane_objects_are_none() {
         let map = |namespace: &str, name: &str| object("v1", "ConfigMap", namespace, name);
         for namespace in [
             "karmada-system",
@@ -121,8 +122,9 @@ mod tests {
         expect(&json!(null), None);
     }
 
+    /// Kinds of control planes and kinds that scripts interpret are no templates.
     #[test]
-    fn kinds_of_control_planes_and_kinds_that_scripts_interpret_are_no_templates() {
+    fn excluded_kinds_are_no_templates() {
         let (reserved, scripted) = (Exclusion::Reserved, Exclusion::Uninterpreted);
         for (api_version, kind, expected) in [
             (

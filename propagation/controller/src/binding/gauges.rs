@@ -70,8 +70,9 @@ impl WorkGauges {
 mod tests {
     use super::*;
 
+    /// The gauges are the sums over bindings.
     #[test]
-    fn the_gauges_are_the_sums_over_bindings() {
+    fn gauges_sum_over_bindings() {
         let gauges = WorkGauges::default();
         let shown = || (gauges.suspended.get(), gauges.held.get());
         let (a, b) = (Key::new("ns", "a"), Key::new("ns", "b"));

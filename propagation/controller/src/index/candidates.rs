@@ -96,8 +96,9 @@ mod tests {
     }
 
     proptest! {
+        /// Every policy that selects a template is among its candidates.
         #[test]
-        fn every_policy_that_selects_a_template_is_among_its_candidates(
+        fn candidates_include_every_selecting_policy(
             former in policies(),
             current in policies(),
             (version, kind) in select(&KINDS[..]),

@@ -126,8 +126,9 @@ async fn followed() -> Stage {
     stage
 }
 
+/// What a template refers to follows it.
 #[tokio::test(start_paused = true)]
-async fn what_a_template_refers_to_follows_it() {
+async fn dependencies_follow_template() {
     let mut stage = prepared(&following(&json!({}))).await;
     stage.start(&[]).await;
     stage.written();
@@ -162,8 +163,9 @@ async fn what_a_template_refers_to_follows_it() {
     assert_eq!(stage.required().await, ["web-deployment m2"]);
 }
 
+/// What a template refers to no longer goes.
 #[tokio::test(start_paused = true)]
-async fn what_a_template_refers_to_no_longer_goes() {
+async fn dropped_dependencies_go() {
     let stage = followed().await;
     let drop = json!({ "spec": { "template": { "spec": { "volumes": [] } } } });
     stage.change("PATCH", &web(DEPLOYMENT), &drop).await;
@@ -179,8 +181,9 @@ async fn what_a_template_refers_to_no_longer_goes() {
     assert_eq!(stage.required().await.len(), 2);
 }
 
+/// Nothing follows once the policy says so.
 #[tokio::test(start_paused = true)]
-async fn nothing_follows_once_the_policy_says_so() {
+async fn policy_ends_following() {
     let stage = followed().await;
     let off = json!({ "spec": { "propagateDeps": false } });
     let policy = format!("{POLICY}/pp");
@@ -196,8 +199,9 @@ async fn nothing_follows_once_the_policy_says_so() {
     assert_eq!(stage.change("PATCH", &policy, &off).await, [""; 0]);
 }
 
+/// What a deleted binding required goes with it.
 #[tokio::test(start_paused = true)]
-async fn what_a_deleted_binding_required_goes_with_it() {
+async fn deleted_referrer_takes_dependencies() {
     let stage = followed().await;
     stage.change("DELETE", &bound(), &json!({})).await;
     // The policy makes the binding anew, which has no clusters yet.
@@ -206,8 +210,9 @@ async fn what_a_deleted_binding_required_goes_with_it() {
     assert_eq!(stage.copies().await, [None, None]);
 }
 
+/// A binding that vanished while nobody looked is required no more.
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_vanished_while_nobody_looked_is_required_no_more() {
+async fn vanished_referrer_is_forgotten() {
     let mut stage = followed().await;
     stage.kill().await;
     stage
@@ -222,8 +227,9 @@ async fn a_binding_that_vanished_while_nobody_looked_is_required_no_more() {
     assert_eq!(stage.copies().await, [None, None]);
 }
 
+/// Two templates share what both refer to.
 #[tokio::test(start_paused = true)]
-async fn two_templates_share_what_both_refer_to() {
+async fn templates_share_dependencies() {
     let stage = followed().await;
     stage
         .change("POST", DEPLOYMENT, &referring("api", "keys"))
@@ -259,8 +265,9 @@ async fn two_templates_share_what_both_refer_to() {
     assert_eq!(conflicts.count(), 2, "{notes:?}");
 }
 
+/// An object that appears later follows then and one made anew again.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_appears_later_follows_then_and_one_made_anew_again() {
+async fn late_object_follows() {
     let mut stage = prepared(&following(&json!({}))).await;
     let map = format!("{MAP}/settings");
     stage.send("DELETE", &map, &json!({})).await;
@@ -280,8 +287,9 @@ async fn an_object_that_appears_later_follows_then_and_one_made_anew_again() {
     assert_eq!(stage.required().await.len(), 2);
 }
 
+/// What has a policy of its own goes to the clusters of both.
 #[tokio::test(start_paused = true)]
-async fn what_has_a_policy_of_its_own_goes_to_the_clusters_of_both() {
+async fn own_policy_adds_clusters() {
     for is_first in [true, false] {
         let mut stage = prepared(&following(&json!({}))).await;
         if is_first {
@@ -309,8 +317,9 @@ async fn what_has_a_policy_of_its_own_goes_to_the_clusters_of_both() {
     }
 }
 
+/// What waits for its Lazy policy is attached without its placement.
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_lazy_policy_is_attached_without_its_placement() {
+async fn waiting_dependency_lacks_placement() {
     let mut stage = Stage::new().await;
     for cluster in ["m1", "m2"] {
         stage.join(cluster).await;
@@ -344,8 +353,9 @@ async fn what_waits_for_its_lazy_policy_is_attached_without_its_placement() {
     assert_eq!(stage.required().await, ["web-deployment m2"]);
 }
 
+/// A pause holds what follows and lets nothing go.
 #[tokio::test(start_paused = true)]
-async fn a_pause_holds_what_follows_and_lets_nothing_go() {
+async fn pause_holds_dependencies() {
     let stage = followed().await;
     let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
     let edit = json!({ "data": { "a": "2" } });
@@ -375,8 +385,9 @@ async fn a_pause_holds_what_follows_and_lets_nothing_go() {
     assert_eq!(stage.copies().await, [None, None]);
 }
 
+/// What a template without a policy refers to stays as it is.
 #[tokio::test(start_paused = true)]
-async fn what_a_template_without_a_policy_refers_to_stays_as_it_is() {
+async fn unclaimed_templates_dependencies_stay() {
     let stage = followed().await;
     stage
         .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
@@ -387,8 +398,9 @@ async fn what_a_template_without_a_policy_refers_to_stays_as_it_is() {
     assert_eq!(stage.copies().await, everywhere("1"));
 }
 
+/// A program killed at any write leaves nothing behind.
 #[tokio::test(start_paused = true)]
-async fn a_program_killed_at_any_write_leaves_nothing_behind() {
+async fn crash_after_each_write() {
     for after in 0..12 {
         let mut stage = prepared(&following(&json!({}))).await;
         stage.start(&[]).await;
@@ -414,8 +426,9 @@ async fn a_program_killed_at_any_write_leaves_nothing_behind() {
     }
 }
 
+/// What follows does so through refused and lost writes.
 #[tokio::test(start_paused = true)]
-async fn what_follows_does_so_through_refused_and_lost_writes() {
+async fn lost_writes_are_repeated() {
     for fault in [
         Fault::Conflict.every(2),
         Fault::LoseResponse.every(2),

@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// Replicas are recorded when they change.
 #[tokio::test(start_paused = true)]
-async fn replicas_are_recorded_when_they_change() {
+async fn changed_replicas_are_recorded() {
     let stage = settled().await;
     let recorded = async || {
         let mut events = stage.events("Deployment").await;
@@ -21,8 +22,9 @@ async fn replicas_are_recorded_when_they_change() {
     assert_eq!(recorded().await, [first, second]);
 }
 
+/// A pause of a cluster that does not exist is recorded once.
 #[tokio::test(start_paused = true)]
-async fn a_pause_of_a_cluster_that_does_not_exist_is_recorded_once() {
+async fn unknown_paused_cluster_is_recorded() {
     let cluster = |name: &str| {
         json!({
             "apiVersion": "cluster.karmada.io/v1alpha1",
@@ -61,8 +63,9 @@ async fn a_pause_of_a_cluster_that_does_not_exist_is_recorded_once() {
     assert_eq!(stage.events("PropagationPolicy").await, [both, one, one]);
 }
 
+/// A policy that selects a kind that is not served is told once.
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_selects_a_kind_that_is_not_served_is_told_once() {
+async fn unserved_kind_is_recorded_once() {
     let mut stage = Stage::new().await;
     // A kind that is not served is looked up again later.
     let settle = async |stage: &Stage| {

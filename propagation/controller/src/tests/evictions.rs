@@ -10,8 +10,9 @@ fn leaving(cluster: &str) -> Value {
     json!({ "spec": { "gracefulEvictionTasks": [task] } })
 }
 
+/// A copy that leaves directly is gone before another is made.
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_leaves_directly_is_gone_before_another_is_made() {
+async fn direct_purge_comes_first() {
     let mut stage = dispatched().await;
     stage.join("m3").await;
     stage.send("PATCH", &bound(), &leaving("m2")).await;

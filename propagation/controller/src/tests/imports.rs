@@ -51,8 +51,9 @@ impl Stage {
     }
 }
 
+/// The service and the slices of an import follow it as they come and go.
 #[tokio::test(start_paused = true)]
-async fn the_service_and_the_slices_of_an_import_follow_it_as_they_come_and_go() {
+async fn slices_follow_import() {
     let mut stage = Stage::new().await;
     stage.server.install(&definition()).unwrap();
     stage.join("m1").await;

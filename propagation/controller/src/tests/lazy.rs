@@ -103,7 +103,7 @@ impl Stage {
 
 /// Case P30: the policy is there first.
 #[tokio::test(start_paused = true)]
-async fn a_template_made_after_its_policy_is_propagated_and_stays_when_that_goes() {
+async fn later_template_is_propagated() {
     let mut stage = Stage::running().await;
     stage.apply(&lazily("pp", "m1")).await;
     stage.deploy().await;
@@ -116,7 +116,7 @@ async fn a_template_made_after_its_policy_is_propagated_and_stays_when_that_goes
 
 /// Case P31: the template is there first.
 #[tokio::test(start_paused = true)]
-async fn a_template_made_before_its_policy_has_no_binding_before_it_is_edited() {
+async fn earlier_template_awaits_edit() {
     for knows_the_kind in [true, false] {
         let mut stage = Stage::running().await;
         if knows_the_kind {
@@ -147,7 +147,7 @@ async fn a_template_made_before_its_policy_has_no_binding_before_it_is_edited() 
 
 /// Case P32: a change to an immediate policy.
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_becomes_immediate_takes_effect_at_once() {
+async fn immediate_policy_acts_at_once() {
     let stage = Stage::running().await;
     stage.apply(&lazily("pp", "m1")).await;
     stage.deploy().await;
@@ -157,7 +157,7 @@ async fn a_policy_that_becomes_immediate_takes_effect_at_once() {
 
 /// Case P43: Karmada leaves such a template alone for ever (W4).
 #[tokio::test(start_paused = true)]
-async fn a_template_without_a_binding_follows_a_policy_that_becomes_immediate() {
+async fn unbound_template_follows_immediate_policy() {
     let stage = Stage::running().await;
     stage.deploy().await;
     tokio::time::sleep(LATER).await;
@@ -169,7 +169,7 @@ async fn a_template_without_a_binding_follows_a_policy_that_becomes_immediate() 
 
 /// Cases P33, P40 and P42: a change that waits, shown where people look; a restart moves nothing (W2).
 #[tokio::test(start_paused = true)]
-async fn a_change_of_a_lazy_policy_waits_for_the_next_edit() {
+async fn policy_change_awaits_edit() {
     for first in [placing("pp", "m1", &json!({})), lazily("pp", "m1")] {
         let mut stage = Stage::running().await;
         stage.apply(&first).await;
@@ -203,7 +203,7 @@ async fn a_change_of_a_lazy_policy_waits_for_the_next_edit() {
 
 /// An edit right after the change of the policy is not lost.
 #[tokio::test(start_paused = true)]
-async fn an_edit_while_no_controller_runs_is_seen_by_the_next() {
+async fn edit_without_controller_counts() {
     let mut stage = Stage::running().await;
     stage.apply(&placing("pp", "m1", &json!({}))).await;
     stage.deploy().await;
@@ -216,7 +216,7 @@ async fn an_edit_while_no_controller_runs_is_seen_by_the_next() {
 
 /// Cases P34 and P35, which move the workload in Karmada (W2), and P41.
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_handed_over_waits_unless_its_new_policy_is_immediate() {
+async fn handed_over_template_waits() {
     for (is_deleted, is_lazy) in [(true, true), (false, true), (true, false), (false, false)] {
         let mut stage = Stage::running().await;
         stage.apply(&lazily("pp1", "m1")).await;
@@ -252,7 +252,7 @@ async fn a_template_that_is_handed_over_waits_unless_its_new_policy_is_immediate
 
 /// Cases P36 and P37.
 #[tokio::test(start_paused = true)]
-async fn a_preempted_template_moves_at_once_only_for_an_immediate_policy() {
+async fn preempted_template_waits() {
     let preempts = json!({ "priority": 2, "preemption": "Always" });
     for is_lazy in [true, false] {
         let stage = Stage::running().await;
@@ -276,7 +276,7 @@ async fn a_preempted_template_moves_at_once_only_for_an_immediate_policy() {
 
 /// Case P45: a selector that drops a template while it waits (W5).
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_dropped_while_it_waits_is_let_go() {
+async fn dropped_template_is_let_go() {
     for (field, value) in [("name", "other"), ("kind", "StatefulSet")] {
         let stage = Stage::running().await;
         stage.deploy().await;
@@ -295,7 +295,7 @@ async fn a_template_that_is_dropped_while_it_waits_is_let_go() {
 
 /// Case P46: one file with both, in either order.
 #[tokio::test(start_paused = true)]
-async fn a_policy_and_a_template_of_the_same_second_propagate() {
+async fn same_second_propagates() {
     for policy_first in [true, false] {
         let mut stage = Stage::new().await;
         let policy = lazily("pp", "m1");
@@ -330,7 +330,7 @@ async fn a_pause_does_not_wait() {
 
 /// A pause alone is no change that waits.
 #[tokio::test(start_paused = true)]
-async fn a_change_without_effect_on_the_binding_does_not_wait() {
+async fn ineffective_change_does_not_wait() {
     let stage = Stage::running().await;
     stage.apply(&lazily("pp", "m1")).await;
     stage.deploy().await;
@@ -341,8 +341,9 @@ async fn a_change_without_effect_on_the_binding_does_not_wait() {
     assert_eq!(stage.events("PropagationPolicy").await, [""; 0]);
 }
 
+/// A binding deleted by hand is made again under a Lazy policy.
 #[tokio::test(start_paused = true)]
-async fn a_binding_deleted_by_hand_is_made_again_under_a_lazy_policy() {
+async fn deleted_binding_is_recreated() {
     let stage = Stage::running().await;
     stage.deploy().await;
     tokio::time::sleep(LATER).await;
@@ -358,7 +359,7 @@ async fn a_binding_deleted_by_hand_is_made_again_under_a_lazy_policy() {
 
 /// A user's PUT wipes the claim, and is an edit only if it changes something else.
 #[tokio::test(start_paused = true)]
-async fn a_put_that_wipes_the_claim_activates_only_with_an_edit() {
+async fn wiped_claim_activates_nothing() {
     let stage = Stage::running().await;
     stage.apply(&lazily("pp", "m1")).await;
     stage.deploy().await;
@@ -377,7 +378,7 @@ async fn a_put_that_wipes_the_claim_activates_only_with_an_edit() {
 
 /// A binding that Karmada made is adopted as it is, whatever the Lazy policy says by now.
 #[tokio::test(start_paused = true)]
-async fn a_binding_without_a_record_stays_as_it_is() {
+async fn unrecorded_binding_stays() {
     for cluster in ["m1", "m2"] {
         let mut stage = Stage::running().await;
         stage.apply(&lazily("pp", "m1")).await;
@@ -398,7 +399,7 @@ async fn a_binding_without_a_record_stays_as_it_is() {
 
 /// A controller that dies after any write of a hand-over moves nothing when the next one starts.
 #[tokio::test(start_paused = true)]
-async fn a_death_after_any_write_of_a_hand_over_moves_nothing() {
+async fn crash_in_hand_over() {
     let mut after = 0;
     loop {
         let mut stage = Stage::running().await;

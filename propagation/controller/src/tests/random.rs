@@ -134,7 +134,7 @@ proptest! {
 
     /// A program that starts anew reconciles everything: it finds work only if a change woke too little.
     #[test]
-    fn a_restart_finds_nothing_to_do(
+    fn restart_writes_nothing(
         history in prop::collection::vec((step(), any::<bool>()), 1..25),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()

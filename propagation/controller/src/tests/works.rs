@@ -120,8 +120,9 @@ pub(super) async fn dispatched() -> Stage {
     stage
 }
 
+/// Each cluster gets one work and its status comes back.
 #[tokio::test(start_paused = true)]
-async fn each_cluster_gets_one_work_and_its_status_comes_back() {
+async fn each_cluster_gets_one_work() {
     let mut stage = dispatched().await;
     let created = stage.work("m1").await;
     assert_eq!(created.spec.workload.manifests[0]["spec"]["replicas"], 1);
@@ -166,8 +167,9 @@ async fn each_cluster_gets_one_work_and_its_status_comes_back() {
     assert_eq!(stage.events("ResourceBinding").await.len(), notes.len());
 }
 
+/// What works report within a second is written at once.
 #[tokio::test(start_paused = true)]
-async fn what_works_report_within_a_second_is_written_at_once() {
+async fn reports_are_written_together() {
     let stage = dispatched().await;
     let moment = Duration::from_millis(150);
     for ready in [0, 1] {
@@ -192,8 +194,9 @@ async fn what_works_report_within_a_second_is_written_at_once() {
     assert_eq!(template["status"]["readyReplicas"], 2);
 }
 
+/// An edit and the name of the next policy are written once to each work.
 #[tokio::test(start_paused = true)]
-async fn an_edit_and_the_name_of_the_next_policy_are_written_once_to_each_work() {
+async fn edit_is_written_once() {
     let stage = dispatched().await;
     let patches = ["m1", "m2"].map(|cluster| format!("PATCH {}", work(cluster)));
     let label = json!({ "metadata": { "labels": { "tier": "front" } } });
@@ -229,8 +232,9 @@ async fn an_edit_and_the_name_of_the_next_policy_are_written_once_to_each_work()
     assert_eq!(claim_of(manifest), Some("high"));
 }
 
+/// A cluster that is not needed loses its work.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_not_needed_loses_its_work() {
+async fn unneeded_work_is_deleted() {
     let stage = dispatched().await;
     let wrote = stage.schedule(&["m1"]).await;
     assert_eq!(wrote, [format!("DELETE {}", work("m2"))]);
@@ -242,8 +246,9 @@ async fn a_cluster_that_is_not_needed_loses_its_work() {
     assert_ne!(stage.work("m2").await.metadata.uid, leaving.metadata.uid);
 }
 
+/// An edit does not overtake the pause before it.
 #[tokio::test(start_paused = true)]
-async fn an_edit_does_not_overtake_the_pause_before_it() {
+async fn edit_follows_pause() {
     let stage = dispatched().await;
     let before = stage.work("m1").await;
     let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
@@ -262,8 +267,9 @@ async fn an_edit_does_not_overtake_the_pause_before_it() {
     assert_eq!(changes(&after) - changes(&before), 1);
 }
 
+/// A pause that ends before it is in the binding leaves the works.
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_ends_before_it_is_in_the_binding_leaves_the_works() {
+async fn short_pause_leaves_works() {
     let stage = dispatched().await;
     let pause = |suspension: Value| json!({ "spec": { "suspension": suspension } });
     let policy = format!("{POLICY}/pp");
@@ -278,8 +284,9 @@ async fn a_pause_that_ends_before_it_is_in_the_binding_leaves_the_works() {
     assert!(!stage.work("m1").await.is_suspended());
 }
 
+/// A policy that drops a template does not pause it.
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_drops_a_template_does_not_pause_it() {
+async fn dropping_policy_pauses_nothing() {
     let stage = dispatched().await;
     // The binding keeps the claim.
     let refused = Fault::Conflict.kind("resourcebindings");
@@ -296,8 +303,9 @@ async fn a_policy_that_drops_a_template_does_not_pause_it() {
     assert!(!stage.work("m1").await.is_suspended());
 }
 
+/// A pause reaches works and no copy goes before its replacement is there.
 #[tokio::test(start_paused = true)]
-async fn a_pause_reaches_works_and_no_copy_goes_before_its_replacement_is_there() {
+async fn pause_holds_unreplaced_copy() {
     let stage = dispatched().await;
     stage.join("m3").await;
     for cluster in ["m1", "m2"] {
@@ -346,8 +354,9 @@ async fn a_pause_reaches_works_and_no_copy_goes_before_its_replacement_is_there(
     assert_eq!(stage.condition("Dispatching").await.status, "True");
 }
 
+/// A deleted binding takes its works along without waiting for members.
 #[tokio::test(start_paused = true)]
-async fn a_deleted_binding_takes_its_works_along_without_waiting_for_members() {
+async fn deleted_binding_deletes_works() {
     let stage = dispatched().await;
     let before = stage.binding().await.metadata.uid;
     let wrote = stage.change("DELETE", &bound(), &json!({})).await;
@@ -367,8 +376,9 @@ async fn a_deleted_binding_takes_its_works_along_without_waiting_for_members() {
     assert_ne!(stage.binding().await.metadata.uid, before);
 }
 
+/// What no policy has stays in its clusters as it is.
 #[tokio::test(start_paused = true)]
-async fn what_no_policy_has_stays_in_its_clusters_as_it_is() {
+async fn unclaimed_workload_stays() {
     let stage = dispatched().await;
     let of_policy = format!("{POLICY}/pp");
     stage.change("DELETE", &of_policy, &json!({})).await;
@@ -384,8 +394,9 @@ async fn what_no_policy_has_stays_in_its_clusters_as_it_is() {
     );
 }
 
+/// An override changes one cluster and a broken one changes nothing.
 #[tokio::test(start_paused = true)]
-async fn an_override_changes_one_cluster_and_a_broken_one_changes_nothing() {
+async fn override_changes_one_cluster() {
     let stage = dispatched().await;
     let rule = |path: &str| {
         let plaintext = json!([{ "path": path, "operator": "replace", "value": 7 }]);
@@ -426,8 +437,9 @@ async fn an_override_changes_one_cluster_and_a_broken_one_changes_nothing() {
     assert_eq!(manifest(&stage.work("m2").await), 1);
 }
 
+/// Every cluster gets the namespaces of users.
 #[tokio::test(start_paused = true)]
-async fn every_cluster_gets_the_namespaces_of_users() {
+async fn every_cluster_gets_namespaces() {
     let stage = dispatched().await;
     for cluster in ["m1", "m2"] {
         let work: Work = serde_json::from_value(stage.get(&namespace_work(cluster)).await).unwrap();
@@ -457,8 +469,9 @@ async fn every_cluster_gets_the_namespaces_of_users() {
     );
 }
 
+/// A cluster that joins later gets its work then.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_joins_later_gets_its_work_then() {
+async fn joining_cluster_gets_work() {
     let stage = dispatched().await;
     assert_eq!(stage.schedule(&["m1", "m2", "m3"]).await, [""; 0]);
     stage.writes.lock().clear();
@@ -470,8 +483,9 @@ async fn a_cluster_that_joins_later_gets_its_work_then() {
     );
 }
 
+/// A death before any write of works is made good.
 #[tokio::test(start_paused = true)]
-async fn a_death_before_any_write_of_works_is_made_good() {
+async fn crash_before_each_write() {
     for allowed in 0.. {
         let mut stage = dispatched().await;
         stage.limit_writes(allowed);
@@ -492,8 +506,9 @@ async fn a_death_before_any_write_of_works_is_made_good() {
     }
 }
 
+/// Refused and lost writes of works are made again.
 #[tokio::test(start_paused = true)]
-async fn refused_and_lost_writes_of_works_are_made_again() {
+async fn lost_writes_are_repeated() {
     for fault in [
         Fault::Conflict.every(2),
         Fault::LoseResponse.every(2),
@@ -523,8 +538,9 @@ async fn refused_and_lost_writes_of_works_are_made_again() {
     }
 }
 
+/// Trouble with one cluster holds up no other and is recorded once.
 #[tokio::test(start_paused = true)]
-async fn trouble_with_one_cluster_holds_up_no_other_and_is_recorded_once() {
+async fn trouble_stays_with_its_cluster() {
     let stage = dispatched().await;
     let namespace = "/api/v1/namespaces/karmada-es-m3";
     stage.join("m3").await;
@@ -541,8 +557,9 @@ async fn trouble_with_one_cluster_holds_up_no_other_and_is_recorded_once() {
     assert_eq!(failed.count(), 1, "{notes:?}");
 }
 
+/// A binding that others require has works and their pause.
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_others_require_has_works_and_their_pause() {
+async fn required_binding_has_works() {
     let stage = dispatched().await;
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -585,8 +602,9 @@ async fn a_binding_that_others_require_has_works_and_their_pause() {
     );
 }
 
+/// A binding whose labels were replaced gets its id again and keeps its works.
 #[tokio::test(start_paused = true)]
-async fn a_binding_whose_labels_were_replaced_gets_its_id_again_and_keeps_its_works() {
+async fn replaced_labels_keep_works() {
     let stage = dispatched().await;
     stage.applied("m1").await;
     let id = stage.binding().await.metadata.labels.unwrap()[names::BINDING_ID].clone();
@@ -601,8 +619,9 @@ async fn a_binding_whose_labels_were_replaced_gets_its_id_again_and_keeps_its_wo
     assert_eq!([stage.work("m1").await, stage.work("m2").await], works);
 }
 
+/// A binding that is deleted without its id takes its works along.
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_is_deleted_without_its_id_takes_its_works_along() {
+async fn lost_id_deletes_works() {
     let mut stage = dispatched().await;
     stage.kill().await;
     let labels = json!({ "metadata": { "labels": { names::BINDING_ID: null } } });
@@ -617,8 +636,9 @@ async fn a_binding_that_is_deleted_without_its_id_takes_its_works_along() {
     }
 }
 
+/// Who only observes makes no works.
 #[tokio::test(start_paused = true)]
-async fn who_only_observes_makes_no_works() {
+async fn observer_makes_no_works() {
     let mut stage = dispatched().await;
     stage.kill().await;
     let label = json!({ "metadata": { "labels": { "tier": "front" } } });
@@ -629,7 +649,7 @@ async fn who_only_observes_makes_no_works() {
 
 /// The record of an edit wakes the binding before the watch shows the Works that were written for it.
 #[tokio::test(start_paused = true)]
-async fn an_edit_is_written_once_to_a_work_that_the_watch_has_not_shown_since() {
+async fn unseen_work_is_patched_once() {
     let stage = dispatched().await;
     let (by, coalesce) = (Duration::from_secs(2), false);
     let late = Fault::DelayEvents { by, coalesce };

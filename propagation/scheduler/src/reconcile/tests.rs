@@ -129,8 +129,9 @@ fn web() -> (Key, String) {
     (Key::new("shop", "web"), format!("{BINDINGS}/web"))
 }
 
+/// A binding of either kind is scheduled by two writes.
 #[tokio::test]
-async fn a_binding_of_either_kind_is_scheduled_by_two_writes() {
+async fn two_writes_schedule_binding() {
     let stage = Stage::new().await;
     let kinds = [
         (BINDINGS, "ResourceBinding", Key::new("shop", "web")),
@@ -162,8 +163,9 @@ async fn a_binding_of_either_kind_is_scheduled_by_two_writes() {
     }
 }
 
+/// A scheduler that died between its two writes completes them at the next start.
 #[tokio::test]
-async fn a_scheduler_that_died_between_its_two_writes_completes_them_at_the_next_start() {
+async fn crash_between_writes() {
     let groups = json!({ "clusterAffinities": [
         { "affinityName": "none", "clusterNames": ["x"] },
         { "affinityName": "second", "clusterNames": ["m2"] },
@@ -200,8 +202,9 @@ async fn a_scheduler_that_died_between_its_two_writes_completes_them_at_the_next
     }
 }
 
+/// A decision on an old version is not stored.
 #[tokio::test]
-async fn a_decision_on_an_old_version_is_not_stored() {
+async fn stale_decision_is_not_stored() {
     let stage = Stage::new().await;
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
@@ -220,8 +223,9 @@ async fn a_decision_on_an_old_version_is_not_stored() {
     );
 }
 
+/// A status that others wrote meanwhile is not written over.
 #[tokio::test]
-async fn a_status_that_others_wrote_meanwhile_is_not_written_over() {
+async fn others_status_is_kept() {
     let stage = Stage::new().await;
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
@@ -242,8 +246,9 @@ async fn a_status_that_others_wrote_meanwhile_is_not_written_over() {
     );
 }
 
+/// A start on two thousand scheduled bindings writes nothing.
 #[tokio::test]
-async fn a_start_on_two_thousand_scheduled_bindings_writes_nothing() {
+async fn settled_start_writes_nothing() {
     let stage = Stage::new().await;
     let mut stored = Vec::new();
     for number in 0..2_000 {
@@ -275,8 +280,9 @@ async fn a_start_on_two_thousand_scheduled_bindings_writes_nothing() {
     assert_eq!(started.api.writes(), Vec::<String>::new());
 }
 
+/// A cluster wakes the bindings that have it or may get it.
 #[tokio::test]
-async fn a_cluster_wakes_the_bindings_that_have_it_or_may_get_it() {
+async fn cluster_wakes_concerned_bindings() {
     let stage = Stage::new().await;
     let only = |name: &str| json!({ "clusterAffinity": { "clusterNames": [name] } });
     for name in ["m1", "m2"] {
@@ -318,8 +324,9 @@ async fn a_cluster_wakes_the_bindings_that_have_it_or_may_get_it() {
     assert!(!stage.queue.is_empty());
 }
 
+/// Room wakes only the bindings that lack it.
 #[tokio::test]
-async fn room_wakes_only_the_bindings_that_lack_it() {
+async fn room_wakes_waiting_bindings() {
     let stage = Stage::new().await;
     let mut aggregated = divided();
     aggregated["replicaScheduling"]["replicaDivisionPreference"] = json!("Aggregated");
@@ -352,8 +359,9 @@ async fn room_wakes_only_the_bindings_that_lack_it() {
     );
 }
 
+/// A refusal by a quota is shown and tried again.
 #[tokio::test]
-async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
+async fn quota_refusal_is_retried() {
     let stage = Stage::new().await;
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
@@ -386,8 +394,9 @@ async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
     assert_eq!(after["status"]["conditions"][0]["reason"], "Success");
 }
 
+/// While only observing writes are counted and none is sent.
 #[tokio::test]
-async fn while_only_observing_writes_are_counted_and_none_is_sent() {
+async fn observer_counts_writes() {
     let counters = WouldWrite::default();
     let stage = Stage::on(TestApi::new().await, WriteMode::DryRun(counters.clone()));
     stage.show_cluster(cluster("m1", 1));
@@ -399,8 +408,9 @@ async fn while_only_observing_writes_are_counted_and_none_is_sent() {
     assert_eq!((counters.of("clusters"), counters.of("status")), (1, 1));
 }
 
+/// A binding that is gone is nothing to write.
 #[tokio::test]
-async fn a_binding_that_is_gone_is_nothing_to_write() {
+async fn gone_binding_writes_nothing() {
     let stage = Stage::new().await;
     let (key, _) = web();
     let mut new = binding("web", "ResourceBinding", &divided());

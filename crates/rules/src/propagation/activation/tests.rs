@@ -57,8 +57,9 @@ fn record_of(policy: &PropagationPolicy, template: &Value) -> Record {
     Record::new(&Candidate::from(policy), template)
 }
 
+/// An immediate policy is followed whatever is recorded.
 #[test]
-fn an_immediate_policy_is_followed_whatever_is_recorded() {
+fn immediate_policy_is_followed() {
     let now = record_of(&policy("a", &json!({})), &template(1));
     for record in [None, Some(&now), Some(&Record::default())] {
         let activation = bound(&policy("a", &json!({})), &template(1), record, "b", false);
@@ -66,8 +67,9 @@ fn an_immediate_policy_is_followed_whatever_is_recorded() {
     }
 }
 
+/// A new default of the API is no edit once an immediate policy becomes Lazy.
 #[test]
-fn a_new_default_of_the_api_is_no_edit_once_an_immediate_policy_becomes_lazy() {
+fn new_default_stays_no_edit() {
     let immediate = policy("a", &json!({}));
     let mut new = template(1);
     new["apiVersion"] = json!("apps/v1");
@@ -90,8 +92,9 @@ fn a_new_default_of_the_api_is_no_edit_once_an_immediate_policy_becomes_lazy() {
     assert!(follows(&lazy("a"), &upgraded));
 }
 
+/// A new default that comes with the claim of a Lazy policy is no edit.
 #[test]
-fn a_new_default_that_comes_with_the_claim_of_a_lazy_policy_is_no_edit() {
+fn default_with_claim_waits() {
     let mut template = template(1);
     template["apiVersion"] = json!("apps/v1");
     let before = record_of(&policy("b", &json!({})), &template);
@@ -111,8 +114,9 @@ fn a_new_default_that_comes_with_the_claim_of_a_lazy_policy_is_no_edit() {
     assert!(follows(&template));
 }
 
+/// A Lazy policy is followed with the next edit.
 #[test]
-fn a_lazy_policy_is_followed_with_the_next_edit() {
+fn lazy_policy_awaits_edit() {
     let record = Record {
         generation: 1,
         ..record_of(&lazy("a"), &template(1))
@@ -136,8 +140,9 @@ fn a_lazy_policy_is_followed_with_the_next_edit() {
     assert_eq!(at(&claimed), Activation::Keeps(later));
 }
 
+/// A Lazy policy that changes nothing is followed without an edit.
 #[test]
-fn a_lazy_policy_that_changes_nothing_is_followed_without_an_edit() {
+fn unchanged_lazy_policy_is_followed() {
     let old = Record {
         generation: 1,
         ..record_of(&lazy("a"), &template(1))
@@ -147,8 +152,9 @@ fn a_lazy_policy_that_changes_nothing_is_followed_without_an_edit() {
     assert_eq!(activation, Activation::Keeps(now));
 }
 
+/// An edit counts once the binding has changed hands.
 #[test]
-fn an_edit_counts_once_the_binding_has_changed_hands() {
+fn edit_counts_after_hand_over() {
     let (policy, record) = (lazy("a"), record_of(&lazy("b"), &template(1)));
     let [former, own] = ["b", "a"].map(|name| Claim {
         id: name.to_owned(),
@@ -181,8 +187,9 @@ fn an_edit_counts_once_the_binding_has_changed_hands() {
     }
 }
 
+/// A claim that changes hands activates nothing even with an edit.
 #[test]
-fn a_claim_that_changes_hands_activates_nothing_even_with_an_edit() {
+fn hand_over_activates_nothing() {
     let record = record_of(&lazy("a"), &template(1));
     let activation = bound(&lazy("b"), &template(2), Some(&record), "a", false);
     let expected = Record {
@@ -197,8 +204,9 @@ fn a_claim_that_changes_hands_activates_nothing_even_with_an_edit() {
     assert!(matches!(activation, Activation::Follows(_)));
 }
 
+/// A binding without a record is kept and recorded.
 #[test]
-fn a_binding_without_a_record_is_kept_and_recorded() {
+fn unrecorded_binding_is_recorded() {
     let now = record_of(&lazy("a"), &template(1));
     for (is_current, generation) in [(true, 2), (false, 0)] {
         let activation = bound(&lazy("a"), &template(1), None, "a", is_current);
@@ -241,8 +249,9 @@ fn unbound(template: &Value, claimed: Option<&str>, seen: Option<Seen>, changed:
     }
 }
 
+/// A template that is younger than its Lazy policy is propagated at once.
 #[test]
-fn a_template_that_is_younger_than_its_lazy_policy_is_propagated_at_once() {
+fn younger_template_is_propagated() {
     let (before, same, after) = (
         "2026-01-01T00:00:59Z",
         "2026-01-01T00:01:00Z",
@@ -266,8 +275,9 @@ fn a_template_that_is_younger_than_its_lazy_policy_is_propagated_at_once() {
     }
 }
 
+/// A template that waits without a binding follows with its next edit.
 #[test]
-fn a_template_that_waits_without_a_binding_follows_with_its_next_edit() {
+fn unbound_template_awaits_edit() {
     let late = "2026-01-01T00:02:00Z";
     let held = Fingerprint::of(&template(1)).to_string();
     let mut waits = template(1);
@@ -295,8 +305,9 @@ fn claimed(mut template: Value) -> Value {
     template
 }
 
+/// A new default of the API is no edit of a template that waits without a binding.
 #[test]
-fn a_new_default_of_the_api_is_no_edit_of_a_template_that_waits_without_a_binding() {
+fn unbound_template_ignores_default() {
     let late = "2026-01-01T00:02:00Z";
     let mut deployment = template(1);
     deployment["apiVersion"] = json!("apps/v1");
@@ -313,8 +324,9 @@ fn a_new_default_of_the_api_is_no_edit_of_a_template_that_waits_without_a_bindin
     }
 }
 
+/// What is recorded of a template that waits stays as long as its content.
 #[test]
-fn what_is_recorded_of_a_template_that_waits_stays_as_long_as_its_content() {
+fn held_record_follows_content() {
     let policy = lazy("a");
     let waits = claimed(template(1));
     let recorded = waits.annotation(names::CLAIMED_FINGERPRINT).unwrap();
@@ -333,8 +345,9 @@ fn what_is_recorded_of_a_template_that_waits_stays_as_long_as_its_content() {
     }
 }
 
+/// The last change of a policy is that of somebody else.
 #[test]
-fn the_last_change_of_a_policy_is_that_of_somebody_else() {
+fn own_policy_writes_are_ignored() {
     let metadata = |generation: i64| -> ObjectMeta {
         let entry = |manager: &str, minute: u8| {
             let time = format!("2026-01-01T00:0{minute}:00Z");
@@ -353,8 +366,9 @@ fn the_last_change_of_a_policy_is_that_of_somebody_else() {
     assert_eq!(at(2), "2026-01-01T00:02:00Z");
 }
 
+/// A waiting binding names what waits and what is applied.
 #[test]
-fn a_waiting_binding_names_what_waits_and_what_is_applied() {
+fn waiting_message_names_policies() {
     let message = |record: &Record, policy: &PropagationPolicy| {
         let metadata = ObjectMeta {
             annotations: Some([(names::ACTIVATED.to_owned(), record.to_text())].into()),

@@ -72,8 +72,9 @@ fn patched(existing: &Value, plan: &BindingPlan) -> Value {
     object
 }
 
+/// The bindings of Karmada lack our record only.
 #[test]
-fn the_bindings_of_karmada_lack_our_record_only() {
+fn karmadas_bindings_lack_only_record() {
     let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
     let role = fixture(include_str!("../fixtures/template-clusterrole.json"));
     let role_binding = fixture(include_str!("../fixtures/clusterresourcebinding.json"));
@@ -102,8 +103,9 @@ fn the_bindings_of_karmada_lack_our_record_only() {
     }
 }
 
+/// A new binding is what Karmada would make.
 #[test]
-fn a_new_binding_is_what_karmada_would_make() {
+fn new_binding_matches_karmadas() {
     let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
     let role = fixture(include_str!("../fixtures/template-clusterrole.json"));
     let role_binding = fixture(include_str!("../fixtures/clusterresourcebinding.json"));
@@ -142,8 +144,9 @@ fn a_new_binding_is_what_karmada_would_make() {
     }
 }
 
+/// A placement is replaced whole and keeps fields of later versions.
 #[test]
-fn a_placement_is_replaced_whole_and_keeps_fields_of_later_versions() {
+fn placement_is_replaced_whole() {
     let mut policy = web_policy();
     policy["spec"]["placement"] = json!({ "clusterAffinity": { "newer": 1 } });
     let now = patched(
@@ -155,8 +158,9 @@ fn a_placement_is_replaced_whole_and_keeps_fields_of_later_versions() {
     assert_eq!(now["spec"]["resource"], web_binding()["spec"]["resource"]);
 }
 
+/// Nulls and empty lists of a placement are as absent.
 #[test]
-fn nulls_and_empty_lists_of_a_placement_are_as_absent() {
+fn empty_placement_fields_are_absent() {
     let mut policy = web_policy();
     policy["spec"]["placement"]["clusterTolerations"] = json!([]);
     policy["spec"]["placement"]["spreadConstraints"] = json!(null);
@@ -166,8 +170,9 @@ fn nulls_and_empty_lists_of_a_placement_are_as_absent() {
     );
 }
 
+/// A new version of the template alone writes nothing.
 #[test]
-fn a_new_version_of_the_template_alone_writes_nothing() {
+fn template_version_writes_nothing() {
     let mut object = deployment();
     object["metadata"]["resourceVersion"] = json!("999");
     assert_eq!(
@@ -189,8 +194,9 @@ fn a_new_version_of_the_template_alone_writes_nothing() {
     assert_eq!(now["spec"].get("replicas"), None);
 }
 
+/// A policy that is not followed moves claim and pause only.
 #[test]
-fn a_policy_that_is_not_followed_moves_claim_and_pause_only() {
+fn unfollowed_policy_moves_claim() {
     let mut policy = web_policy();
     policy["metadata"]["name"] = json!("other");
     policy["spec"]["placement"] = json!({});
@@ -217,8 +223,9 @@ fn a_policy_that_is_not_followed_moves_claim_and_pause_only() {
     assert_eq!(now["spec"], before["spec"]);
 }
 
+/// An edit without effect on the binding is recorded.
 #[test]
-fn an_edit_without_effect_on_the_binding_is_recorded() {
+fn ineffective_edit_is_recorded() {
     let mut object = deployment();
     object["metadata"]["labels"]["refresh"] = json!("1");
     let before = web_binding();
@@ -234,8 +241,9 @@ fn an_edit_without_effect_on_the_binding_is_recorded() {
     );
 }
 
+/// A pause comes and goes beside the pause of scheduling.
 #[test]
-fn a_pause_comes_and_goes_beside_the_pause_of_scheduling() {
+fn pause_spares_scheduling_suspension() {
     let mut policy = web_policy();
     policy["spec"]["suspension"] = json!({ "dispatching": true });
     let mut binding = web_binding();
@@ -258,8 +266,9 @@ fn a_pause_comes_and_goes_beside_the_pause_of_scheduling() {
     assert_eq!(now["spec"]["suspension"]["dispatching"], false);
 }
 
+/// A binding of dependencies becomes one of a policy too.
 #[test]
-fn a_binding_of_dependencies_becomes_one_of_a_policy_too() {
+fn attached_binding_gets_policy() {
     let mut policy = web_policy();
     policy["spec"]["resourceSelectors"] = json!([]);
     let settings = fixture(include_str!("../fixtures/template-configmap.json"));
@@ -288,8 +297,9 @@ fn a_binding_of_dependencies_becomes_one_of_a_policy_too() {
     );
 }
 
+/// A false that a policy states is in the binding and one that others wrote stays.
 #[test]
-fn a_false_that_a_policy_states_is_in_the_binding_and_one_that_others_wrote_stays() {
+fn stated_false_is_kept() {
     const PRESERVE: &str = "preserveResourcesOnDeletion";
     let mut policy = web_policy();
     policy["spec"][PRESERVE] = json!(false);
@@ -303,8 +313,9 @@ fn a_false_that_a_policy_states_is_in_the_binding_and_one_that_others_wrote_stay
     assert_eq!(again, BindingPlan::Unchanged);
 }
 
+/// A binding of a former template or that is leaving must go first.
 #[test]
-fn a_binding_of_a_former_template_or_that_is_leaving_must_go_first() {
+fn former_binding_goes_first() {
     let mut former = web_binding();
     former["metadata"]["ownerReferences"][0]["uid"] = json!("former");
     let mut leaving = web_binding();
@@ -317,8 +328,9 @@ fn a_binding_of_a_former_template_or_that_is_leaving_must_go_first() {
     }
 }
 
+/// A patch fails if the binding has changed.
 #[test]
-fn a_patch_fails_if_the_binding_has_changed() {
+fn stale_patch_fails() {
     let mut bare = web_binding();
     let metadata = bare["metadata"].as_object_mut().unwrap();
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
@@ -362,8 +374,9 @@ fn work_of(binding: &str, id: &str) -> Work {
     serde_json::from_value(work).unwrap()
 }
 
+/// A binding without id gets that of its works before a new one.
 #[test]
-fn a_binding_without_id_gets_that_of_its_works_before_a_new_one() {
+fn lost_id_comes_from_works() {
     let (own, other) = (work_of("web-deployment", "own"), work_of("other", "other"));
     let cases = [
         (json!({ names::BINDING_ID: "is" }), vec![&own], None),

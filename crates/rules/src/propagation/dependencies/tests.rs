@@ -31,8 +31,9 @@ fn template(api_version: &str, kind: &str, spec: &Value) -> Value {
     })
 }
 
+/// What a container refers to is found wherever it is named.
 #[test]
-fn what_a_container_refers_to_is_found_wherever_it_is_named() {
+fn container_references_are_found() {
     let container = |env: Value| json!([{ "name": "a", "env": [env] }]);
     let secret_key =
         |name: &str| json!({ "name": "X", "valueFrom": { "secretKeyRef": { "name": name } } });
@@ -55,8 +56,9 @@ fn what_a_container_refers_to_is_found_wherever_it_is_named() {
     }
 }
 
+/// What a pod and its volumes refer to is found.
 #[test]
-fn what_a_pod_and_its_volumes_refer_to_is_found() {
+fn pod_references_are_found() {
     let volume = |source: Value| json!({ "volumes": [source] });
     for (pod, expected) in [
         (
@@ -106,8 +108,9 @@ fn what_a_pod_and_its_volumes_refer_to_is_found() {
     }
 }
 
+/// The pods of every workload are looked at.
 #[test]
-fn the_pods_of_every_workload_are_looked_at() {
+fn every_workload_is_searched() {
     let pod = json!({ "imagePullSecrets": [{ "name": "a" }] });
     let of = json!({ "template": { "spec": pod } });
     let cron = json!({ "jobTemplate": { "spec": of } });
@@ -133,8 +136,9 @@ fn the_pods_of_every_workload_are_looked_at() {
     );
 }
 
+/// Claims that a stateful set makes are no dependencies.
 #[test]
-fn claims_that_a_stateful_set_makes_are_no_dependencies() {
+fn stateful_set_claims_are_skipped() {
     let volume = |name: &str| json!({ "persistentVolumeClaim": { "claimName": name } });
     let spec = json!({
         "volumeClaimTemplates": [{ "metadata": { "name": "data" } }, {}],
@@ -148,8 +152,9 @@ fn claims_that_a_stateful_set_makes_are_no_dependencies() {
     );
 }
 
+/// A template of any shape is read without harm.
 #[test]
-fn a_template_of_any_shape_is_read_without_harm() {
+fn any_shape_is_read() {
     for spec in [
         json!(null),
         json!([]),
@@ -198,8 +203,9 @@ fn attached(
     attach(map, &need(referrer), existing, referrers, || "id".into())
 }
 
+/// What Karmada attached is left as it is.
 #[test]
-fn what_karmada_attached_is_left_as_it_is() {
+fn karmadas_attached_bindings_stay() {
     let (web, map, binding) = recorded();
     let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
     assert_eq!(
@@ -222,8 +228,9 @@ fn what_karmada_attached_is_left_as_it_is() {
     );
 }
 
+/// A service import lists its service and the slices of that as Karmada does.
 #[test]
-fn a_service_import_lists_its_service_and_the_slices_of_that_as_karmada_does() {
+fn service_import_lists_slices() {
     let import = template(
         "multicluster.x-k8s.io/v1alpha1",
         "ServiceImport",
@@ -244,8 +251,9 @@ fn a_service_import_lists_its_service_and_the_slices_of_that_as_karmada_does() {
     assert_eq!(listed(&web.metadata), wanted);
 }
 
+/// A binding stays selected until the labels of its template are known to differ.
 #[test]
-fn a_binding_stays_selected_until_the_labels_of_its_template_are_known_to_differ() {
+fn unknown_labels_keep_selection() {
     let import = template(
         "multicluster.x-k8s.io/v1alpha1",
         "ServiceImport",
@@ -279,8 +287,9 @@ fn a_binding_stays_selected_until_the_labels_of_its_template_are_known_to_differ
     }
 }
 
+/// What is attached and listed is what Karmada would write.
 #[test]
-fn what_is_attached_and_listed_is_what_karmada_would_write() {
+fn attached_binding_matches_karmadas() {
     let (mut web, map, theirs) = recorded();
     let BindingPlan::Create(mut ours) = attached(&map, &web, None, &Referrers::new()) else {
         panic!("not created");
@@ -321,8 +330,9 @@ fn what_is_attached_and_listed_is_what_karmada_would_write() {
     assert_eq!(release(BindingRef::from(&released)), BindingPlan::Unchanged);
 }
 
+/// A copy is needed where the referrer runs or may still run.
 #[test]
-fn a_copy_is_needed_where_the_referrer_runs_or_may_still_run() {
+fn copies_follow_referrers_clusters() {
     let (mut web, _, mut attached) = recorded();
     let on = |names: &[&str]| -> Vec<TargetCluster> {
         let named = names.iter();
@@ -363,8 +373,9 @@ fn a_copy_is_needed_where_the_referrer_runs_or_may_still_run() {
 
 type Suspended = Option<karmada_api::BindingSuspension>;
 
+/// The bindings that require another decide what becomes of foreign and of left objects.
 #[test]
-fn the_bindings_that_require_another_decide_what_becomes_of_foreign_and_of_left_objects() {
+fn referrers_decide_conflicts() {
     let (web, map, binding) = recorded();
     let mut other = web.clone();
     other.metadata.name = Some("api-deployment".into());
@@ -408,8 +419,9 @@ fn the_bindings_that_require_another_decide_what_becomes_of_foreign_and_of_left_
     assert_eq!(policy_less.spec, binding.spec);
 }
 
+/// A former binding must go first.
 #[test]
-fn a_former_binding_must_go_first() {
+fn former_binding_goes_first() {
     let (web, mut map, mut binding) = recorded();
     let deleting = json!("2026-11-22T00:00:00Z");
     binding.metadata.deletion_timestamp = from_value(deleting.clone()).unwrap();
@@ -456,8 +468,9 @@ fn with_policy(map: &Value, binding: &ResourceBinding) -> BindingPlan {
     binding::plan(source, Some(BindingRef::from(binding)), || "id".into())
 }
 
+/// Neither its own policy nor what requires it erases the part of the other.
 #[test]
-fn neither_its_own_policy_nor_what_requires_it_erases_the_part_of_the_other() {
+fn policy_and_referrers_coexist() {
     let (web, map, binding) = recorded();
     let key = Key::new("shop", "web-deployment");
     let referrers = Referrers::from([(key.clone(), &web.spec)]);
@@ -481,8 +494,9 @@ fn neither_its_own_policy_nor_what_requires_it_erases_the_part_of_the_other() {
 }
 
 proptest! {
+    /// Whoever comes and goes the binding is required by those that are there.
     #[test]
-    fn whoever_comes_and_goes_the_binding_is_required_by_those_that_are_there(
+    fn required_by_matches_referrers(
         steps in prop::collection::vec((0..4_usize, prop::collection::btree_set(0..3_u8, 0..3)), 1..12)
     ) {
         let (web, map, mut binding) = recorded();

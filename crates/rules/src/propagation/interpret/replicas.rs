@@ -133,8 +133,9 @@ mod tests {
         requirements.unwrap_or_default()["resourceRequest"].clone()
     }
 
+    /// A pod needs what kube scheduler counts.
     #[test]
-    fn a_pod_needs_what_kube_scheduler_counts() {
+    fn pod_needs_match_kube_scheduler() {
         let of = |cpu: &str, memory: &str| json!({ "resources": { "requests": { "cpu": cpu, "memory": memory } } });
         let sidecar =
             json!({ "restartPolicy": "Always", "resources": { "requests": { "cpu": "1" } } });
@@ -167,8 +168,9 @@ mod tests {
         }
     }
 
+    /// A node is claimed by selector affinity and tolerations.
     #[test]
-    fn a_node_is_claimed_by_selector_affinity_and_tolerations() {
+    fn node_claim_has_three_parts() {
         let required = json!({ "nodeSelectorTerms": [] });
         let pod = json!({
             "nodeSelector": { "disk": "ssd" },
@@ -191,8 +193,9 @@ mod tests {
         );
     }
 
+    /// Requirements are compared by amount and without the additions of Karmada.
     #[test]
-    fn requirements_are_compared_by_amount_and_without_the_additions_of_karmada() {
+    fn requirements_compare_by_amount() {
         let ours = json!({ "resourceRequest": { "cpu": "100m" } });
         let theirs = json!({ "namespace": "shop", "resourceRequest": { "cpu": "0.1" } });
         assert!(same_requirements(Some(&ours), Some(&theirs)));
@@ -201,8 +204,9 @@ mod tests {
         assert!(!same_requirements(Some(&ours), Some(&more)));
     }
 
+    /// An object of any shape is read without harm.
     #[test]
-    fn an_object_of_any_shape_is_read_without_harm() {
+    fn any_shape_is_read() {
         for spec in [
             json!(null),
             json!(1),

@@ -58,8 +58,9 @@ mod tests {
         json!({ "apiVersion": api_version, "kind": kind, "metadata": { "uid": "u" }, "spec": spec })
     }
 
+    /// Replicas are those of the cluster.
     #[test]
-    fn replicas_are_those_of_the_cluster() {
+    fn clusters_replicas_are_set() {
         for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
             let mut workload = object("apps/v1", kind, &json!({ "replicas": 4, "other": 1 }));
             revise(&mut workload, 0);
@@ -95,8 +96,9 @@ mod tests {
         }
     }
 
+    /// Completions are shared in proportion to replicas.
     #[test]
-    fn completions_are_shared_in_proportion_to_replicas() {
+    fn completions_follow_replicas() {
         let cluster = |name: &str, replicas| TargetCluster {
             name: name.to_owned(),
             replicas,

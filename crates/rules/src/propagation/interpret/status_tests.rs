@@ -2,8 +2,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// A status is reflected by kind.
 #[test]
-fn a_status_is_reflected_by_kind() {
+fn kind_decides_reflected_status() {
     let generation = "resourcetemplate.karmada.io/generation";
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "generation": 3, "annotations": { generation: "5" } },
@@ -56,8 +57,9 @@ fn apply(template: &Value, patch: &Value) -> Value {
     template
 }
 
+/// Replicas add up and the generation is observed once every member has.
 #[test]
-fn replicas_add_up_and_the_generation_is_observed_once_every_member_has() {
+fn replicas_add_up() {
     let template = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "generation": 5 }, "status": { "observedGeneration": 4, "readyReplicas": 1 } });
     let ready = json!({ "generation": 2, "observedGeneration": 2, "resourceTemplateGeneration": 4,
@@ -96,8 +98,9 @@ fn replicas_add_up_and_the_generation_is_observed_once_every_member_has() {
     );
 }
 
+/// A Job ends as its copies do and then stays.
 #[test]
-fn a_job_ends_as_its_copies_do_and_then_stays() {
+fn job_ends_with_its_copies() {
     let template = json!({ "apiVersion": "batch/v1", "kind": "Job", "status": {} });
     let done = json!({ "succeeded": 1, "startTime": "2026-11-22T08:00:00Z",
         "completionTime": "2026-11-22T08:01:00Z",

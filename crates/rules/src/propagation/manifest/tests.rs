@@ -10,8 +10,9 @@ fn stripped(mut object: Value) -> Value {
     object
 }
 
+/// What belongs to the control plane's copy is removed.
 #[test]
-fn what_belongs_to_the_control_planes_copy_is_removed() {
+fn control_plane_fields_are_removed() {
     let object =
         |metadata: Value| json!({ "apiVersion": "x/v1", "kind": "X", "metadata": metadata });
     let mut full = object(json!({ "name": "x", "namespace": "ns", "labels": { "a": "1" } }));
@@ -36,8 +37,9 @@ fn check(cases: impl IntoIterator<Item = Case>) {
     }
 }
 
+/// A Job loses what its controller generates.
 #[test]
-fn a_job_loses_what_its_controller_generates() {
+fn generated_job_fields_are_removed() {
     let generated = json!({
         "controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
         "job-name": "j", "batch.kubernetes.io/job-name": "j", "app": "web",
@@ -67,8 +69,9 @@ fn a_job_loses_what_its_controller_generates() {
     ]);
 }
 
+/// Credentials of a service account are those of each cluster.
 #[test]
-fn credentials_of_a_service_account_are_those_of_each_cluster() {
+fn service_account_credentials_stay_local() {
     let secrets = |secrets: &Value| json!({ "metadata": { "name": "a" }, "secrets": secrets });
     let token = |data: &Value, annotations: &Value| {
         json!({
@@ -103,8 +106,9 @@ fn credentials_of_a_service_account_are_those_of_each_cluster() {
     ]);
 }
 
+/// What an API server assigns is removed.
 #[test]
-fn what_an_api_server_assigns_is_removed() {
+fn assigned_fields_are_removed() {
     let headless = json!({ "spec": { "clusterIP": "None", "clusterIPs": ["None"] } });
     let addressed = json!({ "spec": { "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"] } });
     let annotated = |map: &Value| json!({ "metadata": { "annotations": map } });
@@ -142,8 +146,9 @@ fn what_an_api_server_assigns_is_removed() {
     ]);
 }
 
+/// An object of any shape is stripped and marked without harm.
 #[test]
-fn an_object_of_any_shape_is_stripped_and_marked_without_harm() {
+fn any_shape_is_stripped() {
     let work = Key::new("karmada-es-m", "w");
     let marks = Marks {
         template_uid: "",
@@ -173,8 +178,9 @@ fn an_object_of_any_shape_is_stripped_and_marked_without_harm() {
     }
 }
 
+/// The template's own resolution of conflicts wins if it is one.
 #[test]
-fn the_templates_own_resolution_of_conflicts_wins_if_it_is_one() {
+fn templates_conflict_resolution_wins() {
     let template = |value: &str| json!({ "metadata": { "annotations": { names::CONFLICT_RESOLUTION: value } } });
     let cases = [
         (json!({}), None, "abort"),
@@ -194,8 +200,9 @@ fn the_templates_own_resolution_of_conflicts_wins_if_it_is_one() {
     }
 }
 
+/// A claim makes no difference and anything else does.
 #[test]
-fn a_claim_makes_no_difference_and_anything_else_does() {
+fn claim_makes_no_difference() {
     let work = fixtures::work("member1", "web-56d6c779bb");
     let manifest = &work.spec.workload.manifests[0];
     let unclaimed = without_claim(manifest);
@@ -210,8 +217,9 @@ fn a_claim_makes_no_difference_and_anything_else_does() {
     assert!(!is_same(manifest, &edited, false));
 }
 
+/// The name of another policy makes a difference once the template follows it.
 #[test]
-fn the_name_of_another_policy_makes_a_difference_once_the_template_follows_it() {
+fn followed_policy_makes_difference() {
     let work = fixtures::work("member1", "web-56d6c779bb");
     let manifest = &work.spec.workload.manifests[0];
     let mut other = manifest.clone();
@@ -222,8 +230,9 @@ fn the_name_of_another_policy_makes_a_difference_once_the_template_follows_it() 
     assert!(!is_same(manifest, &other, true));
 }
 
+/// The form of a manifest is a fixed point.
 #[test]
-fn the_form_of_a_manifest_is_a_fixed_point() {
+fn manifest_form_is_fixed_point() {
     for work in fixtures::works() {
         let key = Key::of(&work);
         for manifest in &work.spec.workload.manifests {

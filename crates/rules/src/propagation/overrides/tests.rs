@@ -44,8 +44,9 @@ fn image_override(component: &str, operator: &str, value: &str) -> Value {
     json!({ "imageOverrider": [image] })
 }
 
+/// Images are changed part by part.
 #[test]
-fn images_are_changed_part_by_part() {
+fn image_parts_are_changed() {
     let cases = [
         "Registry replace m.io > m.io/shop/web:1.4 m.io/side",
         "Registry add .x > r.example.com:5000.x/shop/web:1.4 .x/side",
@@ -70,8 +71,9 @@ fn images_are_changed_part_by_part() {
     }
 }
 
+/// An image at a path is changed alone.
 #[test]
-fn an_image_at_a_path_is_changed_alone() {
+fn image_at_path_is_changed() {
     let path = "/spec/template/spec/initContainers/0/image";
     let image = |path: &str| {
         json!({ "imageOverrider": [{
@@ -87,8 +89,9 @@ fn an_image_at_a_path_is_changed_alone() {
     assert!(overridden(&image("/spec/none")).is_err());
 }
 
+/// Commands and arguments are added to and removed from one container.
 #[test]
-fn commands_and_arguments_are_added_to_and_removed_from_one_container() {
+fn commands_change_one_container() {
     let words = |field: &str, container: &str, operator: &str, value: &[&str]| {
         let overrider = json!({ "containerName": container, "operator": operator, "value": value });
         json!({ field: [overrider] })
@@ -108,8 +111,9 @@ fn commands_and_arguments_are_added_to_and_removed_from_one_container() {
     assert_eq!(nothing[1].get("args"), None);
 }
 
+/// Labels and annotations that are not there are left so.
 #[test]
-fn labels_and_annotations_that_are_not_there_are_left_so() {
+fn absent_labels_stay_absent() {
     let entries = |operator: &str| {
         let overrider = json!({ "operator": operator, "value": { "a": "2", "b": "2" } });
         let changed = overridden(&json!({ "annotationsOverrider": [overrider] })).unwrap();
@@ -150,8 +154,9 @@ fn a_text_is_changed_inside() {
     }
 }
 
+/// Plaintext comes last and an operation that fails is an error.
 #[test]
-fn plaintext_comes_last_and_an_operation_that_fails_is_an_error() {
+fn failing_plaintext_is_error() {
     let image = "/spec/template/spec/containers/1/image";
     let mut overriders = image_override("Registry", "replace", "m.io");
     overriders["plaintext"] = json!([
@@ -176,8 +181,9 @@ fn plaintext_comes_last_and_an_operation_that_fails_is_an_error() {
     }
 }
 
+/// An operator or part of a later version is an error.
 #[test]
-fn an_operator_or_part_of_a_later_version_is_an_error() {
+fn unknown_operator_is_error() {
     let later = [
         image_override("Registry", "prefix", "x"),
         image_override("Platform", "add", "x"),
@@ -207,8 +213,9 @@ fn applied_to(
     (manifest["metadata"]["annotations"]["a"].clone(), applied)
 }
 
+/// The most specific policy has the last word and namespaced ones follow those of clusters.
 #[test]
-fn the_most_specific_policy_has_the_last_word_and_namespaced_ones_follow_those_of_clusters() {
+fn most_specific_policy_is_last() {
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
     let mut by = selector.clone();
     by["name"] = "web".into();
@@ -249,8 +256,9 @@ fn the_most_specific_policy_has_the_last_word_and_namespaced_ones_follow_those_o
     assert_eq!(applied.cluster_policies, Some(item));
 }
 
+/// A rule counts only for its clusters and the older form only without rules.
 #[test]
-fn a_rule_counts_only_for_its_clusters_and_the_older_form_only_without_rules() {
+fn rules_count_for_their_clusters() {
     let rule = |clusters: Value, value: &str| json!({ "targetCluster": { "clusterNames": clusters }, "overriders": annotate(value) });
     let here = rule(json!(["m1"]), "here");
     let elsewhere = rule(json!(["m2"]), "elsewhere");

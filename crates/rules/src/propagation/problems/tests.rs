@@ -25,8 +25,9 @@ fn expect(fields: &Value, expected: &[&str]) {
     assert_eq!(found(Some("ns"), fields), expected, "{fields}");
 }
 
+/// A policy of Karmada has no problem.
 #[test]
-fn a_policy_of_karmada_has_no_problem() {
+fn karmadas_policy_has_none() {
     for text in [
         include_str!("../fixtures/propagationpolicy.json"),
         include_str!("../fixtures/clusterpropagationpolicy.json"),
@@ -71,8 +72,9 @@ fn selectors_are_checked() {
     );
 }
 
+/// A pause is of all clusters or of some.
 #[test]
-fn a_pause_is_of_all_clusters_or_of_some() {
+fn pause_has_one_scope() {
     let pause = |dispatching: bool, names: Value| {
         json!({ "suspension": {
             "dispatching": dispatching,
@@ -202,8 +204,9 @@ fn tolerations_and_weights_are_checked() {
     );
 }
 
+/// Features that are not supported are named.
 #[test]
-fn features_that_are_not_supported_are_named() {
+fn unsupported_features_are_named() {
     let divided = |fields: Value| json!({ "placement": { "replicaScheduling": fields } });
     let table = [
         (

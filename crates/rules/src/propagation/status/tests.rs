@@ -75,8 +75,9 @@ fn set_applied(work: &mut Work, status: &str, message: &str, observed: Option<i6
     work.status.get_or_insert_default().conditions = vec![from_value(applied).unwrap()];
 }
 
+/// The status of Karmada is taken over as it is.
 #[test]
-fn the_status_of_karmada_is_taken_over_as_it_is() {
+fn karmadas_status_is_taken_over() {
     for (_, binding) in fixtures::bound() {
         let works = works_of((&binding).into());
         assert_eq!(
@@ -93,8 +94,9 @@ fn the_status_of_karmada_is_taken_over_as_it_is() {
     assert_eq!(plan(binding, &works, None, &now()), StatusPlan::Unchanged);
 }
 
+/// A status is built from nothing in one patch.
 #[test]
-fn a_status_is_built_from_nothing_in_one_patch() {
+fn status_needs_one_patch() {
     let (_, recorded) = fixtures::deployment();
     let mut binding = recorded.clone();
     binding.status = None;
@@ -108,8 +110,9 @@ fn a_status_is_built_from_nothing_in_one_patch() {
     assert_eq!(written.status.unwrap().conditions.unwrap().len(), 1);
 }
 
+/// Works that were just made say nothing.
 #[test]
-fn works_that_were_just_made_say_nothing() {
+fn new_works_say_nothing() {
     let (_, mut binding) = fixtures::deployment();
     binding.status = None;
     let mut works = works_of((&binding).into());
@@ -120,8 +123,9 @@ fn works_that_were_just_made_say_nothing() {
     assert_eq!(planned(&binding, &[]), StatusPlan::Unchanged);
 }
 
+/// A failure has its message and no status.
 #[test]
-fn a_failure_has_its_message_and_no_status() {
+fn failure_has_message_only() {
     let (_, binding) = fixtures::deployment();
     let mut works = works_of((&binding).into());
     set_applied(&mut works[1], "False", "quota exceeded", Some(1));
@@ -140,8 +144,9 @@ fn a_failure_has_its_message_and_no_status() {
     );
 }
 
+/// Details of a member's status are no transition.
 #[test]
-fn details_of_a_members_status_are_no_transition() {
+fn details_are_no_transition() {
     let (_, binding) = fixtures::deployment();
     let mut works = works_of((&binding).into());
     let status = works[0].status.as_mut().unwrap();
@@ -153,8 +158,9 @@ fn details_of_a_members_status_are_no_transition() {
     assert_eq!(kept, condition_of(&binding, FULLY_APPLIED));
 }
 
+/// A cluster that is new makes a binding less than fully applied.
 #[test]
-fn a_cluster_that_is_new_makes_a_binding_less_than_fully_applied() {
+fn new_cluster_is_not_applied() {
     let (_, mut binding) = fixtures::deployment();
     let works = works_of((&binding).into());
     let clusters = binding.spec.clusters.as_mut().unwrap();
@@ -163,8 +169,9 @@ fn a_cluster_that_is_new_makes_a_binding_less_than_fully_applied() {
     assert_eq!(condition_of(&pending, FULLY_APPLIED).status, "False");
 }
 
+/// A copy that nobody needs is listed until it is gone.
 #[test]
-fn a_copy_that_nobody_needs_is_listed_until_it_is_gone() {
+fn unneeded_copy_is_listed() {
     let (_, mut binding) = fixtures::deployment();
     let mut works = works_of((&binding).into());
     binding.spec.clusters.as_mut().unwrap().pop();
@@ -176,8 +183,9 @@ fn a_copy_that_nobody_needs_is_listed_until_it_is_gone() {
     assert_eq!(condition_of(&gone, FULLY_APPLIED).status, "True");
 }
 
+/// A suspension is shown with what each cluster has.
 #[test]
-fn a_suspension_is_shown_with_what_each_cluster_has() {
+fn suspension_is_shown() {
     let (mut binding, paused) = fixtures::paused();
     let mut works = works_of((&binding).into());
     works[1] = paused;
@@ -212,8 +220,9 @@ fn a_suspension_is_shown_with_what_each_cluster_has() {
     assert_eq!(condition_of(&resumed, DISPATCHING).status, "True");
 }
 
+/// A work that was suspended from the first has an item.
 #[test]
-fn a_work_that_was_suspended_from_the_first_has_an_item() {
+fn suspended_work_has_item() {
     let (_, mut binding) = fixtures::deployment();
     binding.status = None;
     let mut works = works_of((&binding).into());
@@ -229,8 +238,9 @@ fn a_work_that_was_suspended_from_the_first_has_an_item() {
     assert_eq!(message, "Dispatching is suspended on member1 (has none).");
 }
 
+/// A long list of clusters is cut.
 #[test]
-fn a_long_list_of_clusters_is_cut() {
+fn long_list_is_cut() {
     let names: Vec<String> = (10..30).map(|number| format!("m{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert!(listed(&names).ends_with("m19 and 10 more"));

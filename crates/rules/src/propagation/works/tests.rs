@@ -137,8 +137,9 @@ fn patch_of(step: WorkStep) -> (Vec<String>, bool) {
     (patch.paths().map(ToString::to_string).collect(), manifest)
 }
 
+/// The works of Karmada are taken over as they are.
 #[test]
-fn the_works_of_karmada_are_taken_over_as_they_are() {
+fn karmadas_works_are_taken_over() {
     let world = World::recorded();
     for (template, binding) in fixtures::bound() {
         let binding = BindingRef::from(&binding);
@@ -159,8 +160,9 @@ fn the_works_of_karmada_are_taken_over_as_they_are() {
     assert_eq!(plan, [("member3".to_owned(), unchanged())].into());
 }
 
+/// A work that is made anew is that of Karmada to the letter.
 #[test]
-fn a_work_that_is_made_anew_is_that_of_karmada_to_the_letter() {
+fn new_work_matches_karmadas() {
     let check = |binding: BindingRef<'_>, template: &Value, policies: Vec<OverridePolicy>| {
         for work in works_of(&work_name(binding)) {
             let mut world = World {
@@ -213,8 +215,9 @@ fn a_work_that_is_made_anew_is_that_of_karmada_to_the_letter() {
     check((&binding).into(), &template, vec![]);
 }
 
+/// A paused work of Karmada is taken over as it is.
 #[test]
-fn a_paused_work_of_karmada_is_taken_over_as_it_is() {
+fn karmadas_paused_work_stays() {
     let (binding, work) = fixtures::paused();
     let mut world = World {
         binding,
@@ -233,8 +236,9 @@ fn a_paused_work_of_karmada_is_taken_over_as_it_is() {
     assert_eq!(world.step("member2"), unchanged());
 }
 
+/// A claim and a generation alone are not written to works.
 #[test]
-fn a_claim_and_a_generation_alone_are_not_written_to_works() {
+fn claim_alone_is_not_written() {
     let mut world = World::recorded();
     let metadata = world.template.get_mut("metadata").unwrap();
     metadata["generation"] = 9.into();
@@ -254,8 +258,9 @@ fn a_claim_and_a_generation_alone_are_not_written_to_works() {
     );
 }
 
+/// Works name the next policy once the binding follows it.
 #[test]
-fn works_name_the_next_policy_once_the_binding_follows_it() {
+fn followed_policy_is_named() {
     let mut world = World::recorded();
     let next = json!({ names::POLICY_NAMESPACE: "shop", names::POLICY_NAME: "next" });
     for (key, value) in next.as_object().unwrap() {
@@ -274,8 +279,9 @@ fn works_name_the_next_policy_once_the_binding_follows_it() {
     assert!(patch_of(world.step("member1")).1);
 }
 
+/// A workload takes its state to its one new cluster.
 #[test]
-fn a_workload_takes_its_state_to_its_one_new_cluster() {
+fn state_moves_with_workload() {
     let mut world = World::recorded();
     let moved = |clusters: &[&str], mode: &str, before: &str| {
         let mut world = World::recorded();
@@ -313,8 +319,9 @@ fn a_workload_takes_its_state_to_its_one_new_cluster() {
     assert_eq!(world.step("member1"), unchanged());
 }
 
+/// A suspension is written without a change of the manifest and records its generation.
 #[test]
-fn a_suspension_is_written_without_a_change_of_the_manifest_and_records_its_generation() {
+fn suspension_records_manifest_generation() {
     let mut world = World::recorded();
     world.suspend(json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } }));
     assert_eq!(world.step("member1"), unchanged());
@@ -345,8 +352,9 @@ fn a_suspension_is_written_without_a_change_of_the_manifest_and_records_its_gene
     }
 }
 
+/// A cluster that is not needed loses its work unless it leaves with grace.
 #[test]
-fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
+fn unneeded_work_is_deleted() {
     let mut world = World::recorded();
     world.schedule(&["member1"]);
     let uid = world.work("member2").metadata.uid.clone();
@@ -379,8 +387,9 @@ fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
     );
 }
 
+/// Nothing comes to a cluster before what leaves another directly is gone.
 #[test]
-fn nothing_comes_to_a_cluster_before_what_leaves_another_directly_is_gone() {
+fn direct_purge_comes_first() {
     let mut world = World::recorded();
     world.schedule(&["member1", "member3"]);
     world.template["metadata"]["labels"]["tier"] = "front".into();
@@ -412,8 +421,9 @@ fn nothing_comes_to_a_cluster_before_what_leaves_another_directly_is_gone() {
     ));
 }
 
+/// What comes back to a cluster that it left directly waits for nothing.
 #[test]
-fn what_comes_back_to_a_cluster_that_it_left_directly_waits_for_nothing() {
+fn return_awaits_no_removal() {
     let mut world = World::recorded();
     world.schedule(&["member2", "member3"]);
     let tasks = json!([{ "fromCluster": "member2", "purgeMode": "Directly" }]);
@@ -421,8 +431,9 @@ fn what_comes_back_to_a_cluster_that_it_left_directly_waits_for_nothing() {
     assert_ne!(world.step("member3"), WorkStep::AwaitRemoval);
 }
 
+/// A suspension that the policy has and the binding not yet holds edits and copies.
 #[test]
-fn a_suspension_that_the_policy_has_and_the_binding_not_yet_holds_edits_and_copies() {
+fn policys_suspension_holds_edits() {
     let mut world = World::recorded();
     world.template["metadata"]["labels"]["edited"] = "true".into();
     world.schedule(&["member1"]);
@@ -435,8 +446,9 @@ fn a_suspension_that_the_policy_has_and_the_binding_not_yet_holds_edits_and_copi
     assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
 }
 
+/// While dispatching is suspended no copy goes before its replacement is there.
 #[test]
-fn while_dispatching_is_suspended_no_copy_goes_before_its_replacement_is_there() {
+fn pause_holds_unreplaced_copy() {
     let mut world = World::recorded();
     // Wholly suspended, or in its own cluster: every copy stays.
     for suspension in [
@@ -474,8 +486,9 @@ fn while_dispatching_is_suspended_no_copy_goes_before_its_replacement_is_there()
     assert!(matches!(world.step("member2"), WorkStep::Delete { .. }));
 }
 
+/// What other bindings require is suspended where all of them are.
 #[test]
-fn what_other_bindings_require_is_suspended_where_all_of_them_are() {
+fn suspended_where_all_referrers_are() {
     let mut world = World::recorded();
     world.binding.spec.clusters = None;
     let snapshot = |name: &str| json!({ "namespace": "shop", "name": name, "clusters": [{ "name": "member1" }] });
@@ -497,8 +510,9 @@ fn what_other_bindings_require_is_suspended_where_all_of_them_are() {
     );
 }
 
+/// A cluster that is unknown or leaving gets no new work.
 #[test]
-fn a_cluster_that_is_unknown_or_leaving_gets_no_new_work() {
+fn leaving_cluster_gets_no_work() {
     let mut world = World::recorded();
     world.works.clear();
     world
@@ -512,8 +526,9 @@ fn a_cluster_that_is_unknown_or_leaving_gets_no_new_work() {
     assert_eq!(world.step("member1"), unchanged());
 }
 
+/// An override that fails leaves the work of its clusters as it is.
 #[test]
-fn an_override_that_fails_leaves_the_work_of_its_clusters_as_it_is() {
+fn failing_override_keeps_work() {
     let mut world = World::recorded();
     let overriders = &mut world.policies[0].spec.override_rules[0].overriders;
     overriders["plaintext"][0]["operator"] = "upsert".into();
@@ -524,8 +539,9 @@ fn an_override_that_fails_leaves_the_work_of_its_clusters_as_it_is() {
     assert_eq!(error.policy, "web");
 }
 
+/// An override that ends is taken back with its record.
 #[test]
-fn an_override_that_ends_is_taken_back_with_its_record() {
+fn ended_override_is_taken_back() {
     let mut world = World::recorded();
     world.policies.clear();
     let (paths, manifest) = patch_of(world.step("member2"));
@@ -536,8 +552,9 @@ fn an_override_that_ends_is_taken_back_with_its_record() {
     assert_eq!(world.step("member2"), unchanged());
 }
 
+/// A work that is going is awaited and a binding without an id has none.
 #[test]
-fn a_work_that_is_going_is_awaited_and_a_binding_without_an_id_has_none() {
+fn deleting_work_is_awaited() {
     let mut world = World::recorded();
     let work = world.work("member1");
     work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
@@ -546,8 +563,9 @@ fn a_work_that_is_going_is_awaited_and_a_binding_without_an_id_has_none() {
     assert_eq!(world.plan(), BTreeMap::new());
 }
 
+/// Replicas are those of each cluster and completions are divided.
 #[test]
-fn replicas_are_those_of_each_cluster_and_completions_are_divided() {
+fn replicas_and_completions_are_divided() {
     let mut world = World::recorded();
     world.template = json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -608,7 +626,7 @@ proptest! {
 
 /// A Work that is made before the watch shows the claim of its template is that of a claimed one.
 #[test]
-fn a_template_that_shows_no_claim_yet_has_that_of_its_binding() {
+fn claim_comes_from_binding() {
     let mut world = World::recorded();
     world.works.clear();
     let expected = world.plan();

@@ -97,43 +97,43 @@ async fn only_an_edit_moves(event: Event) {
 
 /// W2: to the controller of Karmada, each template of its first list is edited.
 #[tokio::test(start_paused = true)]
-async fn a_restart_moves_no_template_that_waits() {
+async fn restart_moves_nothing() {
     only_an_edit_moves(Event::Restart).await;
 }
 
 /// W2: a new leader has reconciled nothing yet.
 #[tokio::test(start_paused = true)]
-async fn a_change_of_leader_moves_no_template_that_waits() {
+async fn new_leader_moves_nothing() {
     only_an_edit_moves(Event::ChangeOfLeader).await;
 }
 
 /// W2: a list after the first one shows no edits either.
 #[tokio::test(start_paused = true)]
-async fn a_relist_moves_no_template_that_waits() {
+async fn relist_moves_nothing() {
     only_an_edit_moves(Event::Relist).await;
 }
 
 /// W2: in Karmada the next policy takes a template without a claim like one that was edited.
 #[tokio::test(start_paused = true)]
-async fn a_template_whose_policy_is_deleted_waits_for_an_edit() {
+async fn deleted_policys_template_waits() {
     only_an_edit_moves(Event::Deletion).await;
 }
 
 /// W2: a selector takes the claim away, too.
 #[tokio::test(start_paused = true)]
-async fn a_template_that_its_policy_selects_no_longer_waits_for_an_edit() {
+async fn deselected_template_waits() {
     only_an_edit_moves(Event::Unmatch).await;
 }
 
 /// W3: in Karmada the predecessor still owns the binding, and its edit brings the successor's clusters.
 #[tokio::test(start_paused = true)]
-async fn an_edit_of_the_policy_before_moves_no_template_that_waits() {
+async fn former_policys_edit_moves_nothing() {
     only_an_edit_moves(Event::EditOfPredecessor).await;
 }
 
 /// W8: Karmada looks for a policy of a new template once more after a moment, as if somebody had edited it.
 #[tokio::test(start_paused = true)]
-async fn a_policy_made_a_moment_after_a_template_waits_for_an_edit() {
+async fn later_policy_awaits_edit() {
     let stage = Stage::running().await;
     let mut other = lazily("other", "m3");
     other["spec"]["resourceSelectors"][0]["name"] = json!("other");
@@ -148,7 +148,7 @@ async fn a_policy_made_a_moment_after_a_template_waits_for_an_edit() {
 
 /// A controller may die when it has handed the binding over, and not the template.
 #[tokio::test(start_paused = true)]
-async fn an_edit_in_the_midst_of_a_hand_over_is_not_lost() {
+async fn edit_during_hand_over_counts() {
     let mut stage = Stage::running().await;
     stage.apply(&lazily("pp1", "m1")).await;
     stage.deploy().await;

@@ -8,8 +8,9 @@ pub(super) fn with_room(name: &str, pods: u32) -> ClusterView {
     cluster
 }
 
+/// Room elsewhere wakes the bindings that have to leave a cluster.
 #[tokio::test]
-async fn room_elsewhere_wakes_the_bindings_that_have_to_leave_a_cluster() {
+async fn room_wakes_leaving_bindings() {
     let mut placement = divided();
     placement["replicaScheduling"]["replicaDivisionPreference"] = json!("Aggregated");
     for evicts in [false, true] {

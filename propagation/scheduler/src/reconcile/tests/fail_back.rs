@@ -10,8 +10,9 @@ fn scheduler(fails_back: bool) -> Scheduler {
     }
 }
 
+/// Room in an earlier group wakes the bindings that return to it.
 #[tokio::test]
-async fn room_in_an_earlier_group_wakes_the_bindings_that_return_to_it() {
+async fn earlier_room_wakes_returning_bindings() {
     let groups = json!([
         { "affinityName": "first", "clusterNames": ["m1"] },
         { "affinityName": "second", "clusterNames": ["m2"] },
@@ -48,7 +49,7 @@ async fn room_in_an_earlier_group_wakes_the_bindings_that_return_to_it() {
 
 /// The reports of the copies decide, and most of them are not kept.
 #[tokio::test]
-async fn a_report_of_a_former_copy_holds_up_the_return_to_its_cluster() {
+async fn former_report_delays_return() {
     let groups = json!([
         { "affinityName": "first", "clusterNames": ["m1"] },
         { "affinityName": "second", "clusterNames": ["m2"] },

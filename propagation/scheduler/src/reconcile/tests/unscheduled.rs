@@ -22,7 +22,7 @@ impl Stage {
 
 /// Its status counts them all.
 #[tokio::test]
-async fn a_cluster_that_it_does_not_select_wakes_a_binding_that_fits_nowhere() {
+async fn any_cluster_wakes_unscheduled() {
     let stage = Stage::without_its_cluster().await;
     let (key, path) = web();
     let mut woken = Vec::new();
@@ -39,7 +39,7 @@ async fn a_cluster_that_it_does_not_select_wakes_a_binding_that_fits_nowhere() {
 
 /// The watch of the clusters may miss what would wake it.
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_fits_nowhere_is_tried_again_within_five_minutes_without_an_event() {
+async fn unscheduled_binding_is_retried() {
     let Stage {
         api,
         reconciler,
