@@ -21,6 +21,7 @@ mod args;
 mod backoff;
 mod campaign;
 mod flag_values;
+mod identity;
 mod metrics;
 mod node_condition;
 mod peers;
@@ -34,7 +35,7 @@ use karmada_rules::health::threshold::Round;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::program::{self, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -42,22 +43,13 @@ use uuid::Uuid;
 
 pub use crate::args::Args;
 use crate::args::Config;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
 pub use crate::probe::SIGNALS;
 use crate::report::Report;
 use crate::vote::Votes;
-
-/// The program's name.
-pub const NAME: &str = "cluster-health-agent";
-
-/// The names by which users know the program.
-pub const IDENTITY: program::Identity = program::Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the APIs that the flags name and spawns the tasks of `program`.
 ///

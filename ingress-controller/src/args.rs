@@ -8,7 +8,7 @@ use crate::provider::ProviderArgs;
 
 /// Takes the clusters that a Remedy blocks out of every MultiClusterIngress with Services there, in its status and in the load balancer.
 #[derive(clap::Parser, Debug)]
-#[command(name = crate::NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
@@ -59,8 +59,9 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// Without flags only the status is written for our own class.
     #[tokio::test]
-    async fn without_flags_only_the_status_is_written_for_our_own_class() {
+    async fn defaults_write_only_status() {
         let args = Args::try_parse_from(["ingress-controller"]).unwrap();
         assert_eq!(
             args.ingress_class_controller.as_str(),
@@ -69,7 +70,7 @@ mod tests {
         assert!(args.leader_election.leader_elect);
         assert!(args.export_services);
         assert_eq!(args.when_all_blocked, WhenAllBlocked::FailOpen);
-        let mut program = Program::new(crate::IDENTITY, args.common.listen_address);
+        let mut program = Program::new(crate::identity::IDENTITY, args.common.listen_address);
         let controller = &args.ingress_class_controller;
         let balancer = connect(&args.provider, controller, &mut program).await;
         assert!(!balancer.unwrap().serves());

@@ -272,14 +272,16 @@ fn reference(object: &RelatedObject) -> ObjectReference {
 mod tests {
     use super::*;
 
+    /// An ingress is referred to as the API knows it.
     #[test]
-    fn an_ingress_is_referred_to_as_the_api_knows_it() {
+    fn ingress_reference_matches_api() {
         assert_eq!(MultiClusterIngress::api_version(&()), INGRESS_API_VERSION);
         assert_eq!(MultiClusterIngress::kind(&()), INGRESS_KIND);
     }
 
+    /// A cluster is referred to as the API knows it.
     #[test]
-    fn a_cluster_is_referred_to_as_the_api_knows_it() {
+    fn cluster_reference_matches_api() {
         let reference = cluster_reference("m1");
         assert_eq!(
             reference.api_version.as_deref(),

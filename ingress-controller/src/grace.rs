@@ -64,8 +64,9 @@ mod tests {
     use super::*;
     use crate::fixtures::key;
 
+    /// A service without endpoints is news once that has lasted and anything else at once.
     #[test]
-    fn a_service_without_endpoints_is_news_once_that_has_lasted_and_anything_else_at_once() {
+    fn missing_endpoints_become_news() {
         let (grace, begun) = (Grace::default(), Instant::now());
         let empty = |service: &str| Problem::NoEndpoints {
             service: service.to_owned(),

@@ -66,7 +66,7 @@ impl Ingresses {
         }
         let patch = Patch::Merge(body);
         let parameters = PatchParams {
-            field_manager: Some(crate::NAME.to_owned()),
+            field_manager: Some(crate::identity::NAME.to_owned()),
             ..PatchParams::default()
         };
         let call = patch_status(&api, &key.name, &parameters, &patch);
@@ -99,7 +99,7 @@ impl Ingresses {
         let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
         let entries = found.ok()?.ok()?.metadata.managed_fields?;
         let (parent, fields) = part.fields();
-        rival(&entries, crate::NAME, parent, fields).map(str::to_owned)
+        rival(&entries, crate::identity::NAME, parent, fields).map(str::to_owned)
     }
 
     fn api(&self, key: &Key) -> Api<MultiClusterIngress> {

@@ -9,6 +9,7 @@ mod exports;
 mod fixtures;
 mod gateway;
 mod grace;
+mod identity;
 mod index;
 mod ingresses;
 mod metrics;
@@ -27,7 +28,7 @@ use karmada_rules::ingress::{Exporter, Settings};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::program::{Identity, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
@@ -37,9 +38,10 @@ use objects::Key;
 pub use crate::args::Args;
 use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;
-use crate::exports::ExportReconciler;
+use crate::exports::{ExportReconciler, ExportWriter};
 use crate::gateway::GatewayReconciler;
 use crate::grace::Grace;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::index::Backends;
 use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
@@ -49,16 +51,6 @@ pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
-
-/// The program's name.
-pub const NAME: &str = "ingress-controller";
-
-/// The names by which users know the program.
-pub const IDENTITY: Identity = Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the load balancer and the Karmada API, and adds the tasks of the controller to
 /// `program`.
@@ -170,7 +162,7 @@ fn exporter(
 ) -> ExportReconciler {
     let (exporter, ingresses) = (Exporter::new(&settings.controller), &parts.ingresses);
     exports::watch(program, &ingresses.client, index, &exporter);
-    ExportReconciler {
+    let writes = ExportWriter {
         index: Arc::clone(index),
         controller: settings.controller.clone(),
         exporter,
@@ -179,5 +171,6 @@ fn exporter(
         events: Arc::clone(&parts.events),
         contention: Contention::default(),
         queue: queue.clone(),
-    }
+    };
+    ExportReconciler { writes }
 }

@@ -76,8 +76,9 @@ mod tests {
     use super::*;
     use crate::fixtures::key;
 
+    /// A loop that comes too early is woken when the other is done.
     #[test]
-    fn a_loop_that_comes_too_early_is_woken_when_the_other_is_done() {
+    fn waiting_loop_is_woken() {
         let (turns, queue) = (Turns::default(), Queue::default());
         let status = turns.take(&key("i"), Turn::Status, &queue).unwrap();
         assert!(turns.take(&key("i"), Turn::Release, &queue).is_none());
@@ -91,8 +92,9 @@ mod tests {
         assert!(turns.take(&key("i"), Turn::Status, &queue).is_some());
     }
 
+    /// A loop that takes its turn again does not lose the other that waits.
     #[test]
-    fn a_loop_that_takes_its_turn_again_does_not_lose_the_other_that_waits() {
+    fn repeated_turn_keeps_waiter() {
         let (turns, queue) = (Turns::default(), Queue::default());
         let first = turns.take(&key("i"), Turn::Status, &queue).unwrap();
         assert!(turns.take(&key("i"), Turn::Release, &queue).is_none());

@@ -23,8 +23,9 @@ fn assert_rejected(flags: &[&str], line: &str) {
     assert_eq!(output.stdout, b"");
 }
 
+/// A gateway has no use without the kubernetes provider.
 #[test]
-fn a_gateway_has_no_use_without_the_kubernetes_provider() {
+fn gateway_needs_its_provider() {
     assert_rejected(
         &["--gateway-kubeconfig=/k"],
         "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or leave it out",
@@ -35,32 +36,36 @@ fn a_gateway_has_no_use_without_the_kubernetes_provider() {
     );
 }
 
+/// The kubernetes provider needs a gateway.
 #[test]
-fn the_kubernetes_provider_needs_a_gateway() {
+fn provider_needs_its_gateway() {
     assert_rejected(
         &["--provider=kubernetes"],
         "error: --provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster whose ingress controller serves the traffic",
     );
 }
 
+/// An unknown provider is rejected with the possible ones.
 #[test]
-fn an_unknown_provider_is_rejected_with_the_possible_ones() {
+fn unknown_provider_is_rejected() {
     assert_rejected(
         &["--provider=haproxy"],
         "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes]",
     );
 }
 
+/// A controller name without a domain is rejected.
 #[test]
-fn a_controller_name_without_a_domain_is_rejected() {
+fn controller_name_needs_domain() {
     assert_rejected(
         &["--ingress-class-controller=ours"],
         "error: invalid value 'ours' for '--ingress-class-controller <NAME>': must be a qualified name such as example.com/ingress-controller: a DNS name, a slash, and at most 63 letters, digits, '-', '_' or '.'",
     );
 }
 
+/// A kubeconfig that cannot be read is named.
 #[test]
-fn a_kubeconfig_that_cannot_be_read_is_named() {
+fn unreadable_kubeconfig_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing").display().to_string();
     let karmada = format!("--kubeconfig={missing}");

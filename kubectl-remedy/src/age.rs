@@ -30,8 +30,9 @@ pub(crate) fn span(seconds: i64) -> String {
 mod tests {
     use super::*;
 
+    /// An age is in the largest unit of which there are two.
     #[test]
-    fn an_age_is_in_the_largest_unit_of_which_there_are_two() {
+    fn age_uses_largest_unit() {
         for (seconds, shown) in [
             (-5, "0s"),
             (0, "0s"),

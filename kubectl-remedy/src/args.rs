@@ -12,7 +12,7 @@ use karmada_runtime::client::Source;
 /// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, and takes the traffic away from a cluster and gives it back.
 #[derive(clap::Parser, Debug)]
 #[command(
-    name = crate::NAME,
+    name = crate::identity::NAME,
     bin_name = "kubectl remedy",
     version,
     arg_required_else_help = false,

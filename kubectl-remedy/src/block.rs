@@ -8,11 +8,13 @@ use karmada_api::{ClusterAffinity, Remedy, RemedySpec, TRAFFIC_CONTROL};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 
+use crate::answer::Answer;
 use crate::args::{BlockArgs, DryRun};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
+use crate::identity::NAME;
 use crate::plan::Plan;
-use crate::{Answer, NAME, manifest, terminal};
+use crate::{manifest, terminal};
 
 /// The label by which blocks of ours are known, with [`NAME`] as its value.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -128,8 +130,9 @@ mod tests {
 
     use super::*;
 
+    /// A block is a decision about one cluster with its end and its reason.
     #[test]
-    fn a_block_is_a_decision_about_one_cluster_with_its_end_and_its_reason() {
+    fn block_decides_about_one_cluster() {
         let now: Timestamp = "2026-11-20T08:00:00.7Z".parse().unwrap();
         let end = expiry(now, Duration::from_hours(2)).unwrap();
         let made = block("m1", end, Some("kernel"));
@@ -142,8 +145,9 @@ mod tests {
         assert!(!is_ours(&Remedy::new("block-m1", RemedySpec::default())));
     }
 
+    /// A length beyond the calendar is an error.
     #[test]
-    fn a_length_beyond_the_calendar_is_an_error() {
+    fn endless_block_is_an_error() {
         assert!(expiry(Timestamp::now(), Duration::MAX).is_err());
         assert!(expiry(Timestamp::MAX, Duration::from_secs(1)).is_err());
     }

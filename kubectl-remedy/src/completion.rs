@@ -11,8 +11,10 @@ use karmada_runtime::client::{Source, connect};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
+use crate::answer::Answer;
 use crate::args::Args;
-use crate::{Answer, NAME, terminal};
+use crate::identity::NAME;
+use crate::terminal;
 
 /// Directives of cobra.
 const OFFER_FILES: &str = ":0";
@@ -175,8 +177,9 @@ mod tests {
         }
     }
 
+    /// Commands flags and their values are offered.
     #[test]
-    fn commands_flags_and_their_values_are_offered() {
+    fn commands_and_flags_are_offered() {
         assert_eq!(
             candidates(""),
             ["status", "why", "plan", "block", "unblock", "check"]
@@ -199,8 +202,9 @@ mod tests {
         }
     }
 
+    /// Clusters are offered where a command names one.
     #[test]
-    fn clusters_are_offered_where_a_command_names_one() {
+    fn clusters_are_offered() {
         for (line, next) in [
             ("why ", Next::Cluster),
             ("block --for 2h mem", Next::Cluster),
@@ -215,8 +219,9 @@ mod tests {
         }
     }
 
+    /// The connection is that of the line.
     #[test]
-    fn the_connection_is_that_of_the_line() {
+    fn connection_follows_the_line() {
         let line = words("why --context=a --kubeconfig /k m");
         assert_eq!(value(&line, "--context").as_deref(), Some("a"));
         assert_eq!(value(&line, "--kubeconfig").as_deref(), Some("/k"));

@@ -266,8 +266,9 @@ mod tests {
 
     use super::*;
 
+    /// A list of several pages is read whole.
     #[tokio::test]
-    async fn a_list_of_several_pages_is_read_whole() {
+    async fn every_page_is_read() {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
         let classes: Api<IngressClass> = Api::all(client.clone());

@@ -62,8 +62,9 @@ mod tests {
 
     use super::*;
 
+    /// A lease is live until a minute after its end.
     #[test]
-    fn a_lease_is_live_until_a_minute_after_its_end() {
+    fn lease_outlives_end_briefly() {
         let spec = json!({ "holderIdentity": "n1_x", "leaseDurationSeconds": 15,
             "renewTime": "2026-11-20T08:00:00.500000Z" });
         let lease: Lease = from_value(json!({ "metadata": {}, "spec": spec })).unwrap();
@@ -80,8 +81,9 @@ mod tests {
         assert_eq!(shown, "held by n1_x, renewed 5m ago");
     }
 
+    /// A lease that was given back has no holder.
     #[test]
-    fn a_lease_that_was_given_back_has_no_holder() {
+    fn released_lease_has_no_holder() {
         let spec = json!({ "holderIdentity": "", "renewTime": "2026-11-20T08:00:00.000000Z" });
         for spec in [spec, json!({ "holderIdentity": "n1" }), json!(null)] {
             let lease: Lease = from_value(json!({ "metadata": {}, "spec": spec })).unwrap();

@@ -4,6 +4,7 @@
 //! Each command reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
 
 mod age;
+mod answer;
 mod args;
 mod block;
 mod change;
@@ -13,6 +14,7 @@ mod error;
 #[cfg(test)]
 mod fixtures;
 mod fleet;
+mod identity;
 mod lease;
 mod manifest;
 mod plan;
@@ -30,30 +32,14 @@ use jiff::Timestamp;
 use karmada_runtime::client::connect;
 use karmada_runtime::program::print_clap_output;
 
+use crate::answer::Answer;
 pub use crate::args::{Args, ControllerArgs};
 use crate::args::{Command, FleetCommand};
 pub use crate::change::{Change, ChangeKind};
 pub use crate::error::Error;
 pub use crate::fleet::FleetSnapshot;
+pub use crate::identity::NAME;
 pub use crate::plan::{ClusterChange, Plan};
-
-/// The program's name: its user agent, and the field manager and label of what it writes.
-pub const NAME: &str = "kubectl-remedy";
-
-/// The answer of a command that has done its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// All is well, or done; exit code 0.
-    Yes,
-    /// Something is wrong with the fleet, or was refused for its sake; exit code 1.
-    No,
-}
-
-impl From<bool> for Answer {
-    fn from(is_well: bool) -> Self {
-        if is_well { Self::Yes } else { Self::No }
-    }
-}
 
 /// Runs the program from its flags to its exit code: 0, 1 for bad news, 2 for an error.
 pub fn run() -> ExitCode {

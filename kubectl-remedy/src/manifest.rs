@@ -117,8 +117,9 @@ mod tests {
     const REMEDY: &str =
         "apiVersion: remedy.karmada.io/v1alpha1\nkind: Remedy\nmetadata: {name: r}\n";
 
+    /// The remedies of every document and list are read.
     #[test]
-    fn the_remedies_of_every_document_and_list_are_read() {
+    fn every_document_is_read() {
         let sample = include_str!("../../manifests/samples/remedy-dns.yaml");
         let text = format!("{sample}\n---\n{REMEDY}spec: {{actions: [TrafficControl]}}\n---\n");
         let found = remedies(&text).unwrap();
@@ -127,8 +128,9 @@ mod tests {
         assert_eq!(remedies(&json.to_string()).unwrap(), found);
     }
 
+    /// What is wrong with a file is said in a line.
     #[test]
-    fn what_is_wrong_with_a_file_is_said_in_a_line() {
+    fn file_error_is_one_line() {
         for (text, problem) in [
             ("", "it has no Remedy"),
             (

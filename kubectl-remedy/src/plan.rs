@@ -10,12 +10,13 @@ use karmada_rules::remedy::{self, Forecast, covers, observed, problems};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 
+use crate::answer::Answer;
 use crate::args::{ControllerArgs, PlanArgs};
 use crate::change::Change;
 use crate::error::Error;
 use crate::fleet::{FleetSnapshot, put};
 use crate::table::{Table, listed};
-use crate::{Answer, manifest, terminal};
+use crate::{manifest, terminal};
 
 /// The difference that some Remedies would make.
 #[derive(Debug, Serialize)]

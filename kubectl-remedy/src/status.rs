@@ -9,11 +9,12 @@ use kube::{Client, ResourceExt};
 use serde::Serialize;
 
 use crate::age::age;
+use crate::answer::Answer;
 use crate::args::{Format, StatusArgs, StatusOutput};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::table::Table;
-use crate::{Answer, manifest, terminal};
+use crate::{manifest, terminal};
 
 /// The state of a fleet, as it is written.
 #[derive(Debug, Serialize)]

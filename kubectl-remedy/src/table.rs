@@ -74,8 +74,9 @@ pub(crate) fn listed(values: &[impl ToString]) -> String {
 mod tests {
     use super::*;
 
+    /// Columns are as wide as their widest cell and lines end with their last.
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_with_their_last() {
+    fn columns_fit_widest_cell() {
         let mut table = Table::new(["NAME", "ACTIONS"]);
         assert!(table.is_empty());
         table.push(vec!["member1".to_owned(), String::new()]);

@@ -6,12 +6,13 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
 
+use crate::answer::Answer;
 use crate::args::{DryRun, UnblockArgs};
 use crate::block::{is_ours, name};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
+use crate::terminal;
 use crate::why::requires;
-use crate::{Answer, terminal};
 
 /// Ends the block of a cluster, and names what else blocks it.
 pub(crate) async fn run(

@@ -53,8 +53,9 @@ mod tests {
 
     use super::*;
 
+    /// The last writer of a field is the latest manager that has it.
     #[test]
-    fn the_last_writer_of_a_field_is_the_latest_manager_that_has_it() {
+    fn last_writer_is_latest_manager() {
         let entry = |manager: &str, time: &str, field: &str| {
             json!({ "manager": manager, "operation": "Update", "time": time,
                 "fieldsV1": { "f:status": { field: {} } } })

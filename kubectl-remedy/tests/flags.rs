@@ -22,8 +22,9 @@ fn kubeconfig(folder: &tempfile::TempDir) -> String {
     format!("--kubeconfig={}", path.display())
 }
 
+/// What is missing on the line is named.
 #[test]
-fn what_is_missing_on_the_line_is_named() {
+fn missing_argument_is_named() {
     for (flags, named) in [
         (&[][..], "requires a subcommand"),
         (&["blok"], "unrecognized subcommand 'blok'"),
@@ -38,8 +39,9 @@ fn what_is_missing_on_the_line_is_named() {
     }
 }
 
+/// A kubeconfig or context that does not exist is named wherever its flag stands.
 #[test]
-fn a_kubeconfig_or_context_that_does_not_exist_is_named_wherever_its_flag_stands() {
+fn missing_context_is_named() {
     let line = rejected(&["--kubeconfig=/no/such/file", "status"]);
     assert!(
         line.starts_with("error: cannot read kubeconfig /no/such/file: "),
@@ -50,8 +52,9 @@ fn a_kubeconfig_or_context_that_does_not_exist_is_named_wherever_its_flag_stands
     assert!(line.contains("elsewhere"), "{line}");
 }
 
+/// A file that does not exist is named.
 #[test]
-fn a_file_that_does_not_exist_is_named() {
+fn missing_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = rejected(&["plan", "-f", "/no/such/file", &kubeconfig(&folder)]);
     assert!(
@@ -60,8 +63,9 @@ fn a_file_that_does_not_exist_is_named() {
     );
 }
 
+/// A server that does not answer is an error and for check bad news.
 #[test]
-fn a_server_that_does_not_answer_is_an_error_and_for_check_bad_news() {
+fn silent_server_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = kubeconfig(&folder);
     let line = rejected(&["status", &kubeconfig]);

@@ -7,7 +7,7 @@ use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration
 
 /// Compares the conditions of every cluster with the Remedy objects and writes the required actions to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]
-#[command(name = crate::NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,

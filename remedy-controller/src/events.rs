@@ -143,8 +143,9 @@ mod tests {
 
     use super::*;
 
+    /// A condition without reason and message makes an event by its type.
     #[test]
-    fn a_condition_without_reason_and_message_makes_an_event_by_its_type() {
+    fn bare_condition_makes_event() {
         let mut condition = Condition {
             type_: DNS_READY.to_owned(),
             status: "False".to_owned(),

@@ -4,6 +4,7 @@
 mod args;
 mod condition_types;
 mod events;
+mod identity;
 mod index;
 mod metrics;
 mod reason;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::program::{Identity, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
@@ -26,22 +27,13 @@ use kube::{Api, Client};
 use tokio::sync::Mutex;
 
 pub use crate::args::Args;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::{FleetMetrics, action_delay};
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::silence::{SharedReporters, SilenceReconciler};
 use crate::status::StatusReconciler;
 use crate::watch::SharedIndex;
-
-/// The program's name.
-pub const NAME: &str = "remedy-controller";
-
-/// The names by which users know the program.
-pub const IDENTITY: Identity = Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///

@@ -33,8 +33,9 @@ mod tests {
 
     use super::*;
 
+    /// The reasons of our conditions are reasons of events.
     #[test]
-    fn the_reasons_of_our_conditions_are_reasons_of_events() {
+    fn condition_reasons_are_event_reasons() {
         for reason in [
             condition::DNS_READY_REASON,
             condition::DNS_FAILED_REASON,

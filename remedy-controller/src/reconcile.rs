@@ -192,7 +192,12 @@ impl Reconciler {
         let entries = found.ok().and_then(Result::ok);
         let entries = entries.and_then(|found| found.metadata.managed_fields);
         let entries = entries.unwrap_or_default();
-        let manager = rival(&entries, crate::NAME, "status", &["remedyActions"]);
+        let manager = rival(
+            &entries,
+            crate::identity::NAME,
+            "status",
+            &["remedyActions"],
+        );
         let manager = manager.unwrap_or("another client");
         tracing::warn!(
             cluster = key.name,

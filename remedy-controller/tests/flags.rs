@@ -43,13 +43,15 @@ fn a_missing_context_is_named() {
     assert!(line.contains("elsewhere"), "{line}");
 }
 
+/// Without any kubeconfig the error names the flag.
 #[test]
-fn without_any_kubeconfig_the_error_names_the_flag() {
+fn missing_kubeconfig_names_flag() {
     assert!(rejected(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
 }
 
+/// An address in use is named.
 #[test]
-fn an_address_in_use_is_named() {
+fn used_address_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -61,8 +63,9 @@ fn an_address_in_use_is_named() {
     );
 }
 
+/// A proxy that the environment asks for is named.
 #[test]
-fn a_proxy_that_the_environment_asks_for_is_named() {
+fn environment_proxy_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     // Nothing is sent there: the program ends first, or on the address in use.
@@ -84,8 +87,9 @@ fn a_proxy_that_the_environment_asks_for_is_named() {
     }
 }
 
+/// A proxy in the kubeconfig is refused.
 #[test]
-fn a_proxy_in_the_kubeconfig_is_refused() {
+fn kubeconfig_proxy_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let flag = kubeconfig(&folder);
     let path = folder.path().join("kubeconfig");
@@ -98,8 +102,9 @@ fn a_proxy_in_the_kubeconfig_is_refused() {
     );
 }
 
+/// A bound that is neither a number nor a percentage is refused.
 #[test]
-fn a_bound_that_is_neither_a_number_nor_a_percentage_is_refused() {
+fn bad_bound_is_refused() {
     for bad in ["half", "101%", "-1"] {
         let line = rejected(&[&format!("--max-blocked-clusters={bad}")]);
         assert!(line.contains("a percentage from 0% to 100%"), "{line}");

@@ -47,7 +47,7 @@ impl Member {
                 };
                 program.connect("member", &source).await
             }
-            Self::Pod => client::connect_as_pod(crate::NAME),
+            Self::Pod => client::connect_as_pod(crate::identity::NAME),
         }
     }
 }

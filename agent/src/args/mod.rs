@@ -29,7 +29,7 @@ const LONGEST_HOST_NAME: usize = 253;
 
 /// Probes the DNS of a member cluster from this node and reports its health to the Karmada control plane.
 #[derive(clap::Parser, Debug)]
-#[command(name = crate::NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     /// Kubeconfig of the Karmada control plane.
     #[arg(

@@ -9,7 +9,7 @@ use crate::flag_values::service;
 use crate::peers::{Peer, PeerList, PeerSource, Service};
 
 /// The name of the agents' Service in `manifests/member`.
-const SERVICE: &str = crate::NAME;
+const SERVICE: &str = crate::identity::NAME;
 
 /// The flags for the other agents of this cluster and the quorum.
 #[derive(clap::Args, Debug)]

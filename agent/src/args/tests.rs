@@ -19,7 +19,7 @@ fn the_flags_are_well_formed() {
 
 #[test]
 fn every_flag_can_come_from_the_environment() {
-    for argument in crate::IDENTITY.command::<Args>().get_arguments() {
+    for argument in crate::identity::IDENTITY.command::<Args>().get_arguments() {
         let id = argument.get_id();
         // Flags that are not in the help have no effect.
         if ["help", "version"].contains(&id.as_str()) || argument.is_hide_set() {

@@ -156,7 +156,7 @@ impl Crowd {
             });
         let client = Client::new(counting, "default");
         let agent = |number| {
-            let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+            let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
             let (contacted, contacts) = watch::channel(None);
             let (known, count) = watch::channel(Some(agents));
             let (seeking, mode) = watch::channel(CampaignMode::Off);
@@ -168,7 +168,11 @@ impl Crowd {
             start(&mut program, facts, seeking);
             let own = lease::LeaseConfig {
                 mode,
-                ..lease::LeaseConfig::eager(own.clone(), crate::NAME, format!("n{number}"))
+                ..lease::LeaseConfig::eager(
+                    own.clone(),
+                    crate::identity::NAME,
+                    format!("n{number}"),
+                )
             };
             Agent {
                 contacted,

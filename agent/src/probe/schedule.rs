@@ -80,7 +80,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(5);
 
     fn gate() -> Gate {
-        let program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         program.readiness.gate("probe")
     }
 

@@ -317,7 +317,7 @@ impl<'a> Leader<'a> {
         let found = timeout(READ_LIMIT, found).await.ok().and_then(Result::ok);
         let entries = found.and_then(|found| found.metadata.managed_fields);
         let entries = entries.unwrap_or_default();
-        let manager = rival(&entries, crate::NAME, "status", &["conditions"]);
+        let manager = rival(&entries, crate::identity::NAME, "status", &["conditions"]);
         tracing::warn!(
             condition = kind,
             manager = manager.unwrap_or("another client"),

@@ -97,7 +97,7 @@ impl Running {
         Self::of(node, karmada, vote, 0, |program, client, _| {
             program.clock = clock;
             let own = karmada_api::execution_namespace("member1");
-            let campaign = LeaseConfig::eager(own, crate::NAME, node.to_owned());
+            let campaign = LeaseConfig::eager(own, crate::identity::NAME, node.to_owned());
             lease::campaign(program, client, campaign)
         })
     }
@@ -110,7 +110,7 @@ impl Running {
         leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,
     ) -> Self {
         let connection = karmada.connect();
-        let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (abstentions, abstained) = watch::channel(None);
         let leadership = leadership(&mut program, connection.client(), abstained);
         let (votes, own) = watch::channel(on_dns(vote));

@@ -63,8 +63,9 @@ mod tests {
         Timestamp::UNIX_EPOCH + elapsed + SignedDuration::from_secs(SET.get())
     }
 
+    /// It looks at the time it is set to and soon after the clock is set.
     #[tokio::test(start_paused = true)]
-    async fn it_looks_at_the_time_it_is_set_to_and_soon_after_the_clock_is_set() {
+    async fn alarm_follows_the_clock() {
         BEGIN.set(Some(Instant::now()));
         let mut program = Program::new(
             Identity::for_tests(),

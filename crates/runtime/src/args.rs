@@ -113,9 +113,10 @@ mod tests {
         common: CommonArgs,
     }
 
+    /// A program listens on port 8080 of every address unless told otherwise.
     /// Probes of a kubelet reach the pod on a host with IPv6 alone, too.
     #[test]
-    fn a_program_listens_on_port_8080_of_every_address_unless_told_otherwise() {
+    fn listens_everywhere_by_default() {
         let program = Program::parse_from(["program"]);
         let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 8080));
         assert_eq!(program.common.listen_address, everywhere);
@@ -129,8 +130,9 @@ mod tests {
         assert!(levels.would_enable("kube_client::client", &Level::WARN));
     }
 
+    /// A log level alone is one and the others are of modules.
     #[test]
-    fn a_log_level_alone_is_one_and_the_others_are_of_modules() {
+    fn log_levels_are_parsed() {
         for good in ["info", "WARN", "off", "info,kube=debug", "kube=trace"] {
             assert!(log_levels(good).is_ok(), "{good}");
         }
@@ -139,8 +141,9 @@ mod tests {
         }
     }
 
+    /// A duration is written as in Go and is more than zero.
     #[test]
-    fn a_duration_is_written_as_in_go_and_is_more_than_zero() {
+    fn durations_parse_as_in_go() {
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert!(duration("0s").is_err());

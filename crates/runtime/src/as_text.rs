@@ -120,8 +120,9 @@ mod tests {
         }
     }
 
+    /// An object comes back as it was with the metadata of today.
     #[test]
-    fn an_object_comes_back_as_it_was_with_the_metadata_of_today() {
+    fn text_restores_the_object() {
         let object = json!({
             "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
             "metadata": { "name": "web", "namespace": "karmada-es-m1", "labels": { "a": "b" } },

@@ -225,8 +225,9 @@ mod tests {
             .collect()
     }
 
+    /// An object that becomes invalid keeps its last valid version.
     #[test]
-    fn an_object_that_becomes_invalid_keeps_its_last_valid_version() {
+    fn invalid_object_keeps_last_version() {
         let mut cache = Cache::default();
         cache.observe(Event::Apply(valid(1, 1)));
         assert!(cache.observe(Event::Apply(invalid(1, 2))).is_empty());
@@ -242,8 +243,9 @@ mod tests {
         assert!(cache.unread().is_empty());
     }
 
+    /// An object that was never valid is unread until it is valid or gone.
     #[test]
-    fn an_object_that_was_never_valid_is_unread_until_it_is_valid_or_gone() {
+    fn never_valid_is_unread() {
         let mut cache = Cache::default();
         cache.observe(Event::InitApply(invalid(1, 1)));
         cache.observe(Event::InitApply(invalid(2, 2)));
@@ -253,8 +255,9 @@ mod tests {
         assert!(cache.unread().is_empty());
     }
 
+    /// An object read once is stale until it is valid or gone.
     #[test]
-    fn an_object_read_once_is_stale_until_it_is_valid_or_gone() {
+    fn read_once_is_stale() {
         let mut cache = Cache::default();
         for name in [1, 2, 3] {
             cache.observe(Event::Apply(valid(name, 1)));
@@ -276,8 +279,9 @@ mod tests {
         assert_eq!(counts(&cache), (0, 0));
     }
 
+    /// An unreadable object that is being deleted is let go with its last content.
     #[test]
-    fn an_unreadable_object_that_is_being_deleted_is_let_go_with_its_last_content() {
+    fn deleting_unreadable_is_let_go() {
         let mut cache = Cache::default();
         let Decoded::Valid(mut map) = valid(1, 1) else {
             panic!("invalid");
@@ -301,8 +305,9 @@ mod tests {
         assert_eq!(counts(&cache), (0, 0));
     }
 
+    /// A list of known versions changes nothing.
     #[test]
-    fn a_list_of_known_versions_changes_nothing() {
+    fn known_versions_change_nothing() {
         let mut cache = Cache::default();
         cache.observe(Event::Apply(valid(1, 1)));
         for event in [Event::Init, Event::InitApply(valid(1, 1)), Event::InitDone] {
@@ -311,8 +316,9 @@ mod tests {
     }
 
     proptest! {
+        /// A complete list leaves what replaying every change would.
         #[test]
-        fn a_complete_list_leaves_what_replaying_every_change_would(
+        fn list_equals_replay(
             changes in prop::collection::vec((0_u8..5, any::<bool>()), 0..30),
             missed_after in 0_u32..30,
         ) {

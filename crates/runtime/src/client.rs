@@ -10,6 +10,7 @@
 //! - a kubeconfig that is reread when it or a file that it names changes.
 
 mod addresses;
+mod error;
 mod expiry;
 mod proxy;
 mod renewal;
@@ -37,6 +38,7 @@ use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
 
 pub use self::addresses::Addresses;
+pub use self::error::ClientError;
 pub(crate) use self::expiry::{CREDENTIALS, Validity};
 pub(crate) use self::renewal::Renewal;
 
@@ -80,70 +82,6 @@ impl Source {
             || home.is_some_and(|home| home.join(".kube/config").try_exists().unwrap_or(true));
         self.kubeconfig.is_none() && self.context.is_none() && !named && !present()
     }
-}
-
-/// Errors of creating a client, all for the user to correct.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The file cannot be read or is no kubeconfig.
-    #[error("cannot read kubeconfig {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: kube::config::KubeconfigError,
-    },
-    /// The kubeconfig does not lead to a cluster: an unknown context, a missing file.
-    #[error("cannot use kubeconfig {origin}")]
-    Unusable {
-        /// The file, or the places searched.
-        origin: String,
-        /// The cause.
-        source: kube::config::KubeconfigError,
-    },
-    /// No file was given and none was found.
-    #[error("no kubeconfig: name one with --kubeconfig")]
-    Missing(#[source] kube::config::InferConfigError),
-    /// The file requires a proxy.
-    #[error(
-        "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
-    )]
-    Proxy,
-    /// The environment requires a proxy on the way to the server.
-    #[error(
-        "{variable} asks for a proxy on the way to {host}, which is not supported: add {host} to NO_PROXY, or unset {variable}"
-    )]
-    EnvironmentProxy {
-        /// The variable.
-        variable: &'static str,
-        /// The server's host.
-        host: String,
-    },
-    /// Addresses are given for a server whose URL in the file contains an address.
-    #[error(
-        "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"
-    )]
-    NoHostName(String),
-    /// The pod's service account is missing or cannot be read.
-    #[error("cannot use the pod's service account")]
-    ServiceAccount(#[source] kube::config::InClusterError),
-    /// Certificates or credentials in the file are invalid.
-    #[error("cannot use the credentials of the kubeconfig")]
-    Credentials(#[source] kube::Error),
-    /// The token file cannot be read.
-    #[error("cannot read the token file {}", path.display())]
-    TokenFile {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// `tls-server-name` is neither a DNS name nor an address.
-    #[error("cannot use tls-server-name {0:?} of the kubeconfig: it is no DNS name or address")]
-    ServerName(String),
-    /// The user agent is no valid header value.
-    #[error("cannot use {0:?} as user agent")]
-    UserAgent(String),
 }
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
@@ -334,8 +272,9 @@ mod tests {
 
     use super::*;
 
+    /// The service account is used only where no kubeconfig is named or present.
     #[test]
-    fn the_service_account_is_used_only_where_no_kubeconfig_is_named_or_present() {
+    fn service_account_is_last_resort() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().to_owned();
         let default = Source::default();

@@ -252,8 +252,9 @@ mod tests {
         }
     }
 
+    /// Two controllers of one program have figures of their own.
     #[tokio::test(start_paused = true)]
-    async fn two_controllers_of_one_program_have_figures_of_their_own() {
+    async fn controllers_have_separate_metrics() {
         let mut program = Program::new(
             Identity::for_tests(),
             SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -290,8 +291,9 @@ mod tests {
         assert!(program.tasks.drain(Duration::from_secs(1)).await);
     }
 
+    /// Every key is reconciled when leadership begins and again after a failure.
     #[tokio::test(start_paused = true)]
-    async fn every_key_is_reconciled_when_leadership_begins_and_again_after_a_failure() {
+    async fn leader_reconciles_every_key() {
         let (recorder, queue, stopping) = start(Leadership::always(), Readiness::new());
         let mut calls = recorder.calls.subscribe();
         calls.wait_for(|calls| *calls == 4).await.unwrap();
@@ -302,8 +304,9 @@ mod tests {
         stopping.cancel();
     }
 
+    /// Nothing is reconciled before every gate is open.
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_reconciled_before_every_gate_is_open() {
+    async fn closed_gate_holds_reconciles() {
         let readiness = Readiness::new();
         let (first, second) = (readiness.gate("first"), readiness.gate("second"));
         let (recorder, ..) = start(Leadership::always(), readiness);
@@ -319,8 +322,9 @@ mod tests {
             .unwrap();
     }
 
+    /// Only a loop that needs another API waits for its gates.
     #[tokio::test(start_paused = true)]
-    async fn only_a_loop_that_needs_another_api_waits_for_its_gates() {
+    async fn only_dependent_loop_waits() {
         let mut program = Program::new(
             Identity::for_tests(),
             SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -349,8 +353,9 @@ mod tests {
         calls.wait_for(|calls| *calls == 4).await.unwrap();
     }
 
+    /// A key added without leadership is not reconciled.
     #[tokio::test(start_paused = true)]
-    async fn a_key_added_without_leadership_is_not_reconciled() {
+    async fn follower_reconciles_nothing() {
         let (leadership, held_until) = Leadership::for_tests();
         let (recorder, queue, _) = start(leadership, Readiness::new());
         queue.add(7);

@@ -74,8 +74,9 @@ mod tests {
     #[error("starting")]
     struct Separate(#[source] Embeds);
 
+    /// An API error is shown by its status.
     #[test]
-    fn an_api_error_is_shown_by_its_status() {
+    fn api_error_shows_status() {
         let status = kube::core::Status::failure("no such right", "Forbidden").with_code(403);
         let error =
             kube::runtime::watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
@@ -85,8 +86,9 @@ mod tests {
         );
     }
 
+    /// A chain is one line without repeats.
     #[test]
-    fn a_chain_is_one_line_without_repeats() {
+    fn chain_is_one_line() {
         let error = Separate(Embeds(std::io::Error::other("no such file")));
         assert_eq!(
             Chain(&error).to_string(),
@@ -94,8 +96,9 @@ mod tests {
         );
     }
 
+    /// An error is new until it repeats and again after a success.
     #[test]
-    fn an_error_is_new_until_it_repeats_and_again_after_a_success() {
+    fn repeated_error_is_old() {
         let mut last = LastError::default();
         assert!(last.replace("a") && !last.replace("a") && last.replace("b"));
         last.clear();

@@ -360,8 +360,9 @@ mod tests {
         period: Duration,
     }
 
+    /// An error about flags is one line.
     #[test]
-    fn an_error_about_flags_is_one_line() {
+    fn flag_error_is_one_line() {
         let cases: [(&[&str], &str); 3] = [
             (
                 &[],

@@ -259,16 +259,18 @@ mod tests {
 
     use super::*;
 
+    /// A key waits at most once.
     #[tokio::test]
-    async fn a_key_waits_at_most_once() {
+    async fn key_waits_once() {
         let queue = Queue::default();
         queue.add_all(["a", "a", "b"]);
         assert_eq!((queue.next().await, queue.next().await), ("a", "b"));
         assert!(queue.next().now_or_never().is_none());
     }
 
+    /// A key in processing is requeued only when it is done.
     #[tokio::test]
-    async fn a_key_in_processing_is_requeued_only_when_it_is_done() {
+    async fn busy_key_is_requeued_later() {
         let queue = Queue::default();
         queue.add("a");
         assert_eq!(queue.next().await, "a");
@@ -280,8 +282,9 @@ mod tests {
         assert!(queue.is_empty());
     }
 
+    /// A failed key is requeued with backoff up to a limit.
     #[tokio::test(start_paused = true)]
-    async fn a_failed_key_is_requeued_with_backoff_up_to_a_limit() {
+    async fn failed_key_backs_off() {
         let queue = Queue::default();
         queue.add("a");
         let mut delays = Vec::new();
@@ -298,8 +301,9 @@ mod tests {
         assert_eq!(queue.retry(&key), MIN_BACKOFF);
     }
 
+    /// A key is added at its time unless it is taken before.
     #[tokio::test(start_paused = true)]
-    async fn a_key_is_added_at_its_time_unless_it_is_taken_before() {
+    async fn delayed_key_is_superseded() {
         let queue = Queue::default();
         let due = Instant::now() + Duration::from_secs(15);
         queue.add_at("a", due);
@@ -313,8 +317,9 @@ mod tests {
         assert!(queue.is_empty());
     }
 
+    /// A key that is added without pause is rate limited.
     #[tokio::test(start_paused = true)]
-    async fn a_key_that_is_added_without_pause_is_rate_limited() {
+    async fn incessant_key_is_limited() {
         let queue = Queue::default();
         let mut taken = 0;
         let again = async {
@@ -330,8 +335,9 @@ mod tests {
         assert_eq!(taken, 10 * BURST);
     }
 
+    /// A failed key that is added again does not wait.
     #[tokio::test(start_paused = true)]
-    async fn a_failed_key_that_is_added_again_does_not_wait() {
+    async fn added_key_skips_backoff() {
         let queue = Queue::default();
         queue.add("a");
         let key = queue.next().await;

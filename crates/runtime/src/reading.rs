@@ -117,15 +117,17 @@ mod tests {
         (reading, now)
     }
 
+    /// A watch is unable once its requests have failed for long enough.
     #[tokio::test]
-    async fn a_watch_is_unable_once_its_requests_have_failed_for_long_enough() {
+    async fn long_failure_is_unable() {
         let start = Instant::now();
         let (_, at) = unable(start);
         assert_eq!(at - start, PATIENCE);
     }
 
+    /// A success or a long quiet time between failures starts the patience again.
     #[tokio::test]
-    async fn a_success_or_a_long_quiet_time_between_failures_starts_the_patience_again() {
+    async fn success_restarts_patience() {
         let start = Instant::now();
         let mut reading = Reading::new();
         assert!(!reading.failed(start));
@@ -138,8 +140,9 @@ mod tests {
         assert!(reading.failed(later + seconds(30)));
     }
 
+    /// A watch that breaks was open before.
     #[tokio::test]
-    async fn a_watch_that_breaks_was_open_before() {
+    async fn broken_watch_was_open() {
         let start = Instant::now();
         let mut reading = Reading::new();
         assert!(!reading.failed(start));
@@ -152,8 +155,9 @@ mod tests {
         assert!(until.is_some_and(|until| until > now));
     }
 
+    /// A watch that fails once an hour stays able.
     #[tokio::test]
-    async fn a_watch_that_fails_once_an_hour_stays_able() {
+    async fn rare_failures_stay_able() {
         let start = Instant::now();
         let mut reading = Reading::new();
         for hour in 0..24 {
@@ -161,8 +165,9 @@ mod tests {
         }
     }
 
+    /// A complete list makes a watch able unless the watch after it is refused.
     #[tokio::test]
-    async fn a_complete_list_makes_a_watch_able_unless_the_watch_after_it_is_refused() {
+    async fn refused_watch_stays_unable() {
         let (mut reading, now) = unable(Instant::now());
         reading.listing();
         assert_eq!(reading.able_at(), None);

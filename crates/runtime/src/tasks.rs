@@ -120,8 +120,9 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
+    /// A task that ends early is noticed with an error or without.
     #[tokio::test]
-    async fn a_task_that_ends_early_is_noticed_with_an_error_or_without() {
+    async fn early_end_is_noticed() {
         for result in [Ok(()), Err("it broke".into())] {
             let mut tasks = Tasks::new();
             tasks.spawn("steady", std::future::pending());
@@ -131,8 +132,9 @@ mod tests {
         }
     }
 
+    /// Last tasks end after all others.
     #[tokio::test(start_paused = true)]
-    async fn last_tasks_end_after_all_others() {
+    async fn last_tasks_end_last() {
         let mut tasks = Tasks::new();
         let (ended, mut order) = tokio::sync::mpsc::unbounded_channel();
         let last = ended.clone();
@@ -151,8 +153,9 @@ mod tests {
         );
     }
 
+    /// A task that does not end is given up in time.
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_does_not_end_is_given_up_in_time() {
+    async fn endless_task_is_given_up() {
         let mut tasks = Tasks::new();
         tasks.spawn("stuck", std::future::pending());
         let started = tokio::time::Instant::now();

@@ -99,8 +99,9 @@ mod tests {
     use super::*;
     use crate::watch::Decoded;
 
+    /// A body is kept without managed fields.
     #[test]
-    fn a_body_is_kept_without_managed_fields() {
+    fn managed_fields_are_dropped() {
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b" },
             "metadata": { "name": "map", "managedFields": [{ "manager": "kubectl" }] } });
         let Decoded::Valid(read) = serde_json::from_value::<Decoded<Untyped>>(object.clone())
@@ -116,8 +117,9 @@ mod tests {
         assert_eq!(read.value(), expected);
     }
 
+    /// An element of a list gets the kind that it lacks.
     #[test]
-    fn an_element_of_a_list_gets_the_kind_that_it_lacks() {
+    fn listed_element_gets_kind() {
         let kind = GroupVersionKind::new("apps/v1", "Deployment");
         let bare = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 1 } });
         let mut named = bare.clone();
@@ -131,8 +133,9 @@ mod tests {
         }
     }
 
+    /// Metadata of a wrong type lose nothing else.
     #[test]
-    fn metadata_of_a_wrong_type_lose_nothing_else() {
+    fn bad_metadata_loses_nothing_else() {
         let object = json!({ "metadata": { "name": "map", "labels": 7 }, "data": { "a": "b" } });
         let read: Decoded<Untyped> = serde_json::from_str(&object.to_string()).unwrap();
         let Decoded::Valid(read) = read else {

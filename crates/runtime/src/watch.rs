@@ -281,8 +281,9 @@ mod tests {
         }
     }
 
+    /// An expired version is listed anew and an invalid object is passed over.
     #[tokio::test(start_paused = true)]
-    async fn an_expired_version_is_listed_anew_and_an_invalid_object_is_passed_over() {
+    async fn expired_version_is_listed_anew() {
         let server = api_of_a_later_version();
         create(&server, "a", json!([])).await;
         create(&server, "b", json!(7)).await;
@@ -314,8 +315,9 @@ mod tests {
         }
     }
 
+    /// An invalid object keeps its metadata.
     #[test]
-    fn an_invalid_object_keeps_its_metadata() {
+    fn invalid_object_keeps_metadata() {
         let text = json!({"metadata": {"name": "a", "managedFields": [{}]}, "data": 7}).to_string();
         let decoded: Decoded<ConfigMap> = serde_json::from_str(&text).unwrap();
         assert!(
@@ -325,8 +327,9 @@ mod tests {
         assert_eq!(decoded.metadata().managed_fields, None);
     }
 
+    /// Metadata of a wrong type lose nothing else.
     #[test]
-    fn metadata_of_a_wrong_type_lose_nothing_else() {
+    fn bad_metadata_loses_nothing_else() {
         let good = json!({ "name": "a", "labels": { "a": "b" }, "resourceVersion": "7" });
         let odd = [
             json!(7),
@@ -366,8 +369,9 @@ mod tests {
         );
     }
 
+    /// An object without what identifies it or its end is invalid and spares the others.
     #[test]
-    fn an_object_without_what_identifies_it_or_its_end_is_invalid_and_spares_the_others() {
+    fn nameless_object_spares_others() {
         for metadata in [
             json!(null),
             json!(7),
@@ -392,8 +396,9 @@ mod tests {
         }
     }
 
+    /// A valid object loses only its managed fields.
     #[test]
-    fn a_valid_object_loses_only_its_managed_fields() {
+    fn valid_object_loses_managed_fields() {
         let text = json!({"metadata": {"name": "a", "managedFields": [{}]}, "data": {"k": "v"}})
             .to_string();
         let Decoded::Valid(map) = serde_json::from_str::<Decoded<ConfigMap>>(&text).unwrap() else {

@@ -133,16 +133,18 @@ mod tests {
         Writer::new(leadership, WriteMetrics::default())
     }
 
+    /// A write is not begun without leadership.
     #[tokio::test(start_paused = true)]
-    async fn a_write_is_not_begun_without_leadership() {
+    async fn follower_writes_nothing() {
         let (leadership, _sender) = Leadership::for_tests();
         let begun = async { panic!("begun") };
         let result: Result<(), _> = writer(leadership).write("test", begun).await;
         assert!(matches!(result, Err(WriteError::NotLeading)));
     }
 
+    /// A write ends before leadership does.
     #[tokio::test(start_paused = true)]
-    async fn a_write_ends_before_leadership_does() {
+    async fn write_ends_before_leadership() {
         let (leadership, held_until) = Leadership::for_tests();
         let started = Instant::now();
         held_until.send_replace(Some(started + Duration::from_secs(3)));
@@ -153,8 +155,9 @@ mod tests {
         assert_eq!(started.elapsed(), Duration::from_secs(3));
     }
 
+    /// A write without a response ends after ten seconds.
     #[tokio::test(start_paused = true)]
-    async fn a_write_without_a_response_ends_after_ten_seconds() {
+    async fn unanswered_write_times_out() {
         let started = Instant::now();
         let result: Result<(), _> = writer(Leadership::always())
             .write("test", std::future::pending())
@@ -176,8 +179,9 @@ mod tests {
         }
     }
 
+    /// A status code determines the class.
     #[test]
-    fn a_status_code_determines_the_class() {
+    fn status_code_determines_class() {
         let kind = |code| {
             let status = Status::failure("no", "Reason").with_code(code).boxed();
             WriteError::Api(kube::Error::Api(status)).kind()

@@ -1,8 +1,12 @@
 use std::fmt::Debug;
+use std::sync::Arc;
 
+use karmada_rules::ingress::{ControllerName, Exporter};
+use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
+use karmada_runtime::write::Writer;
 use kube::api::DeleteParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Event;
@@ -13,12 +17,14 @@ use serde_json::{Value, json};
 
 use super::watch::is_served;
 use super::*;
+use crate::events::IngressEvents;
 use crate::fixtures::{
     CONTROLLER, applied, binding, class, deleted, ingress, key, object, template,
 };
 use crate::index::{Backends, Index};
 use crate::test_api::TestApi;
 use crate::watch::Queues;
+use crate::watch::SharedIndex;
 
 const EXPORTS: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/ns/serviceexports";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/ns/propagationpolicies";
@@ -55,7 +61,7 @@ impl Stage {
             let event = format!("{name}: {}: {note}", event.reason);
             log.lock().push(event);
         });
-        let reconciler = ExportReconciler {
+        let writes = ExportWriter {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),
             controller,
@@ -65,6 +71,7 @@ impl Stage {
             contention: Contention::default(),
             queue: queues.exports.clone(),
         };
+        let reconciler = ExportReconciler { writes };
         Self {
             api,
             queues,
@@ -86,7 +93,7 @@ impl Stage {
     {
         let api: Api<K> = Api::namespaced(self.api.outsider(), "ns");
         let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
-        let ours = |object: &K| self.reconciler.exporter.owns(object.meta());
+        let ours = |object: &K| self.reconciler.writes.exporter.owns(object.meta());
         let is_policy = K::kind(&()) == PropagationPolicy::KIND;
         let listed = stored.items.into_iter().filter(|k| !is_policy || ours(k));
         let listed = listed.map(|object| Event::InitApply(Decoded::Valid(object)));
@@ -95,7 +102,7 @@ impl Stage {
             .chain(listed)
             .chain([Event::InitDone])
         {
-            let index = &self.reconciler.index;
+            let index = &self.reconciler.writes.index;
             index.observe(|index| observe(index, event));
         }
     }
@@ -113,8 +120,9 @@ impl Stage {
     }
 }
 
+/// A service is exported while an ingress of ours needs it.
 #[tokio::test]
-async fn a_service_is_exported_while_an_ingress_of_ours_needs_it() {
+async fn needed_service_is_exported() {
     let stage = Stage::new().await;
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0], "not every export is known");
@@ -128,7 +136,7 @@ async fn a_service_is_exported_while_an_ingress_of_ours_needs_it() {
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
 
-    let index = &stage.reconciler.index;
+    let index = &stage.reconciler.writes.index;
     index.observe(|index| index.observe_binding(applied(binding("s", &["m1", "m2"]))));
     stage.reconcile().await.unwrap();
     let requests = stage.api.requests();
@@ -149,11 +157,12 @@ async fn a_service_is_exported_while_an_ingress_of_ours_needs_it() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
+/// The end of a policy wakes a service whose name does not fit in the policy's.
 #[tokio::test]
-async fn the_end_of_a_policy_wakes_a_service_whose_name_does_not_fit_in_the_policys() {
+async fn ended_policy_wakes_its_service() {
     let (stage, long) = (Stage::new().await, "s".repeat(63));
     let service = stage.api.create(&template(&long, 80)).await;
-    let index = &stage.reconciler.index;
+    let index = &stage.reconciler.writes.index;
     index.observe(|index| {
         index.observe_ingress(applied(ingress("long", &[&long])));
         index.observe_binding(applied(binding(&long, &["m1"])));
@@ -172,8 +181,9 @@ async fn the_end_of_a_policy_wakes_a_service_whose_name_does_not_fit_in_the_poli
     });
 }
 
+/// A write that the watch has not shown is not a clash.
 #[tokio::test]
-async fn a_write_that_the_watch_has_not_shown_is_not_a_clash() {
+async fn unseen_write_is_no_clash() {
     let stage = Stage::new().await;
     stage.list().await;
     stage.reconcile().await.unwrap();
@@ -188,8 +198,9 @@ async fn a_write_that_the_watch_has_not_shown_is_not_a_clash() {
     );
 }
 
+/// An export or a policy of a user is never touched.
 #[tokio::test]
-async fn an_export_or_a_policy_of_a_user_is_never_touched() {
+async fn user_objects_are_never_touched() {
     let stage = Stage::new().await;
     stage
         .create::<PropagationPolicy>(json!({
@@ -204,7 +215,7 @@ async fn an_export_or_a_policy_of_a_user_is_never_touched() {
         clash.starts_with("PropagationPolicy ns/export-s exists and was not made by"),
         "{clash}"
     );
-    let index = &stage.reconciler.index;
+    let index = &stage.reconciler.writes.index;
     index.observe(|index| index.observe_ingress(applied(ingress("j", &["s"]))));
     stage.reconcile().await.unwrap_err();
     let recorded = std::mem::take(&mut *stage.events.lock());
@@ -241,8 +252,9 @@ async fn an_export_or_a_policy_of_a_user_is_never_touched() {
     }
 }
 
+/// Who deletes the policy or the export each time meets pauses and is recorded once.
 #[tokio::test(start_paused = true)]
-async fn who_deletes_the_policy_or_the_export_each_time_meets_pauses_and_is_recorded_once() {
+async fn contended_delete_backs_off() {
     async fn writes<K>(name: &str, path: &str) -> Vec<String>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -281,8 +293,9 @@ async fn who_deletes_the_policy_or_the_export_each_time_meets_pauses_and_is_reco
     );
 }
 
+/// An API without these kinds is recognized.
 #[tokio::test]
-async fn an_api_without_these_kinds_is_recognized() {
+async fn missing_kinds_are_recognized() {
     let api = TestApi::karmada().await;
     assert!(!is_served(&api.client()).await.unwrap());
     api.install_exports();

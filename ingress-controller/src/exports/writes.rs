@@ -1,26 +1,30 @@
 //! The writes to exports and policies, with growing pauses where another client undoes each of them.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use karmada_api::{PropagationPolicy, PropagationSpec, ServiceExport};
-use karmada_runtime::contention::Attempt;
+use karmada_rules::ingress::{ControllerName, ExportChange, Exporter, PolicyChange};
+use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteError, WriteErrorKind};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{ExportError, ExportReconciler};
+use crate::events::IngressEvents;
+use crate::watch::SharedIndex;
 
 /// An object of a kind.
-pub(crate) type Object = (&'static str, Key);
+type Object = (&'static str, Key);
 
 /// A kind that is written here.
-pub(super) trait Exported:
+trait Exported:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
 {
     const KIND: &'static str;
@@ -38,7 +42,66 @@ impl Exported for PropagationPolicy {
     const TARGET: &'static str = "propagation_policy";
 }
 
-impl ExportReconciler {
+/// Writes the exports of Services.
+pub(crate) struct ExportWriter {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) controller: ControllerName,
+    pub(crate) exporter: Exporter,
+    pub(crate) client: Client,
+    pub(crate) writer: Writer,
+    pub(crate) events: Arc<IngressEvents>,
+    /// The objects that others change or delete as often as we write them.
+    pub(crate) contention: Contention<(&'static str, Key)>,
+    /// The queue of this loop.
+    pub(crate) queue: Queue<Key>,
+}
+
+/// Errors of the export of a Service.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExportError {
+    #[error("could not write {kind} {key}")]
+    Write {
+        kind: &'static str,
+        key: Key,
+        source: WriteError,
+    },
+    #[error(
+        "PropagationPolicy {0} exists and was not made by this controller; delete or rename it, or propagate the ServiceExport with it"
+    )]
+    Clash(Key),
+}
+
+impl ExportWriter {
+    /// Carries out the changes to the export of `service`.
+    pub(super) async fn apply(&self, service: &Key, change: ExportChange) -> Result<(), BoxError> {
+        let name = Exporter::policy_name(&service.name);
+        let policy = Key::new(&service.namespace, name);
+        // A wider policy of a user claims an export that has none of ours yet, and keeps it.
+        match &change.policy {
+            Some(PolicyChange::Create(object)) => {
+                if !self.create_policy(service, &policy, object).await? {
+                    return Ok(());
+                }
+            }
+            Some(PolicyChange::Update { version, spec }) => {
+                self.update_policy(service, &policy, version.as_deref(), spec)
+                    .await?;
+            }
+            Some(PolicyChange::Delete { .. }) | None => {}
+        }
+        if let Some(export) = &change.create {
+            self.create_export(service, export).await?;
+        }
+        if let Some(uid) = change.delete {
+            self.delete::<ServiceExport>(service, service, uid).await?;
+        }
+        if let Some(PolicyChange::Delete { uid }) = change.policy {
+            self.delete::<PropagationPolicy>(service, &policy, uid)
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Begins a write of `value` to the object `key`, which has another one in its version `seen`, for
     /// the export of `service`. During a pause, returns `None` and queues the Service at its end.
     fn begin<K: Exported>(
@@ -67,11 +130,7 @@ impl ExportReconciler {
         self.contention.stored(attempt, version, Instant::now());
     }
 
-    pub(super) async fn create_export(
-        &self,
-        key: &Key,
-        export: &ServiceExport,
-    ) -> Result<(), BoxError> {
+    async fn create_export(&self, key: &Key, export: &ServiceExport) -> Result<(), BoxError> {
         let value = serde_json::to_value(export)?;
         let Some(attempt) = self.begin::<ServiceExport>(key, key, &value, None) else {
             return Ok(());
@@ -91,7 +150,7 @@ impl ExportReconciler {
         Ok(())
     }
 
-    pub(super) async fn update_policy(
+    async fn update_policy(
         &self,
         service: &Key,
         key: &Key,
@@ -116,7 +175,7 @@ impl ExportReconciler {
     }
 
     /// Creates a policy. Returns `false` during a pause.
-    pub(super) async fn create_policy(
+    async fn create_policy(
         &self,
         service: &Key,
         key: &Key,
@@ -148,7 +207,7 @@ impl ExportReconciler {
         }
     }
 
-    pub(super) async fn delete<K: Exported>(
+    async fn delete<K: Exported>(
         &self,
         service: &Key,
         key: &Key,

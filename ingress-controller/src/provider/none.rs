@@ -11,7 +11,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
 
-use super::{Ensured, LoadBalancer};
+use super::balancer::{Ensured, LoadBalancer};
 
 /// The provider `none`: another program reads the status and serves the traffic.
 #[derive(Debug)]

@@ -296,8 +296,9 @@ fn finalizers(version: &str, finalizers: &[&str]) -> Value {
     ])
 }
 
+/// A new ingress gets our finalizer before anything reaches the load balancer.
 #[tokio::test]
-async fn a_new_ingress_gets_our_finalizer_before_anything_reaches_the_load_balancer() {
+async fn finalizer_precedes_load_balancer() {
     let (stage, version) = Stage::with(ingress("i", &["s"])).await;
     stage.api.server.faults().inject(Fault::Conflict.times(1));
     stage.reconcile().await.unwrap_err();
@@ -325,8 +326,9 @@ async fn a_new_ingress_gets_our_finalizer_before_anything_reaches_the_load_balan
     assert_eq!(stage.events(), expected);
 }
 
+/// A converged ingress gets no write and no event.
 #[tokio::test]
-async fn a_converged_ingress_gets_no_write_and_no_event() {
+async fn converged_ingress_is_silent() {
     let (stage, _) = Stage::with(converged()).await;
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
@@ -334,8 +336,9 @@ async fn a_converged_ingress_gets_no_write_and_no_event() {
     assert_eq!(stage.balancer_calls(), ["ensure ns/i"]);
 }
 
+/// An unblocked cluster is null in the status and recorded once.
 #[tokio::test]
-async fn an_unblocked_cluster_is_null_in_the_status_and_recorded_once() {
+async fn unblocked_cluster_is_recorded_once() {
     let (stage, _) = Stage::with(converged()).await;
     stage.observe(|index| index.observe_cluster(applied(cluster("m1", &[]))));
     stage.reconcile().await.unwrap();
@@ -351,8 +354,9 @@ async fn an_unblocked_cluster_is_null_in_the_status_and_recorded_once() {
     assert_eq!(stage.events(), expected);
 }
 
+/// The load balancer is updated even when the status cannot be written.
 #[tokio::test]
-async fn the_load_balancer_is_updated_even_when_the_status_cannot_be_written() {
+async fn status_trouble_spares_load_balancer() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
     stage
         .api
@@ -366,8 +370,9 @@ async fn the_load_balancer_is_updated_even_when_the_status_cannot_be_written() {
     assert_eq!(stage.api.calls().len(), 1);
 }
 
+/// The status is written even when the load balancer fails.
 #[tokio::test]
-async fn the_status_is_written_even_when_the_load_balancer_fails() {
+async fn load_balancer_trouble_spares_status() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
     stage.balancer_returns(Err("it fails".into()));
     stage.reconcile().await.unwrap_err();
@@ -375,8 +380,9 @@ async fn the_status_is_written_even_when_the_load_balancer_fails() {
     assert_eq!(stage.events().len(), 1);
 }
 
+/// The load balancer's addresses are written when they change.
 #[tokio::test]
-async fn the_load_balancers_addresses_are_written_when_they_change() {
+async fn changed_addresses_are_written() {
     let (stage, _) = Stage::with(converged()).await;
     let status = json!({ "ingress": [{ "hostname": "lb.example.com" }] });
     stage.balancer_returns(Ok(Ensured {
@@ -391,9 +397,10 @@ async fn the_load_balancers_addresses_are_written_when_they_change() {
     );
 }
 
+/// The answer to a write of an ingress holds its metadata alone.
 /// An ingress may be large, and only its new version is read of an answer.
 #[tokio::test]
-async fn the_answer_to_a_write_of_an_ingress_holds_its_metadata_alone() {
+async fn answers_hold_metadata_alone() {
     for (of, writes) in [
         (ingress("i", &["s"]), 2),
         (converged(), 1),
@@ -415,8 +422,9 @@ async fn the_answer_to_a_write_of_an_ingress_holds_its_metadata_alone() {
     }
 }
 
+/// An obstacle is recorded once and retried while it lasts.
 #[tokio::test]
-async fn an_obstacle_is_recorded_once_and_retried_while_it_lasts() {
+async fn obstacle_is_recorded_once() {
     let mut ingress = converged();
     let paths = &mut ingress.spec.ingress.rules.as_mut().unwrap()[0];
     let backend = &mut paths.http.as_mut().unwrap().paths[0].backend;
@@ -454,8 +462,9 @@ async fn an_obstacle_is_recorded_once_and_retried_while_it_lasts() {
     assert_eq!(stage.events(), [format!("!GatewayClash: {clash}")]);
 }
 
+/// An ingress that moved away is forgotten cleared and released in this order.
 #[tokio::test]
-async fn an_ingress_that_moved_away_is_forgotten_cleared_and_released_in_this_order() {
+async fn moved_ingress_is_released() {
     let (stage, version) = Stage::with(moved_away()).await;
     stage.balancer_returns(Err("it fails".into()));
     stage.reconcile().await.unwrap_err();
@@ -484,8 +493,9 @@ async fn an_ingress_that_moved_away_is_forgotten_cleared_and_released_in_this_or
     assert_eq!(stage.balancer_calls(), ["delete ns/i", "delete ns/i"]);
 }
 
+/// Without a load balancer of ours the addresses are left alone.
 #[tokio::test]
-async fn without_a_load_balancer_of_ours_the_addresses_are_left_alone() {
+async fn foreign_addresses_are_left_alone() {
     let (stage, _) = Stage::with(moved_away()).await;
     stage.balancer.serves_nothing.store(true, Relaxed);
     stage.reconcile().await.unwrap();
@@ -495,8 +505,9 @@ async fn without_a_load_balancer_of_ours_the_addresses_are_left_alone() {
     assert_eq!(stage.balancer_calls(), ["delete ns/i"], "and nothing else");
 }
 
+/// An ingress that is gone is forgotten by the load balancer alone.
 #[tokio::test]
-async fn an_ingress_that_is_gone_is_forgotten_by_the_load_balancer_alone() {
+async fn gone_ingress_is_forgotten() {
     let (stage, _) = Stage::with(converged()).await;
     stage.observe(|index| index.observe_ingress(deleted(converged())));
     stage.reconcile().await.unwrap();
@@ -504,8 +515,9 @@ async fn an_ingress_that_is_gone_is_forgotten_by_the_load_balancer_alone() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
+/// An ingress deleted meanwhile is no failure.
 #[tokio::test]
-async fn an_ingress_deleted_meanwhile_is_no_failure() {
+async fn deleted_ingress_is_no_failure() {
     let stage = Stage::new().await;
     stage.observe(|index| index.observe_ingress(applied(ingress("i", &["s"]))));
     stage.reconcile().await.unwrap();
@@ -514,8 +526,9 @@ async fn an_ingress_deleted_meanwhile_is_no_failure() {
     assert_eq!(stage.events(), [""; 0]);
 }
 
+/// Every ingress and everything in the load balancer is reconciled first.
 #[tokio::test]
-async fn every_ingress_and_everything_in_the_load_balancer_is_reconciled_first() {
+async fn new_leader_reconciles_everything() {
     let (stage, _) = Stage::with(converged()).await;
     stage.balancer.holds.lock().push(key("orphan"));
     assert_eq!(stage.reconciler.keys(), [key("i")]);
@@ -530,8 +543,9 @@ fn all_blocked() -> MultiClusterIngress {
     ingress
 }
 
+/// A readmission is recorded once and counted while it lasts.
 #[tokio::test]
-async fn a_readmission_is_recorded_once_and_counted_while_it_lasts() {
+async fn readmission_is_recorded_once() {
     let (stage, _) = Stage::with(all_blocked()).await;
     let m2 = |actions| applied(cluster("m2", actions));
     stage.observe(|index| index.observe_cluster(m2(&["TrafficControl"])));
@@ -549,8 +563,9 @@ async fn a_readmission_is_recorded_once_and_counted_while_it_lasts() {
     assert_eq!(stage.events(), expected);
 }
 
+/// Without a load balancer of ours no readmission is recorded.
 #[tokio::test]
-async fn without_a_load_balancer_of_ours_no_readmission_is_recorded() {
+async fn no_provider_no_readmission() {
     let (stage, _) = Stage::with(all_blocked()).await;
     stage.balancer.serves_nothing.store(true, Relaxed);
     let blocked = applied(cluster("m2", &["TrafficControl"]));
@@ -561,8 +576,9 @@ async fn without_a_load_balancer_of_ours_no_readmission_is_recorded() {
     assert_eq!(stage.gateway.readmissions.total(), 0);
 }
 
+/// The annotation decides for its ingress and a bad value is recorded.
 #[tokio::test]
-async fn the_annotation_decides_for_its_ingress_and_a_bad_value_is_recorded() {
+async fn bad_annotation_is_recorded() {
     for (value, expected) in [
         (
             "fail-closed",
@@ -591,8 +607,9 @@ async fn the_annotation_decides_for_its_ingress_and_a_bad_value_is_recorded() {
     }
 }
 
+/// A service with locations and no endpoints is recorded once that has lasted.
 #[tokio::test(start_paused = true)]
-async fn a_service_with_locations_and_no_endpoints_is_recorded_once_that_has_lasted() {
+async fn missing_endpoints_are_recorded_late() {
     let (stage, _) = Stage::with(converged()).await;
     stage.observe(|index| index.observe_slice(deleted(slice("s", "m2", "10.0.0.2"))));
     stage.reconcile().await.unwrap();
@@ -606,8 +623,9 @@ async fn a_service_with_locations_and_no_endpoints_is_recorded_once_that_has_las
     assert!(events[0].starts_with(note), "{events:?}");
 }
 
+/// An ingress whose class vanishes stays served.
 #[tokio::test]
-async fn an_ingress_whose_class_vanishes_stays_served() {
+async fn vanished_class_keeps_serving() {
     let (stage, _) = Stage::with(converged()).await;
     let gone = deleted(class("ours", CONTROLLER));
     stage.observe(|index| index.observe_class(gone));
@@ -616,8 +634,9 @@ async fn an_ingress_whose_class_vanishes_stays_served() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
+/// While the load balancer is down ingresses wait and all are tried once it answers.
 #[tokio::test]
-async fn while_the_load_balancer_is_down_ingresses_wait_and_all_are_tried_once_it_answers() {
+async fn outage_ends_for_all() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
     let (outage, balancer) = (
         Arc::clone(&stage.gateway.outage),
@@ -649,8 +668,9 @@ async fn while_the_load_balancer_is_down_ingresses_wait_and_all_are_tried_once_i
     assert_eq!(stage.gateway.outage.waiting(), 0);
 }
 
+/// Another writer of the status meets pauses and is named once.
 #[tokio::test(start_paused = true)]
-async fn a_rival_writer_of_the_status_meets_pauses_and_is_named_once() {
+async fn contended_status_backs_off() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
     let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
     let theirs = json!({ "status": { "serviceLocations": null, "trafficBlockClusters": ["m9"] } });
@@ -704,8 +724,9 @@ async fn contested(stage: &Stage, theirs: Value, is_status: bool) -> usize {
     writes.count()
 }
 
+/// Who takes our finalizer away each time meets pauses and the status is still written.
 #[tokio::test(start_paused = true)]
-async fn who_takes_our_finalizer_away_each_time_meets_pauses_and_the_status_is_still_written() {
+async fn contended_finalizer_spares_status() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
     let theirs = json!({ "metadata": { "finalizers": null } });
     assert_eq!(
@@ -719,8 +740,9 @@ async fn who_takes_our_finalizer_away_each_time_meets_pauses_and_the_status_is_s
     assert!(found.len() == 1 && found[0].starts_with(note), "{events:?}");
 }
 
+/// Who gives an ingress that is not ours our finalizer each time meets pauses.
 #[tokio::test(start_paused = true)]
-async fn who_gives_an_ingress_that_is_not_ours_our_finalizer_each_time_meets_pauses() {
+async fn contended_release_backs_off() {
     let (stage, _) = Stage::with(moved_away()).await;
     let theirs = json!({ "metadata": { "finalizers": [CONTROLLER] } });
     let writes = contested(&stage, theirs, false).await;
@@ -728,8 +750,9 @@ async fn who_gives_an_ingress_that_is_not_ours_our_finalizer_each_time_meets_pau
     assert_eq!(stage.gateway.queue.len(), 1);
 }
 
+/// Another writer of the addresses meets pauses.
 #[tokio::test(start_paused = true)]
-async fn a_rival_writer_of_the_addresses_meets_pauses() {
+async fn contended_addresses_back_off() {
     let (stage, _) = Stage::with(converged()).await;
     let ours = json!({ "ingress": [{ "hostname": "lb.example.com" }] });
     for _ in 0..20 {
@@ -758,8 +781,9 @@ async fn unreadable() -> Stage {
     stage
 }
 
+/// An unreadable ingress loses the endpoints of blocked clusters and nothing else.
 #[tokio::test]
-async fn an_unreadable_ingress_loses_the_endpoints_of_blocked_clusters_and_nothing_else() {
+async fn unreadable_ingress_loses_blocked_endpoints() {
     let stage = unreadable().await;
     stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);
@@ -782,8 +806,9 @@ async fn an_unreadable_ingress_loses_the_endpoints_of_blocked_clusters_and_nothi
     assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);
 }
 
+/// An unreadable ingress keeps a backend while a condition blocks every cluster.
 #[tokio::test]
-async fn an_unreadable_ingress_keeps_a_backend_while_a_condition_blocks_every_cluster() {
+async fn unreadable_ingress_fails_open() {
     let stage = unreadable().await;
     let blocked = applied(cluster("m2", &["TrafficControl"]));
     stage.observe(|index| index.observe_cluster(blocked));

@@ -33,8 +33,9 @@ fn assert_woken(woken: Vec<Key>, expected: &[&str]) {
     assert_eq!(woken, expected.iter().map(|name| key(name)).collect());
 }
 
+/// A cluster that flips wakes the ingresses located there and no other.
 #[test]
-fn a_cluster_that_flips_wakes_the_ingresses_located_there_and_no_other() {
+fn flip_wakes_located_ingresses() {
     let mut index = index();
     let blocked = |name| applied(cluster(name, &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked("m1")), &["a"]);
@@ -46,17 +47,19 @@ fn a_cluster_that_flips_wakes_the_ingresses_located_there_and_no_other() {
     );
 }
 
+/// A cluster that changes otherwise wakes nothing.
 #[test]
-fn a_cluster_that_changes_otherwise_wakes_nothing() {
+fn irrelevant_change_wakes_nothing() {
     let mut index = index();
     let mut beat = cluster("m1", &["Cordon"]);
     beat.metadata.resource_version = Some("9".to_owned());
     assert_woken(index.observe_cluster(applied(beat)), &[]);
 }
 
+/// An ingress is indexed again only when it refers to something else.
 /// Most events of an ingress are echoes of status writes, which change nothing that it refers to.
 #[test]
-fn an_ingress_is_indexed_again_only_when_it_refers_to_something_else() {
+fn index_follows_references() {
     let version = |version: &str, services: &[&str]| {
         let mut ingress = ingress("a", services);
         ingress.metadata.resource_version = Some(version.to_owned());
@@ -84,8 +87,9 @@ fn an_ingress_is_indexed_again_only_when_it_refers_to_something_else() {
     assert_eq!(index.take_concerned(), ["s", "t"].map(key).into());
 }
 
+/// A cluster is looked up by where services are now.
 #[test]
-fn a_cluster_is_looked_up_by_where_services_are_now() {
+fn lookup_follows_locations() {
     let mut index = index();
     assert_woken(
         index.observe_binding(applied(binding("s", &["m3"]))),
@@ -102,8 +106,9 @@ fn a_cluster_is_looked_up_by_where_services_are_now() {
     assert_woken(index.observe_cluster(deleted(cluster("m2", &[]))), &["a"]);
 }
 
+/// A blocked cluster that begins to leave wakes those located there.
 #[test]
-fn a_blocked_cluster_that_begins_to_leave_wakes_those_located_there() {
+fn leaving_cluster_wakes_ingresses() {
     let mut index = index();
     index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
     let mut leaving = cluster("m1", &["TrafficControl"]);
@@ -123,8 +128,9 @@ fn remedy(spec: &serde_json::Value) -> Remedy {
     object(json!({ "metadata": { "name": "r" }, "spec": all }))
 }
 
+/// A person's decision wakes those located in a blocked cluster it covers.
 #[test]
-fn a_persons_decision_wakes_those_located_in_a_blocked_cluster_it_covers() {
+fn decision_wakes_blocked_ingresses() {
     let mut index = index();
     let decided = || applied(remedy(&json!({})));
     assert_woken(index.observe_remedy(decided()), &[]);
@@ -139,8 +145,9 @@ fn a_persons_decision_wakes_those_located_in_a_blocked_cluster_it_covers() {
     assert!(!index.is_decided("m1"));
 }
 
+/// A person's decision that expires wakes those located in a blocked cluster it covers.
 #[test]
-fn a_persons_decision_that_expires_wakes_those_located_in_a_blocked_cluster_it_covers() {
+fn expired_decision_wakes_ingresses() {
     let mut index = index();
     index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
     let until = |version: &str, end: &str| {
@@ -165,8 +172,9 @@ fn a_persons_decision_that_expires_wakes_those_located_in_a_blocked_cluster_it_c
     assert_eq!(index.next_expiry(), None);
 }
 
+/// A remedy that never decoded may be a person's decision.
 #[test]
-fn a_remedy_that_never_decoded_may_be_a_persons_decision() {
+fn unread_remedy_may_decide() {
     let mut index = index();
     index.apply(|index| index.observe_remedy(invalid(&remedy(&json!({})))));
     assert!(index.is_decided("m1") && index.is_decided("m2"));
@@ -174,8 +182,9 @@ fn a_remedy_that_never_decoded_may_be_a_persons_decision() {
     assert!(!index.is_decided("m1"));
 }
 
+/// A binding wakes only when its service is placed elsewhere.
 #[test]
-fn a_binding_wakes_only_when_its_service_is_placed_elsewhere() {
+fn moved_service_wakes_ingresses() {
     let mut index = index();
     let mut status_only = binding("t", &["m2"]);
     status_only.metadata.resource_version = Some("9".to_owned());
@@ -187,8 +196,9 @@ fn a_binding_wakes_only_when_its_service_is_placed_elsewhere() {
     assert_woken(index.observe_binding(deleted(binding("s", &[]))), &["a"]);
 }
 
+/// A class wakes those that name it and those that name none.
 #[test]
-fn a_class_wakes_those_that_name_it_and_those_that_name_none() {
+fn class_wakes_named_and_nameless() {
     let mut index = index();
     let mut classless = ingress("d", &[]);
     classless.spec.ingress.ingress_class_name = None;
@@ -198,8 +208,9 @@ fn a_class_wakes_those_that_name_it_and_those_that_name_none() {
     assert_woken(index.observe_class(ours), &["a", "b", "c", "d"]);
 }
 
+/// A template wakes only when its ports change.
 #[test]
-fn a_template_wakes_only_when_its_ports_change() {
+fn changed_ports_wake_ingresses() {
     let mut index = index();
     assert_woken(index.observe_template(applied(template("s", 80))), &["a"]);
     let mut labelled = template("s", 80);
@@ -210,8 +221,9 @@ fn a_template_wakes_only_when_its_ports_change() {
     assert_woken(index.observe_template(applied(template("x", 80))), &[]);
 }
 
+/// Endpoints wake the ingresses of their service when they change.
 #[test]
-fn endpoints_wake_the_ingresses_of_their_service_when_they_change() {
+fn changed_endpoints_wake_ingresses() {
     let mut index = index();
     assert_woken(
         index.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
@@ -229,8 +241,9 @@ fn endpoints_wake_the_ingresses_of_their_service_when_they_change() {
     assert_eq!(index.slices("ns", "t").len(), 0);
 }
 
+/// Without a load balancer templates are unknown and there are no endpoints.
 #[test]
-fn without_a_load_balancer_templates_are_unknown_and_there_are_no_endpoints() {
+fn no_provider_no_endpoints() {
     let mut index = Index::new(None);
     index.observe_ingress(applied(ingress("a", &["s"])));
     assert_woken(index.observe_template(applied(template("s", 80))), &[]);
@@ -242,8 +255,9 @@ fn without_a_load_balancer_templates_are_unknown_and_there_are_no_endpoints() {
     assert_eq!(index.slices("ns", "s").len(), 0);
 }
 
+/// An object that never decoded is unread until it does or is gone.
 #[test]
-fn an_object_that_never_decoded_is_unread_until_it_does_or_is_gone() {
+fn never_decoded_is_unread() {
     let mut index = index();
     let new = cluster("m9", &[]);
     let woken = index.apply(|index| index.observe_cluster(invalid(&new)));
@@ -254,8 +268,9 @@ fn an_object_that_never_decoded_is_unread_until_it_does_or_is_gone() {
     assert_eq!(index.cluster("m9"), Cached::Absent);
 }
 
+/// An object that becomes invalid keeps its last valid version.
 #[test]
-fn an_object_that_becomes_invalid_keeps_its_last_valid_version() {
+fn invalid_object_keeps_last_version() {
     let mut index = index();
     index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
     index.observe_cluster(invalid(&cluster("m1", &[])));
@@ -265,8 +280,9 @@ fn an_object_that_becomes_invalid_keeps_its_last_valid_version() {
     assert_eq!(Admission::of(last), Admission::Blocked);
 }
 
+/// An unread ingress is woken when it is gone.
 #[test]
-fn an_unread_ingress_is_woken_when_it_is_gone() {
+fn gone_unread_ingress_wakes() {
     let mut index = index();
     let bad: MultiClusterIngress = object(json!({
         "metadata": { "name": "bad", "namespace": "ns" },
@@ -279,8 +295,9 @@ fn an_unread_ingress_is_woken_when_it_is_gone() {
     assert!(matches!(index.ingress(&key("bad")), Cached::Absent));
 }
 
+/// A service whose binding is invalid stays located according to the status.
 #[test]
-fn a_service_whose_binding_is_invalid_stays_located_according_to_the_status() {
+fn invalid_binding_keeps_location() {
     let mut index = index();
     let mut located = ingress("d", &["v"]);
     located.status = Some(object(json!({
@@ -354,8 +371,9 @@ impl Index {
 }
 
 proptest! {
+    /// Whatever came before a cluster wakes exactly the ingresses located there.
     #[test]
-    fn whatever_came_before_a_cluster_wakes_exactly_the_ingresses_located_there(
+    fn cluster_wakes_exactly_located(
         changes in proptest::collection::vec(change(), 0..24)
     ) {
         let mut index = Index::new(None);
@@ -376,8 +394,9 @@ fn concerned(index: &mut Index, observe: impl FnOnce(&mut Index) -> Vec<Key>) ->
     index.take_concerned().into_iter().collect()
 }
 
+/// Something unread that comes or goes concerns every export.
 #[test]
-fn something_unread_that_comes_or_goes_concerns_every_export() {
+fn unread_objects_concern_every_export() {
     let mut index = Index::new(Some(Backends::new(true)));
     index.observe_ingress(applied(ingress("a", &["s"])));
     index.observe_ingress(applied(ingress("b", &["t"])));

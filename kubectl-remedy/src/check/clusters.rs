@@ -109,8 +109,9 @@ mod tests {
 
     use super::*;
 
+    /// A cluster is well while its agents report a fresh verdict.
     #[test]
-    fn a_cluster_is_well_while_its_agents_report_a_fresh_verdict() {
+    fn fresh_verdict_is_well() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
         let cluster = |conditions: Value| -> Cluster {
             from_value(json!({ "metadata": { "name": "m1" }, "spec": {},

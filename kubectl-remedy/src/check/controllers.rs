@@ -100,8 +100,9 @@ mod tests {
 
     use super::*;
 
+    /// A controller leads while its lease is renewed.
     #[test]
-    fn a_controller_leads_while_its_lease_is_renewed() {
+    fn renewed_lease_leads() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
         let lease = |holder: &str, renewed: &str| -> Lease {
             from_value(json!({ "metadata": {}, "spec": { "holderIdentity": holder,
@@ -135,8 +136,9 @@ mod tests {
         }
     }
 
+    /// Another writer is named with the number of objects.
     #[test]
-    fn another_writer_is_named_with_the_number_of_objects() {
+    fn other_writer_is_counted() {
         let written_by = |manager: &str| -> ObjectMeta {
             from_value(
                 json!({ "managedFields": [{ "manager": manager, "operation": "Update",

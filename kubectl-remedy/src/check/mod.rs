@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use kube::Client;
 
 use self::report::Section;
+use crate::answer::Answer;
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
-use crate::{Answer, terminal};
+use crate::terminal;
 
 /// Checks the API, the rights of the caller, the controllers, and every cluster.
 pub(crate) async fn run(

@@ -110,8 +110,9 @@ impl fmt::Display for Finding {
 mod tests {
     use super::*;
 
+    /// A finding is a line with a mark and a bad one fails its section.
     #[test]
-    fn a_finding_is_a_line_with_a_mark_and_a_bad_one_fails_its_section() {
+    fn bad_finding_fails_section() {
         let mut section = Section {
             title: "rights",
             findings: vec![Finding::good("read"), Finding::doubtful("write", "ask")],

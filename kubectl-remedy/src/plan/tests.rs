@@ -7,8 +7,9 @@ use crate::fixtures::{controllers, fleet, maintenance, remedy};
 use karmada_api::remedy::OBSERVE_ONLY;
 use serde_json::{Value, json};
 
+/// A remedy that takes the last cluster of a backend cuts it off.
 #[test]
-fn a_remedy_that_takes_the_last_cluster_of_a_backend_cuts_it_off() {
+fn last_cluster_cuts_off() {
     let plan = Plan::of(
         fleet(),
         vec![maintenance(&["member2"])],
@@ -29,16 +30,18 @@ Service web of shop/shop has no cluster left.
     );
 }
 
+/// By fail open a cluster that a condition blocked takes over.
 #[test]
-fn by_fail_open_a_cluster_that_a_condition_blocked_takes_over() {
+fn failing_open_takes_over() {
     let plan = Plan::of(fleet(), vec![maintenance(&["member2"])], &controllers(&[]));
     assert!(!plan.cuts_off());
     let row = "shop        shop      web       member2   member1   member1 (blocked, readmitted)";
     assert!(plan.to_string().lines().any(|line| line == row), "{plan}");
 }
 
+/// A remedy that is replaced gives back what it took.
 #[test]
-fn a_remedy_that_is_replaced_gives_back_what_it_took() {
+fn replaced_remedy_gives_back() {
     let none = remedy("dns", &json!({ "actions": [] }));
     let plan = Plan::of(fleet(), vec![none], &controllers(&[]));
     assert_eq!(plan.backends[0].gained, ["member1"]);
@@ -50,8 +53,9 @@ fn a_remedy_that_is_replaced_gives_back_what_it_took() {
     );
 }
 
+/// A remedy that changes nothing says so and what may be wrong with it.
 #[test]
-fn a_remedy_that_changes_nothing_says_so_and_what_may_be_wrong_with_it() {
+fn idle_remedy_explains_itself() {
     let plan = Plan::of(fleet(), vec![maintenance(&[])], &controllers(&[]));
     assert_eq!(plan.to_string(), "No cluster gets or loses an action.\n");
     assert_eq!(plan.warnings.len(), 1);
@@ -66,8 +70,9 @@ fn a_remedy_that_changes_nothing_says_so_and_what_may_be_wrong_with_it() {
     );
 }
 
+/// Ingresses of another controller are named as left out.
 #[test]
-fn ingresses_of_another_controller_are_named_as_left_out() {
+fn foreign_ingresses_are_named() {
     let flags = controllers(&["--ingress-class-controller=example.com/other"]);
     let plan = Plan::of(fleet(), vec![maintenance(&["member2"])], &flags);
     let warning =
@@ -76,8 +81,9 @@ fn ingresses_of_another_controller_are_named_as_left_out() {
     assert_eq!(plan.backends, []);
 }
 
+/// The bound keeps a cluster in service and is named.
 #[test]
-fn the_bound_keeps_a_cluster_in_service_and_is_named() {
+fn bound_is_named() {
     let all_failing = json!({ "decisionMatches": [{ "clusterConditionMatch": {
         "conditionType": "ServiceDomainNameResolutionReady", "operator": "NotEqual",
         "conditionStatus": "Unknown" } }], "actions": ["TrafficControl"] });
@@ -92,8 +98,9 @@ fn the_bound_keeps_a_cluster_in_service_and_is_named() {
     assert_eq!(plan.backends, []);
 }
 
+/// What a remedy would do that only observes is shown and changes nothing.
 #[test]
-fn what_a_remedy_would_do_that_only_observes_is_shown_and_changes_nothing() {
+fn observing_remedy_changes_nothing() {
     let mut observing = maintenance(&["member2"]);
     let annotations = observing.annotations_mut();
     annotations.insert(OBSERVE_ONLY.to_owned(), "true".to_owned());
@@ -103,8 +110,9 @@ fn what_a_remedy_would_do_that_only_observes_is_shown_and_changes_nothing() {
     assert_eq!(plan.backends, []);
 }
 
+/// The plan is for programs too.
 #[test]
-fn the_plan_is_for_programs_too() {
+fn plan_is_machine_readable() {
     let mut observing = remedy("try", &json!({ "actions": ["Other"] }));
     let annotations = observing.annotations_mut();
     annotations.insert(OBSERVE_ONLY.to_owned(), "true".to_owned());

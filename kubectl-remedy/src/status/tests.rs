@@ -9,8 +9,9 @@ fn now() -> Timestamp {
     "2026-11-20T08:12:00Z".parse().unwrap()
 }
 
+/// Every cluster is a line with its verdict its remedies and its blocked ingresses.
 #[test]
-fn every_cluster_is_a_line_with_its_verdict_its_remedies_and_its_blocked_ingresses() {
+fn every_cluster_is_a_line() {
     assert_eq!(
         Report::of(&fleet()).table(false, now()),
         "\
@@ -21,8 +22,9 @@ member2   True    12m     <none>     <none>   <none>           <none>     0/1
     );
 }
 
+/// The wide table has the reason and the message of the verdict.
 #[test]
-fn the_wide_table_has_the_reason_and_the_message_of_the_verdict() {
+fn wide_table_explains_verdicts() {
     let table = Report::of(&fleet()).table(true, now());
     let member1 = table.lines().nth(1).unwrap();
     assert!(
@@ -33,8 +35,9 @@ fn the_wide_table_has_the_reason_and_the_message_of_the_verdict() {
     );
 }
 
+/// All that acts on a cluster is named.
 #[test]
-fn all_that_acts_on_a_cluster_is_named() {
+fn acting_remedies_are_named() {
     let mut fleet = fleet();
     put(&mut fleet.remedies, maintenance(&["member1", "member2"]));
     let report = Report::of(&fleet);
@@ -49,8 +52,9 @@ fn all_that_acts_on_a_cluster_is_named() {
     assert_eq!(report.clusters[1].actions, [""; 0], "not done yet");
 }
 
+/// The report is for programs too.
 #[test]
-fn the_report_is_for_programs_too() {
+fn report_is_machine_readable() {
     let text = manifest::text(&Report::of(&fleet()), Format::Json).unwrap();
     let read: serde_json::Value = serde_json::from_str(&text).unwrap();
     let member1 = &read["clusters"][0];
@@ -73,14 +77,16 @@ fn the_report_is_for_programs_too() {
     );
 }
 
+/// A fleet without clusters says so.
 #[test]
-fn a_fleet_without_clusters_says_so() {
+fn empty_fleet_says_so() {
     let shown = Report::of(&FleetSnapshot::default()).table(false, now());
     assert_eq!(shown, "No clusters found\n");
 }
 
+/// An ingress counts once for a cluster however many of its services run there.
 #[test]
-fn an_ingress_counts_once_for_a_cluster_however_many_of_its_services_run_there() {
+fn ingress_counts_once_per_cluster() {
     let mut fleet = fleet();
     let twice = from_value(json!({
         "metadata": { "name": "twice", "namespace": "shop" }, "spec": {},

@@ -7,7 +7,9 @@ use karmada_rules::ingress::Desired;
 use karmada_rules::remedy::{self, Effect, Forecast, Mode, Problem, covers, problems};
 use kube::ResourceExt;
 
-use super::{Actions, BackendState, IngressState, RemedyEffect, ReporterLease, Traces, requires};
+use super::explanation::{
+    Actions, BackendState, IngressState, RemedyEffect, ReporterLease, Traces, requires,
+};
 use crate::args::ControllerArgs;
 use crate::change::Change;
 use crate::fleet::FleetSnapshot;

@@ -2,12 +2,14 @@ use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON};
 use karmada_runtime::cache::Cache;
 use kube::ResourceExt;
+use objects::Key;
 use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::args::Format;
 use crate::fixtures::{self, controllers, maintenance, remedy};
 use crate::fleet::put;
+use crate::writer::Writer;
 
 fn explanation(fleet: &FleetSnapshot, name: &str, traces: &Traces) -> Explanation {
     Explanation::of(&Links {
@@ -43,8 +45,9 @@ fn traces() -> Traces {
     }
 }
 
+/// A blocked cluster is explained from the verdict to the load balancer.
 #[test]
-fn a_blocked_cluster_is_explained_from_the_verdict_to_the_load_balancer() {
+fn blocked_cluster_is_explained() {
     let mut fleet = fleet();
     put(&mut fleet.remedies, maintenance(&["member2"]));
     put(
@@ -79,8 +82,9 @@ Ingresses with a backend there
     );
 }
 
+/// What is not done yet is said.
 #[test]
-fn what_is_not_done_yet_is_said() {
+fn pending_steps_are_said() {
     let mut fleet = fleet();
     put(&mut fleet.remedies, maintenance(&["member2"]));
     let shown = explain(&fleet, "member2", &Traces::default());
@@ -95,8 +99,9 @@ fn what_is_not_done_yet_is_said() {
     }
 }
 
+/// A readmitted cluster serves although it is blocked.
 #[test]
-fn a_readmitted_cluster_serves_although_it_is_blocked() {
+fn readmitted_cluster_serves() {
     let mut fleet = fleet();
     put(&mut fleet.bindings, fixtures::binding("web", &["member1"]));
     fleet.slices = Cache::default();
@@ -105,8 +110,9 @@ fn a_readmitted_cluster_serves_although_it_is_blocked() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
+/// Every reason why a remedy does not act has its words.
 #[test]
-fn every_reason_why_a_remedy_does_not_act_has_its_words() {
+fn every_inaction_has_words() {
     let fleet = fleet();
     let traces = Traces::default();
     let controllers = controllers(&[]);
@@ -141,8 +147,9 @@ fn every_reason_why_a_remedy_does_not_act_has_its_words() {
     }
 }
 
+/// The reason and the end of a remedy are shown with it.
 #[test]
-fn the_reason_and_the_end_of_a_remedy_are_shown_with_it() {
+fn reason_and_end_are_shown() {
     let mut block = maintenance(&["member2"]);
     let annotations = block.annotations_mut();
     annotations.insert(REASON.to_owned(), "new\nkernel".to_owned());
@@ -154,8 +161,9 @@ fn the_reason_and_the_end_of_a_remedy_are_shown_with_it() {
     assert!(shown.lines().any(|line| line.ends_with(row)), "{shown}");
 }
 
+/// A remedy that only observes or has expired says so.
 #[test]
-fn a_remedy_that_only_observes_or_has_expired_says_so() {
+fn inactive_remedy_says_so() {
     let (fleet, traces) = (fleet(), Traces::default());
     let controllers = controllers(&[]);
     let links = Links {
@@ -184,8 +192,9 @@ fn a_remedy_that_only_observes_or_has_expired_says_so() {
     }
 }
 
+/// The explanation is for programs too.
 #[test]
-fn the_explanation_is_for_programs_too() {
+fn explanation_is_machine_readable() {
     let mut fleet = fleet();
     let mut block = maintenance(&["member2"]);
     let annotations = block.annotations_mut();

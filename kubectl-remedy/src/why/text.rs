@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use karmada_api::condition::OWNED;
 use karmada_rules::ingress::{ServingState, WhenAllBlocked};
 
-use super::{Actions, BackendState, Explanation, IngressState, RemedyEffect, ReporterLease};
+use super::explanation::{
+    Actions, BackendState, Explanation, IngressState, RemedyEffect, ReporterLease,
+};
 use crate::age::age;
 use crate::table::{Table, listed};
 use crate::writer::Writer;

@@ -7,7 +7,7 @@ use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration
 
 /// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada.
 #[derive(clap::Parser, Debug)]
-#[command(name = crate::NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,

@@ -9,7 +9,7 @@ use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverifie
 use kube::Client;
 use parking_lot::Mutex;
 
-use crate::NAME;
+use crate::identity::NAME;
 use crate::member::Member;
 
 /// The members to which there are connections.

@@ -5,6 +5,7 @@
 mod args;
 mod events;
 mod fleet;
+mod identity;
 mod member;
 mod metrics;
 mod probe;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{self, Background, MemberQueues};
-use karmada_runtime::program::{Identity, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
@@ -29,21 +30,12 @@ use kube::Client;
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::Reachable;
 use crate::probe::Prober;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
-
-/// The program's name.
-pub const NAME: &str = "cluster-controller";
-
-/// The names by which users know the program.
-pub const IDENTITY: Identity = Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the API of the fleet and adds the tasks of the controller to `program`.
 ///

@@ -275,8 +275,9 @@ async fn until_metric(program: &Program, line: &str) {
     assert!(waited.is_ok(), "no {line} in {}", metrics(program));
 }
 
+/// A cluster with only a spec and a secret gets everything else.
 #[tokio::test]
-async fn a_cluster_with_only_a_spec_and_a_secret_gets_everything_else() {
+async fn bare_cluster_gets_everything() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     let program = stage.start(&[]);
@@ -399,8 +400,9 @@ const TROUBLES: [(&str, &str, &str, &str); 4] = [
     ),
 ];
 
+/// Trouble with a cluster is one clear condition and delays no other.
 #[tokio::test]
-async fn trouble_with_a_cluster_is_one_clear_condition_and_delays_no_other() {
+async fn trouble_is_one_condition() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     // Accepts connections and never answers.
     let slow = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -449,8 +451,9 @@ async fn trouble_with_a_cluster_is_one_clear_condition_and_delays_no_other() {
     );
 }
 
+/// A write that is refused hides nothing else.
 #[tokio::test]
-async fn a_write_that_is_refused_hides_nothing_else() {
+async fn refused_write_hides_nothing() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     let refused = Fault::InternalError
@@ -462,8 +465,9 @@ async fn a_write_that_is_refused_hides_nothing_else() {
     assert!(stage.namespace("karmada-es-m1").await.is_none());
 }
 
+/// Workloads leave a cluster that is not ready only if that is asked for.
 #[tokio::test]
-async fn workloads_leave_a_cluster_that_is_not_ready_only_if_that_is_asked_for() {
+async fn eviction_must_be_asked_for() {
     let stage = Stage::new().await;
     stage.join("dead", CLOSED).await;
     let _program = stage.start(&["--taint-no-execute-after=100ms"]);
@@ -475,8 +479,9 @@ async fn workloads_leave_a_cluster_that_is_not_ready_only_if_that_is_asked_for()
     stage.until("dead", evicted).await;
 }
 
+/// A taint of a user's gets its time and the conditions of others stay.
 #[tokio::test]
-async fn a_taint_of_a_users_gets_its_time_and_the_conditions_of_others_stay() {
+async fn user_taint_gets_time() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     let theirs =
@@ -520,8 +525,9 @@ async fn report(stage: &Stage, name: &str, kind: &str, status: &str) {
         .unwrap();
 }
 
+/// A cluster has a taint while a condition of another's has the status.
 #[tokio::test]
-async fn a_cluster_has_a_taint_while_a_condition_of_anothers_has_the_status() {
+async fn foreign_condition_taints() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     let flag = "--taint-on-condition=DiskFull=True:NoSchedule,DnsReady=False:NoExecute";
@@ -556,8 +562,9 @@ async fn a_cluster_has_a_taint_while_a_condition_of_anothers_has_the_status() {
     stage.until("m1", freed).await;
 }
 
+/// A verdict that somebody overwrites is put right.
 #[tokio::test]
-async fn a_verdict_that_somebody_overwrites_is_put_right() {
+async fn overwritten_verdict_is_restored() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     let _program = stage.start(&[]);
@@ -572,8 +579,9 @@ async fn a_verdict_that_somebody_overwrites_is_put_right() {
     stage.until("m1", is_complete).await;
 }
 
+/// A pull cluster is left to its agent.
 #[tokio::test]
-async fn a_pull_cluster_is_left_to_its_agent() {
+async fn pull_cluster_is_left_alone() {
     let stage = Stage::new().await;
     stage.join("m1", CLOSED).await;
     stage
@@ -596,8 +604,9 @@ async fn a_pull_cluster_is_left_to_its_agent() {
     );
 }
 
+/// A cluster goes after its namespace and its bindings.
 #[tokio::test]
-async fn a_cluster_goes_after_its_namespace_and_its_bindings() {
+async fn cluster_goes_last() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     stage.bind("m1").await;
@@ -613,8 +622,9 @@ async fn a_cluster_goes_after_its_namespace_and_its_bindings() {
     stage.gone("m1").await;
 }
 
+/// A binding that no policy has keeps no cluster.
 #[tokio::test]
-async fn a_binding_that_no_policy_has_keeps_no_cluster() {
+async fn orphaned_binding_keeps_no_cluster() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     stage.join("m1", member.port.address()).await;
     stage.bind("m1").await;
@@ -628,9 +638,10 @@ async fn a_binding_that_no_policy_has_keeps_no_cluster() {
     stage.gone("m1").await;
 }
 
+/// A death after any write is made good.
 /// A controller that dies after any of its writes leaves nothing that the next one does not finish.
 #[tokio::test]
-async fn a_death_after_any_write_is_made_good() {
+async fn crash_after_each_write() {
     let member = ServedMember::start().await;
     for after in 0.. {
         let stage = Stage::new().await;
@@ -670,8 +681,9 @@ async fn a_death_after_any_write_is_made_good() {
     }
 }
 
+/// Whatever write fails or is lost the end is the same.
 #[tokio::test]
-async fn whatever_write_fails_or_is_lost_the_end_is_the_same() {
+async fn failed_writes_converge() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);
     let writes = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
     for fault in [Fault::LoseResponse, Fault::InternalError, Fault::Conflict] {

@@ -9,8 +9,9 @@ fn rejected(flags: &[&str]) -> String {
     flags::rejected(env!("CARGO_BIN_EXE_cluster-controller"), &[], flags)
 }
 
+/// A kubeconfig that is missing or not named is asked for.
 #[test]
-fn a_kubeconfig_that_is_missing_or_not_named_is_asked_for() {
+fn missing_kubeconfig_is_named() {
     let line = rejected(&["--kubeconfig=/no/such/file"]);
     assert!(
         line.starts_with("error: cannot read kubeconfig /no/such/file: "),
@@ -19,8 +20,9 @@ fn a_kubeconfig_that_is_missing_or_not_named_is_asked_for() {
     assert!(rejected(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
 }
 
+/// An address in use is named.
 #[test]
-fn an_address_in_use_is_named() {
+fn used_address_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     kubeconfig::write(&path, &[&Access::open("here", CLOSED)]).unwrap();
@@ -36,8 +38,9 @@ fn an_address_in_use_is_named() {
     );
 }
 
+/// A taint that is none is refused with its form.
 #[test]
-fn a_taint_that_is_none_is_refused_with_its_form() {
+fn bad_taint_shows_form() {
     for taint in [
         "DnsReady",
         "DnsReady=False",
@@ -53,8 +56,9 @@ fn a_taint_that_is_none_is_refused_with_its_form() {
     }
 }
 
+/// A length of time that is none is named.
 #[test]
-fn a_length_of_time_that_is_none_is_named() {
+fn bad_duration_is_named() {
     for length in ["0s", "soon"] {
         let line = rejected(&[&format!("--taint-no-execute-after={length}")]);
         assert!(

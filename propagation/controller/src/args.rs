@@ -3,12 +3,9 @@
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 use regex::Regex;
 
-/// The program's name.
-pub const NAME: &str = "propagation-controller";
-
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
 #[derive(clap::Parser, Debug)]
-#[command(name = NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
@@ -57,7 +54,7 @@ mod tests {
     #[test]
     fn pattern_matches_whole_name() {
         let skipped = |flags: &[&str], namespace: &str| {
-            let args = Args::try_parse_from([&[NAME], flags].concat()).unwrap();
+            let args = Args::try_parse_from([&[crate::identity::NAME], flags].concat()).unwrap();
             let mut patterns = args.skipped_propagating_namespaces.iter();
             patterns.any(|pattern| pattern.is_match(namespace))
         };
@@ -69,6 +66,6 @@ mod tests {
             assert_eq!(skipped(&flags, namespace), expected, "{namespace}");
         }
         let unclosed = "--skipped-propagating-namespaces=(";
-        assert!(Args::try_parse_from([NAME, unclosed]).is_err());
+        assert!(Args::try_parse_from([crate::identity::NAME, unclosed]).is_err());
     }
 }

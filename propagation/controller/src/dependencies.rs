@@ -18,10 +18,10 @@ use regex::Regex;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::args::NAME;
 use crate::binding::steps::is_trouble;
 use crate::binding::{is_dispatched, is_past, template_reference};
 use crate::events::Events;
+use crate::identity::NAME;
 use crate::index::{Index, Policy, TemplateKey, template_of};
 use crate::reason::Reason;
 use crate::watch::SharedIndex;

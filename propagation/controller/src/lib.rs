@@ -22,6 +22,7 @@ mod args;
 mod binding;
 mod dependencies;
 mod events;
+mod identity;
 mod index;
 mod metrics;
 mod namespace;
@@ -38,15 +39,16 @@ use std::sync::Arc;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::{self, Leadership};
-use karmada_runtime::program::{Identity, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 use parking_lot::Mutex;
 
-pub use crate::args::{Args, NAME};
+pub use crate::args::Args;
 use crate::binding::{BindingReconciler, WorkGauges, WrittenStatuses};
 use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
@@ -54,13 +56,6 @@ pub use crate::reason::Reason;
 use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
 use crate::works::SharedWorks;
-
-/// The names by which users know the program.
-pub const IDENTITY: Identity = Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///

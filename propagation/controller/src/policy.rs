@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::args::NAME;
 use crate::events::Events;
+use crate::identity::NAME;
 use crate::index::{Index, Policy};
 use crate::reason::Reason;
 use crate::watch::SharedIndex;

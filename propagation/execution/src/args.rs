@@ -2,12 +2,9 @@
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
-/// The program's name.
-pub const NAME: &str = "execution-controller";
-
 /// Applies the manifests of every Work to its member cluster, and reports what has become of them there.
 #[derive(clap::Parser, Debug)]
-#[command(name = NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,

@@ -15,6 +15,7 @@
 mod args;
 mod events;
 mod fleet;
+mod identity;
 mod index;
 mod metrics;
 mod ownership;
@@ -33,25 +34,19 @@ use std::sync::Arc;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease;
 use karmada_runtime::members::{self, Background, Connect, MemberQueues};
-use karmada_runtime::program::{Identity, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 
-pub use crate::args::{Args, NAME};
+pub use crate::args::Args;
 use crate::fleet::Fleet;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::index::SharedIndex;
 use crate::metrics::FleetMetrics;
 use crate::pending::PendingReports;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::report::Reporter;
-
-/// The names by which users know the program.
-pub const IDENTITY: Identity = Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///

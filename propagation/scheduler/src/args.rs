@@ -3,12 +3,9 @@
 use karmada_rules::schedule::Scheduler;
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
-/// The program's name.
-pub const NAME: &str = "scheduler";
-
 /// Chooses the clusters of every binding, and its replicas in each.
 #[derive(clap::Parser, Debug)]
-#[command(name = NAME, version)]
+#[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,

@@ -14,6 +14,7 @@
 mod args;
 mod binding;
 mod events;
+mod identity;
 mod index;
 mod metrics;
 mod reason;
@@ -25,24 +26,18 @@ mod watch;
 use std::sync::Arc;
 
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::program::{Identity, Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 
-pub use crate::args::{Args, NAME};
+pub use crate::args::Args;
+pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
-
-/// The names by which users know the program.
-pub const IDENTITY: Identity = Identity {
-    name: NAME,
-    product: "karmada",
-    lease_namespace: "karmada-system",
-};
 
 /// Connects to the Karmada API and adds the tasks of the scheduler to `program`.
 ///

@@ -47,7 +47,7 @@ fn index() -> Arc<SharedIndex> {
 }
 
 fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
-    let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     Reconciler {
         index: Arc::clone(index),
         clusters: Api::all(client.clone()),
@@ -61,9 +61,10 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
     }
 }
 
+/// A block of the former leader that the watch has not shown counts in the bound.
 /// The former leader has blocked m2, which the watch has not shown, and m1 fails too.
 #[tokio::test]
-async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the_bound() {
+async fn former_leaders_block_counts() {
     let server = ApiServer::new();
     for definition in karmada_api::crd::stand_ins().unwrap() {
         server.install(&definition).unwrap();
@@ -120,8 +121,9 @@ async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the
     assert_eq!(actions("m1").await, [TRAFFIC_CONTROL]);
 }
 
+/// Who undoes every write of the actions meets growing pauses.
 #[tokio::test(start_paused = true)]
-async fn who_undoes_every_write_of_the_actions_meets_growing_pauses() {
+async fn contended_actions_back_off() {
     let server = ApiServer::new();
     for definition in karmada_api::crd::stand_ins().unwrap() {
         server.install(&definition).unwrap();
@@ -162,9 +164,10 @@ async fn who_undoes_every_write_of_the_actions_meets_growing_pauses() {
     assert_eq!(blocked_at, [0, 0, 0, 1, 3, 7, 15]);
 }
 
+/// The answer to a write of the actions holds the metadata alone.
 /// A cluster may have 100 kB, and only its new version is read of an answer.
 #[tokio::test]
-async fn the_answer_to_a_write_of_the_actions_holds_the_metadata_alone() {
+async fn answers_hold_metadata_alone() {
     let server = ApiServer::new();
     for definition in karmada_api::crd::stand_ins().unwrap() {
         server.install(&definition).unwrap();

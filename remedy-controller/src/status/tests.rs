@@ -29,8 +29,9 @@ fn pair(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
 }
 
+/// A remedy that expires lets its clusters go at that moment and says so once.
 #[tokio::test(start_paused = true)]
-async fn a_remedy_that_expires_lets_its_clusters_go_at_that_moment_and_says_so_once() {
+async fn expired_remedy_lets_go() {
     let mut fleet = Fleet::start(true, &[]).await;
     let window = [(EXPIRES_AT, "2026-11-20T10:00:00Z")];
     fleet
@@ -72,8 +73,9 @@ async fn a_remedy_that_expires_lets_its_clusters_go_at_that_moment_and_says_so_o
     assert_eq!(fleet.version("window").await, version);
 }
 
+/// An expiry that is moved or comes while no leader looks counts as it is.
 #[tokio::test(start_paused = true)]
-async fn an_expiry_that_is_moved_or_comes_while_no_leader_looks_counts_as_it_is() {
+async fn moved_expiry_counts() {
     let mut fleet = Fleet::start(true, &[]).await;
     let soon = [(EXPIRES_AT, "2026-11-20T08:10:00Z")];
     fleet.create("window", at_once(&["m1"]), &soon).await;
@@ -108,8 +110,9 @@ async fn an_expiry_that_is_moved_or_comes_while_no_leader_looks_counts_as_it_is(
     assert_eq!(fleet.blocked().await, ["m1"]);
 }
 
+/// A remedy that only observes says once what it would do and does nothing.
 #[tokio::test(start_paused = true)]
-async fn a_remedy_that_only_observes_says_once_what_it_would_do_and_does_nothing() {
+async fn observing_remedy_only_tells() {
     let fleet = Fleet::start(true, &[]).await;
     fleet
         .create("trial", on_dns(), &[(OBSERVE_ONLY, "true")])
@@ -164,8 +167,9 @@ async fn a_remedy_that_only_observes_says_once_what_it_would_do_and_does_nothing
     assert_eq!(fleet.blocked().await, ["m1"]);
 }
 
+/// A status follows the clusters and is written at most once a second.
 #[tokio::test(start_paused = true)]
-async fn a_status_follows_the_clusters_and_is_written_at_most_once_a_second() {
+async fn status_writes_are_paced() {
     let fleet = Fleet::start(true, &["--max-blocked-clusters=1"]).await;
     fleet.create("dns", on_dns(), &[]).await;
     sleep(SETTLED).await;
@@ -208,8 +212,9 @@ async fn a_status_follows_the_clusters_and_is_written_at_most_once_a_second() {
     assert_eq!(fleet.version("dns").await, settled, "nothing has changed");
 }
 
+/// One status at a time is written while clusters wait for their actions.
 #[tokio::test(start_paused = true)]
-async fn one_status_at_a_time_is_written_while_clusters_wait_for_their_actions() {
+async fn actions_precede_statuses() {
     let fleet = Fleet::start(true, &[]).await;
     for nth in 4..=40 {
         let cluster = json!({ "metadata": { "name": format!("m{nth}") }, "spec": {} });
@@ -243,8 +248,9 @@ async fn one_status_at_a_time_is_written_while_clusters_wait_for_their_actions()
     }
 }
 
+/// A status follows what the remedy refers to.
 #[tokio::test(start_paused = true)]
-async fn a_status_follows_what_the_remedy_refers_to() {
+async fn status_follows_references() {
     let fleet = Fleet::start(true, &[]).await;
     fleet.create("named", at_once(&["m1", "m4"]), &[]).await;
     let mut misspelt = on_dns();
@@ -297,8 +303,9 @@ async fn a_status_follows_what_the_remedy_refers_to() {
     );
 }
 
+/// A remedy that never acts has an event for each time it is made.
 #[tokio::test(start_paused = true)]
-async fn a_remedy_that_never_acts_has_an_event_for_each_time_it_is_made() {
+async fn idle_remedy_has_events() {
     let fleet = Fleet::start(true, &[]).await;
     let never = json!({ "decisionMatches": [], "actions": [TRAFFIC_CONTROL] });
     for made in 1..=2 {
@@ -319,8 +326,9 @@ async fn a_remedy_that_never_acts_has_an_event_for_each_time_it_is_made() {
     }
 }
 
+/// Without a status in the definition everything else works and with it the status follows.
 #[tokio::test(start_paused = true)]
-async fn without_a_status_in_the_definition_everything_else_works_and_with_it_the_status_follows() {
+async fn missing_status_hinders_nothing() {
     let fleet = Fleet::start(false, &[]).await;
     let soon = [(EXPIRES_AT, "2026-11-20T08:10:00Z")];
     fleet.create("window", at_once(&["m1"]), &soon).await;
@@ -339,8 +347,9 @@ async fn without_a_status_in_the_definition_everything_else_works_and_with_it_th
     );
 }
 
+/// A definition that drops the status is not written to without end.
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_drops_the_status_is_not_written_to_without_end() {
+async fn dropped_status_is_given_up() {
     let fleet = Fleet::start(false, &[]).await;
     // The subresource alone: the server prunes every field.
     let mut pruning = definition(true);
@@ -354,8 +363,9 @@ async fn a_definition_that_drops_the_status_is_not_written_to_without_end() {
     assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
 }
 
+/// A status that was refused is written once the right is there.
 #[tokio::test(start_paused = true)]
-async fn a_status_that_was_refused_is_written_once_the_right_is_there() {
+async fn refused_status_is_retried() {
     let fleet = Fleet::start(true, &[]).await;
     let denied = Fault::Forbidden.verbs([Verb::Patch]).kind("remedies");
     fleet.server.faults().inject(denied);

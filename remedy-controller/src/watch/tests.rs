@@ -65,8 +65,9 @@ fn index() -> Index {
     index
 }
 
+/// A change without influence on the decision wakes nothing.
 #[test]
-fn a_change_without_influence_on_the_decision_wakes_nothing() {
+fn irrelevant_change_wakes_nothing() {
     let mut index = index();
     assert_eq!(
         index.observe_cluster(Event::Apply(cluster("m1", 2, None, &[]))),
@@ -76,8 +77,9 @@ fn a_change_without_influence_on_the_decision_wakes_nothing() {
     assert_eq!(index.observe_cluster(gone), keys(&[]));
 }
 
+/// A condition and the echo of our own write wake the cluster.
 #[test]
-fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
+fn own_echo_wakes_cluster() {
     let mut index = index();
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     assert_eq!(index.observe_cluster(failed), keys(&["m1"]));
@@ -86,9 +88,10 @@ fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
     assert_eq!(index.observe_cluster(echo), keys(&["m1"]));
 }
 
+/// A cluster whose decision was a write is woken by every event.
 /// A new list may show neither our write nor that another writer undid it.
 #[test]
-fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
+fn unsettled_cluster_is_woken() {
     let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
     *shared.index.lock() = index();
     let key = Key::cluster_scoped("m1");
@@ -103,8 +106,9 @@ fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
     assert_eq!(woken(4), keys(&[]));
 }
 
+/// A remedy wakes the clusters of its old scope and of its new one.
 #[test]
-fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
+fn remedy_wakes_both_scopes() {
     let mut index = index();
     assert_eq!(
         index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"])))),
@@ -120,8 +124,9 @@ fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
     );
 }
 
+/// A remedy for every cluster wakes every cluster.
 #[test]
-fn a_remedy_for_every_cluster_wakes_every_cluster() {
+fn global_remedy_wakes_every_cluster() {
     let mut index = index();
     let all = keys(&["m1", "m2", "m3"]);
     assert_eq!(
@@ -134,9 +139,10 @@ fn a_remedy_for_every_cluster_wakes_every_cluster() {
     );
 }
 
+/// A remedy whose last name is removed wakes the clusters it had and covers none.
 /// The last name removed by a pipeline must not block a fleet.
 #[test]
-fn a_remedy_whose_last_name_is_removed_wakes_the_clusters_it_had_and_covers_none() {
+fn emptied_remedy_wakes_former_clusters() {
     let mut index = index();
     index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
     let woken = index.observe_remedy(Event::Apply(remedy("r", 2, Some(&[]))));
@@ -150,8 +156,9 @@ fn a_remedy_whose_last_name_is_removed_wakes_the_clusters_it_had_and_covers_none
     );
 }
 
+/// A remedy with the same spec wakes nothing.
 #[test]
-fn a_remedy_with_the_same_spec_wakes_nothing() {
+fn same_spec_wakes_nothing() {
     let mut index = index();
     index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
     assert_eq!(
@@ -160,8 +167,9 @@ fn a_remedy_with_the_same_spec_wakes_nothing() {
     );
 }
 
+/// Every cluster is woken when an unread remedy decodes or is gone.
 #[test]
-fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
+fn unread_remedy_wakes_every_cluster() {
     let all = keys(&["m1", "m2", "m3"]);
     let mut index = index();
     let unread = invalid(&remedy("r", 1, Some(&["m1"])));
@@ -180,8 +188,9 @@ fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
     assert_eq!(index.observe_remedy(Event::Delete(unread)), all);
 }
 
+/// A snapshot has the remedies that cover the cluster.
 #[test]
-fn a_snapshot_has_the_remedies_that_cover_the_cluster() {
+fn snapshot_has_covering_remedies() {
     let mut index = index();
     index.observe_remedy(Event::Apply(remedy("all", 1, None)));
     index.observe_remedy(Event::Apply(remedy("one", 1, Some(&["m1"]))));
@@ -198,8 +207,9 @@ fn a_snapshot_has_the_remedies_that_cover_the_cluster() {
     assert!(index.snapshot(&Key::cluster_scoped("m9")).is_none());
 }
 
+/// A changed condition of ours is reported once.
 #[test]
-fn a_changed_condition_of_ours_is_reported_once() {
+fn changed_condition_is_reported_once() {
     let mut index = index();
     let key = Key::cluster_scoped("m1");
     for (version, status) in [(2, "True"), (3, "True"), (4, "False")] {
@@ -216,8 +226,9 @@ fn a_changed_condition_of_ours_is_reported_once() {
     assert!(index.snapshot(&key).unwrap().changed.is_empty());
 }
 
+/// A change under another leader is not reported.
 #[test]
-fn a_change_under_another_leader_is_not_reported() {
+fn foreign_terms_change_is_unreported() {
     let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
     shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
@@ -253,8 +264,9 @@ fn over_bound(shared: &SharedIndex) -> Vec<&'static str> {
     ["m1", "m2", "m3", "m4"].into_iter().filter(over).collect()
 }
 
+/// A freed place under the bound wakes the next cluster.
 #[test]
-fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
+fn freed_place_wakes_next() {
     let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50), clock);
     let observe = |event| shared.index.lock().observe_cluster(event);
     for name in ["m1", "m2", "m3", "m4"] {
@@ -282,8 +294,9 @@ fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
     assert_eq!(shared.read(bound), (2, 1));
 }
 
+/// A new term keeps the blocks that are set and admits the others by name.
 #[test]
-fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
+fn new_term_keeps_blocks() {
     let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2), clock);
     let observe = |event| shared.index.lock().observe_cluster(event);
     shared
@@ -305,8 +318,9 @@ fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
     assert!(!shared.needs_survey(&Key::cluster_scoped("m2")));
 }
 
+/// A bound that spares no cluster needs no survey.
 #[test]
-fn a_bound_that_spares_no_cluster_needs_no_survey() {
+fn full_bound_needs_no_survey() {
     let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
     shared.observe(|index| index.observe_remedy(Event::Apply(on_dns("dns"))));
     for name in ["m1", "m2", "m3", "m4"] {

@@ -207,7 +207,7 @@ fn discovery(
     let nowhere = Client::new(ApiServer::new().service(), "default");
     let config = LeaseConfig {
         mode: watch::channel(CampaignMode::Off).1,
-        ..LeaseConfig::eager("default".to_owned(), crate::NAME, "n0".to_owned())
+        ..LeaseConfig::eager("default".to_owned(), crate::identity::NAME, "n0".to_owned())
     };
     let metrics = PeerMetrics::register(
         &mut karmada_runtime::metrics::Registry::default(),
@@ -244,7 +244,7 @@ impl Discovered {
             count.send_modify(|count| *count += 1);
             request
         });
-        let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (mode, modes) = watch::channel(CampaignMode::Off);
         let mut discovery = discovery(Client::new(counting, "default"), &mut program, modes);
         if let Some(leadership) = leadership {
@@ -317,11 +317,11 @@ async fn a_leader_watches_whether_or_not_it_would_campaign() {
 /// Its list may be ten minutes old, and decides how many nodes make a quorum.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_becomes_the_leader_in_its_turn_lists_the_others_at_once() {
-    let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     let (seeking, mode) = watch::channel(CampaignMode::Off);
     let config = LeaseConfig {
         mode,
-        ..LeaseConfig::eager("default".to_owned(), crate::NAME, "n0".to_owned())
+        ..LeaseConfig::eager("default".to_owned(), crate::identity::NAME, "n0".to_owned())
     };
     let client = Client::new(api(0).await.service(), "default");
     let leadership = lease::campaign(&mut program, client, config);
@@ -355,7 +355,7 @@ async fn a_thousand_agents_do_not_list_and_watch_at_the_same_moment() {
     let (contacted, contacts) = watch::channel(None);
     let mut programs = Vec::new();
     for _ in 0..1_000 {
-        let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (seeking, mode) = watch::channel(CampaignMode::Off);
         let discovery = discovery(client.clone(), &mut program, mode);
         let facts = campaign::Facts {

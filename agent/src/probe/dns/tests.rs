@@ -380,7 +380,7 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
         Duration::from_millis(100),
     );
     let (finished, mut rounds) = mpsc::channel(1);
-    let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     let gate = program.readiness.gate("probe");
     let schedule = Schedule::new(place.period, Duration::ZERO, finished, gate);
     let (period, timeout) = (place.period, place.probe.timeout);

@@ -154,7 +154,7 @@ impl Karmada {
     pub(super) fn delay_watches(&self) {
         let by = 2 * LONGEST_WAIT;
         let coalesce = false;
-        let fault = Fault::DelayEvents { by, coalesce }.client(crate::NAME);
+        let fault = Fault::DelayEvents { by, coalesce }.client(crate::identity::NAME);
         self.server.faults().inject(fault);
     }
 }
@@ -164,7 +164,7 @@ impl Connection {
         let connection = self.clone();
         let service = tower::service_fn(move |request| connection.clone().send(request));
         let config = Config::new(Uri::from_static("http://karmada"));
-        client::with_service(service, config, crate::NAME).unwrap()
+        client::with_service(service, config, crate::identity::NAME).unwrap()
     }
 
     /// Edits the object's status, as another client, just before each patch from now on.

@@ -25,7 +25,7 @@ fn agent(karmada: &Karmada, node: &str, vote: Option<Vote>, silent_peers: u16) -
                 mode,
                 ..LeaseConfig::eager(
                     karmada_api::execution_namespace("member1"),
-                    crate::NAME,
+                    crate::identity::NAME,
                     node.to_owned(),
                 )
             };

@@ -97,8 +97,9 @@ mod tests {
         }))
     }
 
+    /// Capacity is the sum of nodes and of pods that have not ended.
     #[test]
-    fn capacity_is_the_sum_of_nodes_and_of_pods_that_have_not_ended() {
+    fn capacity_sums_nodes_and_pods() {
         let node = |cpu: &str| {
             let amounts = json!({ "cpu": cpu, "memory": "1Gi", "pods": "110", "x.io/gpu": 1 });
             NodeCapacity::from(&json!({ "status": { "allocatable": amounts } }))
@@ -123,8 +124,9 @@ mod tests {
         );
     }
 
+    /// An empty cluster has no capacity.
     #[test]
-    fn an_empty_cluster_has_no_capacity() {
+    fn empty_cluster_has_no_capacity() {
         let empty = summary([].iter(), [].iter());
         assert_eq!(empty, ResourceSummary::default());
     }

@@ -140,8 +140,9 @@ mod tests {
         json!({ "key": format!("{PREFIX}{DNS_READY}"), "value": "False", "effect": "NoExecute" })
     }
 
+    /// A cluster has the taint while its condition has the status.
     #[test]
-    fn a_cluster_has_the_taint_while_its_condition_has_the_status() {
+    fn taint_follows_the_condition() {
         let foreign = json!({ "key": "team", "value": "a", "effect": "NoSchedule", "newer": 1 });
         let mut dated = dead();
         dated["timeAdded"] = json!("2026-11-20T08:00:00Z");
@@ -190,8 +191,9 @@ mod tests {
         assert_eq!(flagless, [foreign]);
     }
 
+    /// A condition that cannot be read changes nothing.
     #[test]
-    fn a_condition_that_cannot_be_read_changes_nothing() {
+    fn unreadable_condition_changes_nothing() {
         let odd = [
             dns(&json!(7)),
             cluster(&json!(7)),
@@ -206,8 +208,9 @@ mod tests {
         }
     }
 
+    /// A condition may have a taint for each effect and status.
     #[test]
-    fn a_condition_may_have_a_taint_for_each_effect_and_status() {
+    fn one_condition_many_taints() {
         let wanted = [
             taint("A=False:NoSchedule"),
             taint("A=False:NoExecute"),
@@ -231,8 +234,9 @@ mod tests {
         assert!(of("True").is_empty());
     }
 
+    /// A text that is no such taint is refused.
     #[test]
-    fn a_text_that_is_no_such_taint_is_refused() {
+    fn bad_taint_is_refused() {
         for text in [
             "",
             "A",

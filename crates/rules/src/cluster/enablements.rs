@@ -141,8 +141,9 @@ mod tests {
         }
     }
 
+    /// Enablements are sorted and have neither subresources nor what has no kind.
     #[test]
-    fn enablements_are_sorted_and_have_neither_subresources_nor_what_has_no_kind() {
+    fn enablements_are_sorted_kinds() {
         let networking = [
             resource("networkpolicies", "NetworkPolicy"),
             resource("ingresses", "Ingress"),
@@ -180,8 +181,9 @@ mod tests {
         assert_eq!((complete.status, complete.reason), (TRUE, "Complete"));
     }
 
+    /// A group whose server does not answer keeps what was known of it.
     #[test]
-    fn a_group_whose_server_does_not_answer_keeps_what_was_known_of_it() {
+    fn silent_group_keeps_kinds() {
         let before = [enabled("metrics.k8s.io/v1", &[("pods", "PodMetrics")])];
         let gone = Ok(served(&document("metrics.k8s.io", "Stale", &[])).unwrap());
         let (list, partial) = enablements(&gone, &before);
@@ -199,16 +201,18 @@ mod tests {
         assert_eq!(enablements(&removed, &before).0, []);
     }
 
+    /// A cluster that cannot be read keeps its kinds.
     #[test]
-    fn a_cluster_that_cannot_be_read_keeps_its_kinds() {
+    fn unreadable_cluster_keeps_kinds() {
         let before = [enabled("apps/v1", &[("deployments", "Deployment")])];
         let (list, empty) = enablements(&Err("no discovery".to_owned()), &before);
         assert_eq!(list, before);
         assert_eq!((empty.status, empty.reason), (FALSE, "Empty"));
     }
 
+    /// What is no discovery is refused.
     #[test]
-    fn what_is_no_discovery_is_refused() {
+    fn bad_discovery_is_refused() {
         for document in [
             json!(null),
             json!("<html>"),

@@ -104,8 +104,9 @@ mod tests {
         Probe::Unreachable("connection refused".to_owned())
     }
 
+    /// The first probe of a cluster without a verdict counts at once.
     #[test]
-    fn the_first_probe_of_a_cluster_without_a_verdict_counts_at_once() {
+    fn first_probe_counts_at_once() {
         for published in [None, Some("Unknown"), Some("")] {
             for (probe, reason) in [
                 (Probe::Healthy, "ClusterReady"),
@@ -118,8 +119,9 @@ mod tests {
         }
     }
 
+    /// A published verdict changes after half a minute of agreement.
     #[test]
-    fn a_published_verdict_changes_after_half_a_minute_of_agreement() {
+    fn verdict_needs_lasting_agreement() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         for (probe, published) in [(down(), TRUE), (Probe::Healthy, FALSE)] {
@@ -132,8 +134,9 @@ mod tests {
         }
     }
 
+    /// One probe of the other kind and a gap begin the count anew.
     #[test]
-    fn one_probe_of_the_other_kind_and_a_gap_begin_the_count_anew() {
+    fn contrary_probe_restarts_count() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut health = Health::default();
@@ -144,8 +147,9 @@ mod tests {
         assert_eq!(health.judge(&down(), Some(TRUE), at(300)), None);
     }
 
+    /// A reason changes at once while the status stays.
     #[test]
-    fn a_reason_changes_at_once_while_the_status_stays() {
+    fn reason_changes_at_once() {
         let mut health = Health::default();
         let unhealthy = Probe::Unhealthy("500".to_owned());
         let report = health.judge(&unhealthy, Some(FALSE), Instant::now());
@@ -153,8 +157,9 @@ mod tests {
     }
 
     proptest! {
+        /// A flip needs half a minute without a probe to the contrary.
         #[test]
-        fn a_flip_needs_half_a_minute_without_a_probe_to_the_contrary(
+        fn flip_needs_agreement(
             probes in prop::collection::vec((any::<bool>(), 1_u64..15), 1..40),
         ) {
             let start = Instant::now();

@@ -117,8 +117,9 @@ mod tests {
         json!({ "key": key, "effect": NO_EXECUTE, "timeAdded": time })
     }
 
+    /// Taints follow the health and leave those of others.
     #[test]
-    fn taints_follow_the_health_and_leave_those_of_others() {
+    fn foreign_taints_stay() {
         let foreign = json!({ "key": "team", "value": "a", "effect": "NoSchedule", "newer": 1 });
         let unreachable = json!({ "key": UNREACHABLE, "effect": NO_SCHEDULE });
         let drain = json!({ "key": "drain", "effect": NO_EXECUTE });
@@ -165,8 +166,9 @@ mod tests {
         ]);
     }
 
+    /// Workloads are to leave a cluster that has not been ready for long enough.
     #[test]
-    fn workloads_are_to_leave_a_cluster_that_has_not_been_ready_for_long_enough() {
+    fn long_unready_evicts_workloads() {
         let evicted = || vec![not_ready(), evicting(NOT_READY, BEFORE)];
         let table = [
             ("too early", vec![not_ready()], 59, vec![not_ready()]),
@@ -186,8 +188,9 @@ mod tests {
         }));
     }
 
+    /// A taint reads as in kubectl.
     #[test]
-    fn a_taint_reads_as_in_kubectl() {
+    fn taint_reads_as_kubectl() {
         assert_eq!(
             text(&json!({ "key": "a", "effect": "NoSchedule" })),
             "a:NoSchedule"

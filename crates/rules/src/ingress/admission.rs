@@ -95,8 +95,9 @@ mod tests {
             .with_cluster(deleting(blocked("b3")))
     }
 
+    /// The object of a cluster determines its admission.
     #[test]
-    fn the_object_of_a_cluster_determines_its_admission() {
+    fn cluster_object_determines_admission() {
         let mut other_action = cluster("x");
         other_action.status = Some(karmada_api::ClusterStatus {
             remedy_actions: Some(vec!["Cordon".into()]),
@@ -115,8 +116,9 @@ mod tests {
         }
     }
 
+    /// Only located clusters that exist and have the action are blocked.
     #[test]
-    fn only_located_clusters_that_exist_and_have_the_action_are_blocked() {
+    fn only_located_clusters_are_blocked() {
         let locations = [
             location("a", &["b2", "open", "gone"]),
             location("b", &["b1", "b2"]),
@@ -127,8 +129,9 @@ mod tests {
         assert_eq!(found, ["b1", "b2"]);
     }
 
+    /// An unreadable cluster keeps its admission.
     #[test]
-    fn an_unreadable_cluster_keeps_its_admission() {
+    fn unreadable_cluster_keeps_admission() {
         let fixture = Fixture {
             unread_clusters: ["u1".to_owned(), "u2".to_owned()].into(),
             ..Fixture::default()
@@ -139,8 +142,9 @@ mod tests {
     }
 
     proptest! {
+        /// The order does not matter and deciding twice changes nothing.
         #[test]
-        fn the_order_does_not_matter_and_deciding_twice_changes_nothing(
+        fn order_does_not_matter(
             clusters in proptest::collection::vec("(open|b1|b2|b3|leaving|gone|u)", 0..8)
         ) {
             let mut fixture = fixture();

@@ -177,8 +177,9 @@ mod tests {
         clusters.iter().map(ToString::to_string).collect()
     }
 
+    /// A backend tells which clusters it loses and gains and which are left.
     #[test]
-    fn a_backend_tells_which_clusters_it_loses_and_gains_and_which_are_left() {
+    fn backend_lists_lost_and_gained() {
         let open = WhenAllBlocked::FailOpen;
         let row = |lost: &str, gained: &str, left: &str, is_cut_off| {
             Some((
@@ -215,8 +216,9 @@ mod tests {
         }
     }
 
+    /// A cluster without ready endpoints says so if another has some.
     #[test]
-    fn a_cluster_without_ready_endpoints_says_so_if_another_has_some() {
+    fn missing_endpoints_are_marked() {
         let mut fixture = Fixture::default()
             .with_cluster(cluster("m1"))
             .with_cluster(cluster("m2"))

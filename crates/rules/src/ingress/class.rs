@@ -128,8 +128,9 @@ mod tests {
         }
     }
 
+    /// An ingress is ours when the class it names has our controller.
     #[test]
-    fn an_ingress_is_ours_when_the_class_it_names_has_our_controller() {
+    fn named_class_decides_ownership() {
         let classes = [
             class("a", ours().as_str()),
             class("b", "example.com/other"),
@@ -142,8 +143,9 @@ mod tests {
         assert_ownership(None, &classes, Ownership::Unclaimed);
     }
 
+    /// An ingress without a class belongs to the one default class.
     #[test]
-    fn an_ingress_without_a_class_belongs_to_the_one_default_class() {
+    fn default_class_decides_ownership() {
         let our_default = default_class("a", ours().as_str());
         let other_default = default_class("b", "example.com/other");
         let plain = class("c", ours().as_str());
@@ -156,16 +158,18 @@ mod tests {
         assert_ownership(None, &two_of_ours, Ownership::Unclaimed);
     }
 
+    /// The default class annotation is exactly true.
     #[test]
-    fn the_default_class_annotation_is_exactly_true() {
+    fn default_annotation_is_exactly_true() {
         let mut not_true = default_class("a", ours().as_str());
         let annotations = not_true.metadata.annotations.as_mut().unwrap();
         annotations.insert(DEFAULT_CLASS_ANNOTATION.to_owned(), "True".to_owned());
         assert_ownership(None, &[not_true], Ownership::Unclaimed);
     }
 
+    /// An unreadable class leaves ownership unclear.
     #[test]
-    fn an_unreadable_class_leaves_ownership_unclear() {
+    fn unreadable_class_is_unclear() {
         let fixture = Fixture {
             classes: vec![default_class("a", ours().as_str())],
             unread_classes: ["b".to_owned()].into(),
@@ -185,8 +189,9 @@ mod tests {
         );
     }
 
+    /// A controller name is a qualified name.
     #[test]
-    fn a_controller_name_is_a_qualified_name() {
+    fn controller_name_is_qualified() {
         let long = "a".repeat(63);
         for good in [
             "karmada-rs.io/ingress-controller",

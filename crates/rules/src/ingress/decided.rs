@@ -26,8 +26,9 @@ mod tests {
     use super::super::fixtures::some_time;
     use super::*;
 
+    /// Only a remedy without matches that blocks traffic is a decision.
     #[test]
-    fn only_a_remedy_without_matches_that_blocks_traffic_is_a_decision() {
+    fn only_unconditional_remedy_decides() {
         let remedy = |matches: Option<Vec<DecisionMatch>>, actions: &[&str]| {
             let spec = RemedySpec {
                 cluster_affinity: Some(ClusterAffinity {

@@ -101,16 +101,18 @@ mod tests {
     use super::super::fixtures::{Fixture, binding, ingress, location};
     use super::*;
 
+    /// The services of an ingress are those of its rules and its default backend.
     #[test]
-    fn the_services_of_an_ingress_are_those_of_its_rules_and_its_default_backend() {
+    fn services_of_rules_and_default() {
         let spec = ingress("i", &["b", "a", "b"], Some("c")).spec.ingress;
         assert_eq!(services(&spec), ["a", "b", "c"].into());
         let empty = IngressSpec::default();
         assert_eq!(services(&empty), [].into());
     }
 
+    /// A service is where it was scheduled or required or is still applied.
     #[test]
-    fn a_service_is_where_it_was_scheduled_or_required_or_is_still_applied() {
+    fn applied_cluster_still_counts() {
         let mut binding = binding("s", &["m2", "m1"]);
         let target = |cluster: &str| TargetCluster {
             name: cluster.into(),
@@ -137,8 +139,9 @@ mod tests {
         assert_eq!(bound_clusters(&binding), expected);
     }
 
+    /// Only a binding of a core service of that name counts.
     #[test]
-    fn only_a_binding_of_a_core_service_of_that_name_counts() {
+    fn only_core_service_counts() {
         let mut knative = binding("s", &["m1"]);
         knative.spec.resource.api_version = "serving.knative.dev/v1".into();
         let mut other_kind = binding("s", &["m1"]);
@@ -151,8 +154,9 @@ mod tests {
         }
     }
 
+    /// Locations are sorted and a service without a binding has none.
     #[test]
-    fn locations_are_sorted_and_a_service_without_a_binding_has_none() {
+    fn locations_are_sorted() {
         let fixture = Fixture::default()
             .with_binding("b", binding("b", &["m2", "m1", "m2"]))
             .with_binding("a", binding("a", &[]))
@@ -161,8 +165,9 @@ mod tests {
         assert_locations(&["b", "missing", "a"], &[], &fixture, &expected);
     }
 
+    /// A service with an unreadable binding keeps its location.
     #[test]
-    fn a_service_with_an_unreadable_binding_keeps_its_location() {
+    fn unreadable_binding_keeps_location() {
         let fixture = Fixture {
             unread_bindings: ["s".to_owned(), "new".to_owned()].into(),
             ..Fixture::default()
@@ -189,8 +194,9 @@ mod tests {
     }
 
     proptest! {
+        /// The order does not matter and deciding twice changes nothing.
         #[test]
-        fn the_order_does_not_matter_and_deciding_twice_changes_nothing(
+        fn order_does_not_matter(
             services in proptest::collection::vec("[a-d]", 0..6),
             clusters in proptest::collection::vec("m[0-4]", 0..6),
         ) {

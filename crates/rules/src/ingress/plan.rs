@@ -109,8 +109,9 @@ mod tests {
         }
     }
 
+    /// A status patch has null for absent fields.
     #[test]
-    fn a_status_patch_has_null_for_absent_fields() {
+    fn absent_fields_are_null() {
         let patch = StatusPatch::new(vec![location("s", &["m1"])], Vec::new());
         let expected = json!({
             "serviceLocations": [{"name": "s", "clusters": ["m1"]}],
@@ -119,8 +120,9 @@ mod tests {
         assert_eq!(serde_json::to_value(patch).unwrap(), expected);
     }
 
+    /// An empty list in a status is not an absent one.
     #[test]
-    fn an_empty_list_in_a_status_is_not_an_absent_one() {
+    fn empty_list_is_not_absent() {
         let status = MultiClusterIngressStatus {
             traffic_block_clusters: Some(Vec::new()),
             ..MultiClusterIngressStatus::default()
@@ -130,8 +132,9 @@ mod tests {
         assert_eq!(plan, FieldPlan::Write(wanted));
     }
 
+    /// A block change lists the clusters blocked and unblocked.
     #[test]
-    fn a_block_change_lists_the_clusters_blocked_and_unblocked() {
+    fn change_lists_both_directions() {
         let change = BlockChange::between(&names(&["b", "a"]), &names(&["b", "d", "c"]));
         assert_eq!(change.blocked, ["c", "d"]);
         assert_eq!(change.unblocked, ["a"]);
@@ -139,8 +142,9 @@ mod tests {
         assert_eq!(same, BlockChange::default());
     }
 
+    /// The load balancer's addresses are written only when they changed.
     #[test]
-    fn the_load_balancers_addresses_are_written_only_when_they_changed() {
+    fn only_changed_addresses_are_written() {
         let status = |load_balancer| MultiClusterIngressStatus {
             load_balancer,
             ..MultiClusterIngressStatus::default()
@@ -161,8 +165,9 @@ mod tests {
         );
     }
 
+    /// A load balancer without addresses has no status.
     #[test]
-    fn a_load_balancer_without_addresses_has_no_status() {
+    fn no_addresses_no_status() {
         let none = IngressLoadBalancerStatus::default();
         for reported in [none, addresses(&[])] {
             let empty = MultiClusterIngressStatus {

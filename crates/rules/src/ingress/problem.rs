@@ -190,8 +190,9 @@ mod tests {
     use super::super::fixtures::{Fixture, ingress_to_port, template};
     use super::*;
 
+    /// A route to a missing service or port is a problem.
     #[test]
-    fn a_route_to_a_missing_service_or_port_is_a_problem() {
+    fn missing_service_is_problem() {
         let fixture = Fixture {
             unread_templates: ["unread".to_owned()].into(),
             ..Fixture::default()

@@ -72,8 +72,9 @@ pub(super) fn annotated(
 mod tests {
     use super::*;
 
+    /// The annotation overrides the flag and a bad value does not.
     #[test]
-    fn the_annotation_overrides_the_flag_and_a_bad_value_does_not() {
+    fn annotation_overrides_the_flag() {
         let (open, closed) = (WhenAllBlocked::FailOpen, WhenAllBlocked::FailClosed);
         let with = |value: &str| ObjectMeta {
             annotations: Some([(WHEN_ALL_BLOCKED_ANNOTATION.to_owned(), value.to_owned())].into()),

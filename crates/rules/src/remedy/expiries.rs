@@ -90,8 +90,9 @@ mod tests {
     }
 
     proptest! {
+        /// A look returns those for which the answer has changed since the last.
         #[test]
-        fn a_look_returns_those_for_which_the_answer_has_changed_since_the_last(
+        fn look_returns_what_changed(
             ends in prop::collection::btree_map("[a-e]", prop::option::of(-3_i64..10), 0..5),
             looks in prop::collection::vec(-5_i64..12, 1..6),
         ) {

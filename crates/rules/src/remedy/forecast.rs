@@ -124,8 +124,9 @@ mod tests {
             .collect()
     }
 
+    /// A block that is lifted makes room for the next.
     #[test]
-    fn a_block_that_is_lifted_makes_room_for_the_next() {
+    fn lifted_block_makes_room() {
         let clusters = [
             cluster("m1", "False", &[]),
             cluster("m2", "False", &[]),
@@ -141,8 +142,9 @@ mod tests {
         ));
     }
 
+    /// Without remedies nothing stays blocked unless one could not be read.
     #[test]
-    fn without_remedies_nothing_stays_blocked_unless_one_could_not_be_read() {
+    fn no_remedies_no_blocks() {
         let clusters = [cluster("m1", "False", &[TRAFFIC_CONTROL])];
         let all = MaxBlocked::Percent(100);
         assert_eq!(blocked(&forecast(&clusters, &[], NOW, true, all)), [""; 0]);
@@ -150,8 +152,9 @@ mod tests {
     }
 
     proptest! {
+        /// A forecast is settled and within the bound.
         #[test]
-        fn a_forecast_is_settled_and_within_the_bound(
+        fn forecast_keeps_the_bound(
             states in proptest::collection::vec((any::<bool>(), any::<bool>()), 0..6),
             max in 0_usize..4,
         ) {

@@ -141,8 +141,9 @@ mod tests {
         (Reporters::new(GRACE), Instant::now())
     }
 
+    /// A reporter is silent a grace period after its lease has run out.
     #[test]
-    fn a_reporter_is_silent_a_grace_period_after_its_lease_has_run_out() {
+    fn silence_follows_grace_period() {
         let (mut reporters, start) = reporters();
         reporters.observe("m1", "1", LEASE, start);
         let renewed = start + Duration::from_secs(40);
@@ -156,8 +157,9 @@ mod tests {
         assert_eq!(reporters.silent("m1", limit), None);
     }
 
+    /// Seeing the same version again is no sign of life.
     #[test]
-    fn seeing_the_same_version_again_is_no_sign_of_life() {
+    fn same_version_shows_no_life() {
         let (mut reporters, start) = reporters();
         reporters.observe("m1", "1", LEASE, start);
         let limit = start + LEASE + GRACE;
@@ -167,8 +169,9 @@ mod tests {
         assert!(reporters.silent("m1", limit).is_some());
     }
 
+    /// A cluster without a lease has no silent reporter.
     #[test]
-    fn a_cluster_without_a_lease_has_no_silent_reporter() {
+    fn no_lease_no_silence() {
         let (mut reporters, start) = reporters();
         let late = start + Duration::from_hours(1);
         assert_eq!(reporters.silent("m1", late), None);
@@ -181,8 +184,9 @@ mod tests {
         assert_eq!(reporters.all_silent(late).count(), 0);
     }
 
+    /// The next look is when the first becomes silent and at most a grace period away.
     #[test]
-    fn the_next_look_is_when_the_first_becomes_silent_and_at_most_a_grace_period_away() {
+    fn next_look_meets_first_silence() {
         let (mut reporters, start) = reporters();
         assert_eq!(reporters.next_look(start), Some(start + GRACE));
         reporters.observe("m1", "1", LEASE, start);
@@ -193,8 +197,9 @@ mod tests {
         assert_eq!(reporters.next_look(both), Some(both + GRACE));
     }
 
+    /// The condition is false with the time of its change and is made once.
     #[test]
-    fn the_condition_is_false_with_the_time_of_its_change_and_is_made_once() {
+    fn silence_condition_is_written_once() {
         let time: Timestamp = "2026-11-20T08:00:00.5Z".parse().unwrap();
         let patience = LEASE + GRACE;
         let silent = |conditions: &[Value]| reporter_silent("m1", conditions, patience, time);
@@ -210,8 +215,9 @@ mod tests {
         assert_eq!(silent(&[other, made]), None);
     }
 
+    /// A condition that is false already keeps its transition time unless it is null.
     #[test]
-    fn a_condition_that_is_false_already_keeps_its_transition_time_unless_it_is_null() {
+    fn transition_time_is_kept() {
         let before = json!("2026-11-19T08:00:00Z");
         for (status, since, kept) in [
             ("False", before.clone(), true),

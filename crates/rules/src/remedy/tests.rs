@@ -55,8 +55,9 @@ fn written(plan: RemedyPlan) -> Vec<String> {
     }
 }
 
+/// A remedy without matches acts at once and one with an empty list never.
 #[test]
-fn a_remedy_without_matches_acts_at_once_and_one_with_an_empty_list_never() {
+fn empty_matches_never_act() {
     assert!(acts(json!({}), &[]));
     assert!(acts(json!({"decisionMatches": null}), &[]));
     assert!(!acts(json!({"decisionMatches": []}), &[]));
@@ -66,8 +67,9 @@ fn a_remedy_without_matches_acts_at_once_and_one_with_an_empty_list_never() {
     ));
 }
 
+/// A remedy without an affinity covers every cluster and one without names none.
 #[test]
-fn a_remedy_without_an_affinity_covers_every_cluster_and_one_without_names_none() {
+fn absent_affinity_covers_all() {
     assert!(acts(json!({"clusterAffinity": null}), &[]));
     for no_names in [
         json!({}),
@@ -86,8 +88,9 @@ fn a_remedy_without_an_affinity_covers_every_cluster_and_one_without_names_none(
     ));
 }
 
+/// Equal and not equal compare the status.
 #[test]
-fn equal_and_not_equal_compare_the_status() {
+fn operators_compare_the_status() {
     let matching = |operator, status| json!({"decisionMatches": [when(operator, status)]});
     assert!(acts(matching("Equal", "False"), &[(DNS_READY, "False")]));
     assert!(!acts(matching("Equal", "False"), &[(DNS_READY, "True")]));
@@ -101,8 +104,9 @@ fn equal_and_not_equal_compare_the_status() {
     assert!(!acts(matching("Equal", "False"), &[(DNS_READY, "")]));
 }
 
+/// A condition the cluster does not have never matches.
 #[test]
-fn a_condition_the_cluster_does_not_have_never_matches() {
+fn missing_condition_never_matches() {
     assert!(!acts(
         json!({"decisionMatches": [when("Equal", "False")]}),
         &[("Ready", "False")]
@@ -113,8 +117,9 @@ fn a_condition_the_cluster_does_not_have_never_matches() {
     ));
 }
 
+/// Any one match suffices and an empty one matches nothing.
 #[test]
-fn any_one_match_suffices_and_an_empty_one_matches_nothing() {
+fn any_match_suffices() {
     assert!(!acts(
         json!({"decisionMatches": [{}]}),
         &[(DNS_READY, "False")]
@@ -123,8 +128,9 @@ fn any_one_match_suffices_and_an_empty_one_matches_nothing() {
     assert!(acts(spec, &[(DNS_READY, "False")]));
 }
 
+/// A requirement that lacks a field matches nothing.
 #[test]
-fn a_requirement_that_lacks_a_field_matches_nothing() {
+fn incomplete_match_matches_nothing() {
     for field in ["conditionType", "operator", "conditionStatus"] {
         let mut requirement = when("Equal", "False");
         requirement["clusterConditionMatch"][field] = Value::Null;
@@ -142,8 +148,9 @@ fn unclear(condition: &Value, actions: &Value) -> Cluster {
     .unwrap()
 }
 
+/// A condition that cannot be read neither sets nor clears an action.
 #[test]
-fn a_condition_that_cannot_be_read_neither_sets_nor_clears_an_action() {
+fn unreadable_condition_changes_nothing() {
     for (operator, odd) in [
         ("Equal", json!({"type": DNS_READY, "status": 7})),
         ("NotEqual", json!({"type": DNS_READY, "status": 7})),
@@ -165,8 +172,9 @@ fn a_condition_that_cannot_be_read_neither_sets_nor_clears_an_action() {
     }
 }
 
+/// Actions that cannot be read are written over once all that decides is known.
 #[test]
-fn actions_that_cannot_be_read_are_written_over_once_all_that_decides_is_known() {
+fn unclear_actions_are_overwritten() {
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     for garbage in [json!(7), json!([7]), json!([TRAFFIC_CONTROL, 7])] {
         let mut member = cluster("member1", &[], None);
@@ -199,8 +207,9 @@ fn actions_that_cannot_be_read_are_written_over_once_all_that_decides_is_known()
     }
 }
 
+/// A remedy without actions and one being deleted require nothing.
 #[test]
-fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
+fn deleted_remedy_requires_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
@@ -220,8 +229,9 @@ fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
     );
 }
 
+/// A cluster being deleted is left alone.
 #[test]
-fn a_cluster_being_deleted_is_left_alone() {
+fn deleted_cluster_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
@@ -231,8 +241,9 @@ fn a_cluster_being_deleted_is_left_alone() {
     );
 }
 
+/// Unknown actions are passed on sorted and unique.
 #[test]
-fn unknown_actions_are_passed_on_sorted_and_unique() {
+fn unknown_actions_are_passed_on() {
     let a = remedy(
         "a",
         json!({"actions": [TRAFFIC_CONTROL, "Drain", TRAFFIC_CONTROL]}),
@@ -242,8 +253,9 @@ fn unknown_actions_are_passed_on_sorted_and_unique() {
     assert_eq!(written(plan), ["Alert", "Drain", TRAFFIC_CONTROL]);
 }
 
+/// The last action cleared leaves no field behind.
 #[test]
-fn the_last_action_cleared_leaves_no_field_behind() {
+fn last_action_removes_field() {
     let plan = |actions| plan(&cluster("member1", &[], actions), [], NOW, true, true);
     assert_eq!(
         plan(Some(&[TRAFFIC_CONTROL])),
@@ -264,15 +276,17 @@ fn the_last_action_cleared_leaves_no_field_behind() {
     assert_eq!(plan(None), RemedyPlan::Unchanged);
 }
 
+/// An unsorted or duplicated list is corrected.
 #[test]
-fn an_unsorted_or_duplicated_list_is_corrected() {
+fn unsorted_list_is_corrected() {
     let both = remedy("r", json!({"actions": ["A", "B"]}));
     let member = cluster("member1", &[], Some(&["B", "A", "A"]));
     assert_eq!(written(plan(&member, [&both], NOW, true, true)), ["A", "B"]);
 }
 
+/// While a remedy is unread actions are added but not cleared.
 #[test]
-fn while_a_remedy_is_unread_actions_are_added_but_not_cleared() {
+fn unread_remedy_clears_nothing() {
     let alert = remedy("r", json!({"actions": ["Alert"]}));
     let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
     assert_eq!(
@@ -282,8 +296,9 @@ fn while_a_remedy_is_unread_actions_are_added_but_not_cleared() {
     assert_eq!(plan(&member, [], NOW, false, true), RemedyPlan::Unchanged);
 }
 
+/// A change names the remedy and condition that caused it.
 #[test]
-fn a_change_names_the_remedy_and_condition_that_caused_it() {
+fn change_names_its_cause() {
     let dns = remedy(
         "dns",
         json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when("Equal", "False")]}),
@@ -303,8 +318,9 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
     );
 }
 
+/// A cluster over the bound gets the other actions only.
 #[test]
-fn a_cluster_over_the_bound_gets_the_other_actions_only() {
+fn bound_withholds_only_blocks() {
     let both = remedy("r", json!({"actions": ["Alert", TRAFFIC_CONTROL]}));
     let member = cluster("member1", &[], None);
     assert_eq!(written(plan(&member, [&both], NOW, true, false)), ["Alert"]);
@@ -331,8 +347,9 @@ fn arbitrary_remedy() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    /// Order does not matter and deciding twice changes nothing.
     #[test]
-    fn order_does_not_matter_and_deciding_twice_changes_nothing(
+    fn order_does_not_matter(
         specs in prop::collection::vec(arbitrary_remedy(), 0..6),
         status in prop::option::of(prop::sample::select(vec!["True", "False"])),
         current in prop::option::of(prop::collection::vec(prop::sample::select(vec!["A", "B", "X"]), 0..4)),
@@ -349,8 +366,9 @@ proptest! {
         }
     }
 
+    /// The index finds exactly the remedies whose scope covers a cluster.
     #[test]
-    fn the_index_finds_exactly_the_remedies_whose_scope_covers_a_cluster(
+    fn index_finds_covering_remedies(
         changes in prop::collection::vec((0_usize..4, prop::option::of(arbitrary_remedy())), 0..20),
     ) {
         let mut index = RemedyIndex::default();

@@ -32,9 +32,10 @@ async fn closed(stream: &mut TcpStream) {
     drop(timeout(AMPLE, stream.read_to_end(&mut rest)).await.unwrap());
 }
 
+/// Beyond the most connections the oldest gives way.
 /// Sixty-four clients that send nothing must not shut out the leader.
 #[tokio::test]
-async fn beyond_the_most_connections_the_oldest_gives_way() {
+async fn oldest_connection_gives_way() {
     let (address, _drained) = start().await;
     let mut first = TcpStream::connect(address).await.unwrap();
     assert!(get(&mut first).await.starts_with("HTTP/1.1 200"));
@@ -54,8 +55,9 @@ async fn beyond_the_most_connections_the_oldest_gives_way() {
     }
 }
 
+/// A connection without a whole request is closed.
 #[tokio::test(start_paused = true)]
-async fn a_connection_without_a_whole_request_is_closed() {
+async fn incomplete_request_is_closed() {
     let (address, _drained) = start().await;
     let started = Instant::now();
     let mut idle = TcpStream::connect(address).await.unwrap();
@@ -75,8 +77,9 @@ async fn a_connection_without_a_whole_request_is_closed() {
     assert!(started.elapsed() < 3 * REQUEST_LIMIT);
 }
 
+/// A connection between two requests stays for a while.
 #[tokio::test(start_paused = true)]
-async fn a_connection_between_two_requests_stays_for_a_while() {
+async fn idle_connection_stays_open() {
     let (address, _drained) = start().await;
     let mut leader = TcpStream::connect(address).await.unwrap();
     for _ in 0..5 {
@@ -88,8 +91,9 @@ async fn a_connection_between_two_requests_stays_for_a_while() {
     assert!(idle.elapsed() <= REQUEST_LIMIT);
 }
 
+/// Open connections end when the program has drained.
 #[tokio::test]
-async fn open_connections_end_when_the_program_has_drained() {
+async fn drained_program_closes_connections() {
     let (address, drained) = start().await;
     let mut open = TcpStream::connect(address).await.unwrap();
     assert!(get(&mut open).await.starts_with("HTTP/1.1 200"));
@@ -97,8 +101,9 @@ async fn open_connections_end_when_the_program_has_drained() {
     closed(&mut open).await;
 }
 
+/// Every address of IPv6 includes those of IPv4.
 #[tokio::test]
-async fn every_address_of_ipv6_includes_those_of_ipv4() {
+async fn any_ipv6_includes_ipv4() {
     let listener = listen((Ipv6Addr::UNSPECIFIED, 0).into()).unwrap();
     let port = listener.local_addr().unwrap().port();
     TcpStream::connect((Ipv4Addr::LOCALHOST, port))
@@ -110,8 +115,9 @@ async fn every_address_of_ipv6_includes_those_of_ipv4() {
     assert_eq!(over_ipv6.is_ok(), has_ipv6);
 }
 
+/// Without IPv6 every address is one of IPv4.
 #[test]
-fn without_ipv6_every_address_is_one_of_ipv4() {
+fn without_ipv6_listens_on_ipv4() {
     /// The error of `socket` on a host with `ipv6.disable=1` (Linux).
     const EAFNOSUPPORT: i32 = 97;
     let without = |error: fn() -> io::Error| {

@@ -153,8 +153,9 @@ mod tests {
         text.parse().unwrap()
     }
 
+    /// A JWT ends with its claim and another token is not known to end.
     #[test]
-    fn a_jwt_ends_with_its_claim_and_another_token_is_not_known_to_end() {
+    fn jwt_ends_with_its_claim() {
         let token = jwt(&json!({ "iat": 1_000, "exp": 1_800_000_000.5, "sub": "agent" }));
         let validity = of_token(&token).unwrap();
         assert_eq!(validity.until.as_second(), 1_800_000_000);
@@ -165,8 +166,9 @@ mod tests {
         }
     }
 
+    /// A certificate ends with its validity and garbage is not known to end.
     #[test]
-    fn a_certificate_ends_with_its_validity_and_garbage_is_not_known_to_end() {
+    fn certificate_ends_with_its_validity() {
         let validity = of_certificate(CERTIFICATE.as_bytes()).unwrap();
         assert_eq!(validity.from, Some(at("2026-11-22T05:07:12Z")));
         assert_eq!(validity.until, at("2027-11-22T05:07:12Z"));
@@ -177,8 +179,9 @@ mod tests {
         }
     }
 
+    /// An end is near a day before it or in the last tenth of a short life.
     #[test]
-    fn an_end_is_near_a_day_before_it_or_in_the_last_tenth_of_a_short_life() {
+    fn last_tenth_is_near_end() {
         let until = at("2026-11-20T08:00:00Z");
         let before = |span: jiff::Span| until - span;
         let year = Validity {
@@ -196,8 +199,9 @@ mod tests {
         assert!(hour.ends_soon(until + 1.hours()));
     }
 
+    /// The credentials of a kubeconfig are found inline and in files.
     #[test]
-    fn the_credentials_of_a_kubeconfig_are_found_inline_and_in_files() {
+    fn credentials_found_inline_and_filed() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);

@@ -93,8 +93,9 @@ mod tests {
 
     const PROXY: (&str, &str) = ("HTTPS_PROXY", "http://proxy:3128");
 
+    /// The variable of the scheme asks for a proxy.
     #[test]
-    fn the_variable_of_the_scheme_asks_for_a_proxy() {
+    fn variable_follows_the_scheme() {
         let api = "https://hub.example.com:5443";
         assert_eq!(asks(api, &[]), None);
         assert_eq!(asks(api, &[PROXY]), Some("HTTPS_PROXY"));
@@ -106,8 +107,9 @@ mod tests {
         assert_eq!(asks(plain, &[PROXY]), None);
     }
 
+    /// No proxy exempts as in Go.
     #[test]
-    fn no_proxy_exempts_as_in_go() {
+    fn no_proxy_exempts() {
         let cases = [
             ("https://localhost:5443", "", true),
             ("https://127.0.0.1:5443", "", true),

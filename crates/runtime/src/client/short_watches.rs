@@ -180,16 +180,18 @@ mod tests {
         watches.load(Ordering::Relaxed)
     }
 
+    /// A watch that ends at once is requested again only after a pause.
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_ends_at_once_is_requested_again_only_after_a_pause() {
+    async fn short_watch_is_delayed() {
         for clean in [true, false] {
             let times = watches_per_minute(Duration::from_millis(10), clean).await;
             assert!((5..=125).contains(&times), "{times} times, clean: {clean}");
         }
     }
 
+    /// A watch that lasted is requested again at once.
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_lasted_is_requested_again_at_once() {
+    async fn long_watch_resumes_at_once() {
         for clean in [true, false] {
             assert_eq!(watches_per_minute(Duration::from_secs(7), clean).await, 9);
         }

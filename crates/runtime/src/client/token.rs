@@ -12,7 +12,7 @@ use kube::config::AuthInfo;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::ClientError;
+use super::error::ClientError;
 
 /// The longest use of a token before the file is read again (as in client-go).
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -108,8 +108,9 @@ mod tests {
         sent.to_owned()
     }
 
+    /// A renewed token is sent within a minute and a lost one stays in use.
     #[tokio::test(start_paused = true)]
-    async fn a_renewed_token_is_sent_within_a_minute_and_a_lost_one_stays_in_use() {
+    async fn renewed_token_is_sent_soon() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "first\n").unwrap();
@@ -126,8 +127,9 @@ mod tests {
         assert_eq!(sent(&file), "Bearer third");
     }
 
+    /// A client sends the token of its credentials file.
     #[tokio::test]
-    async fn a_client_sends_the_token_of_its_credentials_file() {
+    async fn client_sends_token_of_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "secret").unwrap();
@@ -144,8 +146,9 @@ mod tests {
         assert_eq!(sent.unwrap(), "Bearer secret");
     }
 
+    /// Credentials that take precedence over a file are left to kube.
     #[tokio::test]
-    async fn credentials_that_take_precedence_over_a_file_are_left_to_kube() {
+    async fn preferred_credentials_stay_with_kube() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let mut inline = of(&path);

@@ -93,8 +93,9 @@ impl Stage {
     }
 }
 
+/// Kinds are watched from the moment they are wanted until they are not.
 #[tokio::test(start_paused = true)]
-async fn kinds_are_watched_from_the_moment_they_are_wanted_until_they_are_not() {
+async fn wanted_kinds_are_watched() {
     let mut stage = stage();
     let (maps, map) = (
         GroupVersionKind::new("v1", "ConfigMap"),
@@ -148,8 +149,9 @@ async fn kinds_are_watched_from_the_moment_they_are_wanted_until_they_are_not() 
     assert_eq!(stage.next().await, "ConfigMap listed");
 }
 
+/// A kind that is installed later is found.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_installed_later_is_found() {
+async fn late_kind_is_found() {
     let mut stage = stage();
     let widget = GroupVersionKind::new("test.io/v1", "Widget");
     stage.watches.want([widget.clone()].into());

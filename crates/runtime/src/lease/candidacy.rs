@@ -7,7 +7,7 @@
 
 use tokio::sync::watch;
 
-use super::CampaignMode;
+use super::config::CampaignMode;
 use crate::program::Program;
 
 /// Spawns the task that decides, and returns its decision as it changes.

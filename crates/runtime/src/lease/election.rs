@@ -229,8 +229,9 @@ mod tests {
         (Election::new("me".to_owned(), LEASE), Instant::now())
     }
 
+    /// An absent lease is created and then renewed every five seconds.
     #[tokio::test]
-    async fn an_absent_lease_is_created_and_then_renewed_every_five_seconds() {
+    async fn absent_lease_is_created() {
         let (mut e, t) = election();
         assert_eq!(e.next(t), Action::Read);
         e.read(t, None);
@@ -244,8 +245,9 @@ mod tests {
         );
     }
 
+    /// A lease of another is taken only a whole duration after its last observed change.
     #[tokio::test]
-    async fn a_lease_of_another_is_taken_only_a_whole_duration_after_its_last_observed_change() {
+    async fn foreign_lease_must_expire() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", Some("other"))));
         assert_eq!(e.next(t + seconds(14)), Action::Wait(Some(t + LEASE)));
@@ -258,16 +260,18 @@ mod tests {
         );
     }
 
+    /// A released lease is taken at once.
     #[tokio::test]
-    async fn a_released_lease_is_taken_at_once() {
+    async fn released_lease_is_taken() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", Some("other"))));
         e.watched(t + seconds(1), Some(record("2", None)));
         assert_eq!(e.next(t + seconds(1)), Action::Take(record("2", None)));
     }
 
+    /// Leadership ends before the lease when renewing fails.
     #[tokio::test]
-    async fn leadership_ends_before_the_lease_when_renewing_fails() {
+    async fn leadership_ends_before_lease() {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
@@ -278,8 +282,9 @@ mod tests {
         assert!(e.held_until().unwrap() < t + LEASE);
     }
 
+    /// A stale renewal reads again and ends leadership if another holds the lease.
     #[tokio::test]
-    async fn a_stale_renewal_reads_again_and_ends_leadership_if_another_holds_the_lease() {
+    async fn stale_renewal_reads_again() {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
@@ -290,8 +295,9 @@ mod tests {
         assert_eq!(e.next(t + seconds(5)), Action::Wait(Some(t + seconds(20))));
     }
 
+    /// A renewal whose response was lost is repeated at once.
     #[tokio::test]
-    async fn a_renewal_whose_response_was_lost_is_repeated_at_once() {
+    async fn lost_renewal_is_repeated() {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
@@ -303,8 +309,9 @@ mod tests {
         assert_eq!(e.next(t + seconds(12)), renewal);
     }
 
+    /// A late event does not end leadership.
     #[tokio::test]
-    async fn a_late_event_does_not_end_leadership() {
+    async fn late_event_is_harmless() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", None)));
         e.wrote(t, record("2", Some("me")));
@@ -316,8 +323,9 @@ mod tests {
         assert_eq!(e.next(t), Action::Wait(Some(t + seconds(5))));
     }
 
+    /// A leader whose lease was deleted and taken stops as soon as it has read it.
     #[tokio::test]
-    async fn a_leader_whose_lease_was_deleted_and_taken_stops_as_soon_as_it_has_read_it() {
+    async fn stolen_lease_ends_leadership() {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
@@ -327,8 +335,9 @@ mod tests {
         assert!(!e.leads(t + seconds(2)));
     }
 
+    /// Only a lease of our own is released.
     #[tokio::test]
-    async fn only_a_lease_of_our_own_is_released() {
+    async fn only_own_lease_is_released() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", Some("other"))));
         assert_eq!(e.to_release(), None);

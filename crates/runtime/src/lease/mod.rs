@@ -6,6 +6,7 @@
 //! the replicas need not agree.
 
 mod candidacy;
+mod config;
 mod driver;
 mod election;
 mod request;
@@ -15,7 +16,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use driver::{CampaignMode, LeaseConfig, campaign, leadership, leadership_by};
+pub use config::{CampaignMode, LeaseConfig};
+pub use driver::{campaign, leadership, leadership_by};
 
 /// The validity of a lease after its last renewal (client-go's `LeaseDuration`).
 pub const DURATION: Duration = Duration::from_secs(15);

@@ -234,8 +234,9 @@ mod tests {
             .unwrap_or_default()
     }
 
+    /// An access that cannot work names what to correct.
     #[tokio::test]
-    async fn an_access_that_cannot_work_names_what_to_correct() {
+    async fn unusable_access_names_its_fault() {
         drop(rustls::crypto::ring::default_provider().install_default());
         let reference = json!({ "namespace": "credentials", "name": "m1" });
         let token = json!({ "token": "dA==" });

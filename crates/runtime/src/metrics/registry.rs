@@ -281,8 +281,9 @@ mod tests {
         }
     }
 
+    /// Every metric is described whether or not it has a series.
     #[test]
-    fn every_metric_is_described_whether_or_not_it_has_a_series() {
+    fn every_metric_is_described() {
         for reachable in [None, Some(1)] {
             let mut registry = Registry::with_prefix("test");
             let writes = Family::<Labels, Counter>::default();

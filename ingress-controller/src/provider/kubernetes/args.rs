@@ -44,8 +44,9 @@ mod tests {
     use crate::args::Args;
     use crate::provider::ProviderName;
 
+    /// The kubernetes provider writes to the gateway of its flags.
     #[test]
-    fn the_kubernetes_provider_writes_to_the_gateway_of_its_flags() {
+    fn flags_name_the_gateway() {
         let mut flags = vec![
             "ingress-controller",
             "--provider=kubernetes",

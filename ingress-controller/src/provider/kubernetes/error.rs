@@ -4,7 +4,7 @@ use karmada_rules::ingress::kubernetes::Clash;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
 
-use crate::provider::{Obstacle, RelatedObject};
+use crate::provider::balancer::{Obstacle, RelatedObject};
 use crate::reason::Reason;
 
 /// Errors that a retry may overcome.

@@ -205,8 +205,9 @@ mod tests {
         by_key
     }
 
+    /// A stored object shows at once and until the watch catches up.
     #[test]
-    fn a_stored_object_shows_at_once_and_until_the_watch_catches_up() {
+    fn stored_object_shows_at_once() {
         let mut index = ObjectIndex::default();
         index.stored(object("a", 9));
         assert_eq!(shown(&index).as_deref(), Some("9"));
@@ -216,16 +217,18 @@ mod tests {
         assert_eq!(shown(&index).as_deref(), Some("10"));
     }
 
+    /// An event that overtakes the response wins.
     #[test]
-    fn an_event_that_overtakes_the_response_wins() {
+    fn overtaking_event_wins() {
         let mut index = ObjectIndex::default();
         index.observe(applied(object("a", 10)));
         index.stored(object("a", 9));
         assert_eq!(shown(&index).as_deref(), Some("10"));
     }
 
+    /// A deleted object is gone at once and may return as another object.
     #[test]
-    fn a_deleted_object_is_gone_at_once_and_may_return_as_another_object() {
+    fn deleted_object_is_gone() {
         let mut index = ObjectIndex::default();
         index.observe(applied(object("a", 1)));
         index.deleted(&object("a", 1));
@@ -238,8 +241,9 @@ mod tests {
         assert_eq!(shown(&index).as_deref(), Some("4"));
     }
 
+    /// An object created again is not lost with the deletion of the former.
     #[test]
-    fn an_object_created_again_is_not_lost_with_the_deletion_of_the_former() {
+    fn recreated_object_is_kept() {
         let mut index = ObjectIndex::default();
         index.observe(applied(object("a", 1)));
         index.deleted(&object("a", 1));
@@ -250,8 +254,9 @@ mod tests {
         assert_eq!(shown(&index), None);
     }
 
+    /// A complete list supersedes all writes and concerns their ingresses.
     #[test]
-    fn a_complete_list_supersedes_all_writes_and_concerns_their_ingresses() {
+    fn complete_list_supersedes_writes() {
         let mut index = ObjectIndex::default();
         index.stored(object("a", 9));
         index.observe(Event::Init);
@@ -266,8 +271,9 @@ mod tests {
         assert_eq!(shown(&index).as_deref(), Some("10"), "a list from before");
     }
 
+    /// An object of ours that the watch shows only when it is gone concerns its ingress.
     #[test]
-    fn an_object_of_ours_that_the_watch_shows_only_when_it_is_gone_concerns_its_ingress() {
+    fn unseen_deletion_concerns_its_ingress() {
         let mut index = ObjectIndex::default();
         index.stored(object("a", 9));
         assert_eq!(
@@ -277,8 +283,9 @@ mod tests {
         assert_eq!(shown(&index), None);
     }
 
+    /// An event concerns the ingress of the object before and after.
     #[test]
-    fn an_event_concerns_the_ingress_of_the_object_before_and_after() {
+    fn moved_object_concerns_both_ingresses() {
         let mut index = ObjectIndex::default();
         assert_eq!(
             index.observe(applied(object("a", 1))),

@@ -36,7 +36,7 @@ pub(crate) use self::args::KubernetesArgs;
 use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{CreateOutcome, GatewayKind, GatewayObjects, WriteResult};
 
-use super::{Ensured, LoadBalancer, Obstacle};
+use super::balancer::{Ensured, LoadBalancer, Obstacle};
 
 /// A gateway cluster.
 pub struct Kubernetes {

@@ -93,8 +93,9 @@ fn served(index: &Index) -> Option<(Vec<String>, Vec<String>)> {
     Some((clusters.collect(), blocked))
 }
 
+/// An ingress is served whatever any one value is.
 #[test]
-fn an_ingress_is_served_whatever_any_one_value_is() {
+fn any_ingress_value_is_served() {
     for mutation in mutations(&ingress_fixture()) {
         let path = mutation.path.as_str();
         // Without these nothing is left that names the object, its class or its Services.
@@ -117,8 +118,9 @@ fn an_ingress_is_served_whatever_any_one_value_is() {
     }
 }
 
+/// What cannot be read of an ingress or a binding takes nothing away.
 #[test]
-fn what_cannot_be_read_of_an_ingress_or_a_binding_takes_nothing_away() {
+fn unreadable_values_remove_nothing() {
     let all = ["c00000", "c00001", "c2", "c3"];
     for mutation in mutations(&ingress_fixture()).iter().filter(|m| m.mistyped) {
         // The class may have changed, and is the ingress's own.
@@ -156,8 +158,9 @@ fn what_cannot_be_read_of_an_ingress_or_a_binding_takes_nothing_away() {
     }
 }
 
+/// A binding locates its service whatever any other value is.
 #[test]
-fn a_binding_locates_its_service_whatever_any_other_value_is() {
+fn any_binding_value_locates() {
     for mutation in mutations(&parse(BINDING)) {
         let path = mutation.path.as_str();
         let decisive = IDENTITY.contains(&path)
@@ -176,8 +179,9 @@ fn a_binding_locates_its_service_whatever_any_other_value_is() {
     }
 }
 
+/// A cluster is blocked whatever any value but its actions is.
 #[test]
-fn a_cluster_is_blocked_whatever_any_value_but_its_actions_is() {
+fn any_cluster_value_blocks() {
     for mutation in mutations(&cluster_fixture("c00000")) {
         let path = mutation.path.as_str();
         let decisive = [
@@ -202,8 +206,9 @@ fn a_cluster_is_blocked_whatever_any_value_but_its_actions_is() {
     }
 }
 
+/// Actions that cannot be read keep the last ones and are counted.
 #[test]
-fn actions_that_cannot_be_read_keep_the_last_ones_and_are_counted() {
+fn unclear_actions_keep_last() {
     let mut index = index_with_class();
     index.observe_binding(arrive(&parse(BINDING)));
     index.observe_ingress(arrive(&ingress_fixture()));
@@ -236,8 +241,9 @@ fn actions_that_cannot_be_read_keep_the_last_ones_and_are_counted() {
     assert_eq!(stale(&index), 0);
 }
 
+/// An unreadable ingress that is being deleted is let go.
 #[test]
-fn an_unreadable_ingress_that_is_being_deleted_is_let_go() {
+fn deleting_unreadable_is_let_go() {
     let mut ingress = ingress_fixture();
     ingress["metadata"]["finalizers"] = json!([CONTROLLER]);
     let mut deleting = ingress.clone();

@@ -295,8 +295,9 @@ async fn is_carried_out(drawn: Drawn) {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    /// A plan is what the controllers do then.
     #[test]
-    fn a_plan_is_what_the_controllers_do_then(drawn in drawn()) {
+    fn controllers_carry_out_plan(drawn in drawn()) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)

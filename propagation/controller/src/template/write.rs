@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::TemplateReconciler;
 use super::subject::{Claimed, Subject, TemplateError};
-use crate::args::NAME;
+use crate::identity::NAME;
 use crate::index::TemplateKey;
 
 /// The time from an edit until it is recorded, in which its copies reach the members.

@@ -95,9 +95,9 @@ impl Fleet {
         if let Some(running) = self.running.take() {
             running.abort();
         }
-        let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         program.clock = clock;
-        let own = [crate::NAME, "--leader-elect=false"];
+        let own = [crate::identity::NAME, "--leader-elect=false"];
         let args = crate::Args::try_parse_from(own.iter().chain(flags)).unwrap();
         crate::assemble(&args, self.client(), &mut program);
         self.metrics = Some(std::mem::take(&mut program.registry));

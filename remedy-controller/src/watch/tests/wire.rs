@@ -46,8 +46,9 @@ fn keeps_the_action(plan: &RemedyPlan) -> bool {
     *plan == RemedyPlan::Unchanged || sets_the_action(plan)
 }
 
+/// A cluster is acted on whatever any value that is not ours is.
 #[test]
-fn a_cluster_is_acted_on_whatever_any_value_that_is_not_ours_is() {
+fn foreign_values_hinder_nothing() {
     let mut cluster = cluster_fixture();
     cluster["status"]["remedyActions"].take();
     // What names the object, and the condition that the agent owns, with what contains them.
@@ -80,8 +81,9 @@ fn a_cluster_is_acted_on_whatever_any_value_that_is_not_ours_is() {
     }
 }
 
+/// What cannot be read of a cluster or a remedy clears no action.
 #[test]
-fn what_cannot_be_read_of_a_cluster_or_a_remedy_clears_no_action() {
+fn unreadable_values_clear_nothing() {
     let (cluster, remedy) = (cluster_fixture(), remedy_fixture());
     for mutation in mutations(&cluster).iter().filter(|m| m.mistyped) {
         let mut index = Index::new(MaxBlocked::Percent(100), clock);
@@ -109,8 +111,9 @@ fn what_cannot_be_read_of_a_cluster_or_a_remedy_clears_no_action() {
     }
 }
 
+/// A remedy acts whatever its other values are and hinders no other.
 #[test]
-fn a_remedy_acts_whatever_its_other_values_are_and_hinders_no_other() {
+fn other_values_hinder_nothing() {
     let mut cluster = cluster_fixture();
     cluster["status"]["remedyActions"].take();
     let mut other = cluster.clone();

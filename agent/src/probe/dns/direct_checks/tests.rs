@@ -100,7 +100,7 @@ impl Member {
             pods,
             dns_service: (NAMESPACE.to_owned(), NAME.to_owned()),
         };
-        let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let direct = start(&mut program, targets, Some(client)).unwrap();
         Self {
             server,
@@ -210,7 +210,7 @@ async fn without_the_members_api_discovery_is_refused() {
         pods: AddressSource::None,
         dns_service: (NAMESPACE.to_owned(), NAME.to_owned()),
     };
-    let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     let refused = start(&mut program, targets, None).unwrap_err().to_string();
     assert!(refused.contains("--member-kubeconfig"), "{refused}");
 }

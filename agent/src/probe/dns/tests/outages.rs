@@ -128,7 +128,7 @@ impl Votes {
         let mut votes = vec![(Duration::ZERO, None)];
         let mut failed = 0;
         let (finished, mut rounds) = mpsc::channel(1);
-        let program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
+        let program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let gate = program.readiness.gate("probe");
         let schedule = Schedule::new(place.period, Duration::ZERO, finished, gate);
         let voting = async {

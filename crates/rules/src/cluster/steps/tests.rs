@@ -110,8 +110,9 @@ fn healthy() -> ClusterObservation {
     }
 }
 
+/// A new cluster gets everything and then nothing more.
 #[test]
-fn a_new_cluster_gets_everything_and_then_nothing_more() {
+fn new_cluster_gets_everything_once() {
     let (mut cluster, mut namespace, observed) = (joined(), None, healthy());
     assert_eq!(settle(&mut cluster, &mut namespace, Some(&observed)), 5);
     assert_eq!(
@@ -140,8 +141,9 @@ fn a_new_cluster_gets_everything_and_then_nothing_more() {
     assert_eq!(settle(&mut cluster, &mut namespace, None), 0, "a restart");
 }
 
+/// A cluster without a verdict is tainted until it has one.
 #[test]
-fn a_cluster_without_a_verdict_is_tainted_until_it_has_one() {
+fn unjudged_cluster_is_tainted() {
     let (mut cluster, mut namespace) = (joined(), None);
     settle(&mut cluster, &mut namespace, None);
     assert_eq!(cluster["spec"]["taints"][0]["key"], NOT_READY);
@@ -149,8 +151,9 @@ fn a_cluster_without_a_verdict_is_tainted_until_it_has_one() {
     assert_eq!(cluster["spec"]["taints"], Value::Null);
 }
 
+/// A taint for a condition has a time and is one write with those of its health.
 #[test]
-fn a_taint_for_a_condition_has_a_time_and_is_one_write_with_those_of_its_health() {
+fn all_taints_are_one_write() {
     let mut cluster = joined();
     cluster["metadata"]["finalizers"] = json!([FINALIZER]);
     cluster["status"] = json!({ "conditions": [{ "type": "DnsReady", "status": "False" }] });
@@ -171,8 +174,9 @@ fn a_taint_for_a_condition_has_a_time_and_is_one_write_with_those_of_its_health(
     );
 }
 
+/// A pull cluster gets finalizer namespace and taints but no status.
 #[test]
-fn a_pull_cluster_gets_finalizer_namespace_and_taints_but_no_status() {
+fn pull_cluster_gets_no_status() {
     let (mut cluster, mut namespace) = (joined(), None);
     cluster["spec"]["syncMode"] = json!("Pull");
     settle(&mut cluster, &mut namespace, Some(&healthy()));
@@ -186,8 +190,9 @@ fn a_pull_cluster_gets_finalizer_namespace_and_taints_but_no_status() {
     );
 }
 
+/// A change of health is one write and names itself.
 #[test]
-fn a_change_of_health_is_one_write_and_names_itself() {
+fn health_change_is_one_write() {
     let (mut cluster, mut namespace) = (joined(), None);
     settle(&mut cluster, &mut namespace, Some(&healthy()));
     let down = ClusterObservation {
@@ -212,8 +217,9 @@ fn a_change_of_health_is_one_write_and_names_itself() {
     };
 }
 
+/// Kinds that cannot be read are kept and the condition has the reason.
 #[test]
-fn kinds_that_cannot_be_read_are_kept_and_the_condition_has_the_reason() {
+fn unreadable_kinds_are_kept() {
     let (mut cluster, mut namespace) = (joined(), None);
     settle(&mut cluster, &mut namespace, Some(&healthy()));
     let enabled = cluster["status"]["apiEnablements"].clone();
@@ -234,8 +240,9 @@ fn kinds_that_cannot_be_read_are_kept_and_the_condition_has_the_reason() {
     );
 }
 
+/// Amounts that are gone leave the summary and those of others stay.
 #[test]
-fn amounts_that_are_gone_leave_the_summary_and_those_of_others_stay() {
+fn gone_amounts_leave_summary() {
     let (mut cluster, mut namespace) = (joined(), None);
     settle(&mut cluster, &mut namespace, Some(&healthy()));
     let models = json!([{ "grade": 0, "count": 0 }]);
@@ -254,8 +261,9 @@ fn amounts_that_are_gone_leave_the_summary_and_those_of_others_stay() {
     );
 }
 
+/// A cluster goes after its namespace and its bindings.
 #[test]
-fn a_cluster_goes_after_its_namespace_and_its_bindings() {
+fn cluster_goes_last() {
     let mut cluster = joined();
     cluster["metadata"]["finalizers"] = json!(["x.io/other", FINALIZER]);
     cluster["metadata"]["deletionTimestamp"] = json!(NOW);
@@ -289,8 +297,9 @@ fn a_cluster_goes_after_its_namespace_and_its_bindings() {
     );
 }
 
+/// A namespace that somebody made gets the label and one being deleted nothing.
 #[test]
-fn a_namespace_that_somebody_made_gets_the_label_and_one_being_deleted_nothing() {
+fn found_namespace_is_labelled() {
     let cluster = joined();
     let planned = |is_deleting| {
         let namespace = Some(ExecutionNamespace {
@@ -309,8 +318,9 @@ fn a_namespace_that_somebody_made_gets_the_label_and_one_being_deleted_nothing()
     assert!(!planned(true));
 }
 
+/// The targets of a binding are its clusters.
 #[test]
-fn the_targets_of_a_binding_are_its_clusters() {
+fn targets_are_bound_clusters() {
     let clusters = json!([{ "name": "m1" }, { "replicas": 1 }, 7, { "name": "m2" }]);
     let metadata = json!({ "labels": { names::POLICY_ID: "1" } });
     let mut binding = json!({ "metadata": metadata, "spec": { "clusters": clusters } });
@@ -336,8 +346,9 @@ fn odd_values() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    /// Whatever others wrote survives and the end needs no write.
     #[test]
-    fn whatever_others_wrote_survives_and_the_end_needs_no_write(
+    fn foreign_fields_survive(
         foreign in prop::collection::vec("[A-C]", 0..4),
         ready in prop::option::of(prop_oneof!["True", "False", "Unknown"]),
         healthy_now in any::<bool>(),
@@ -372,8 +383,9 @@ proptest! {
         }
     }
 
+    /// A cluster of any shape is read without harm.
     #[test]
-    fn a_cluster_of_any_shape_is_read_without_harm(
+    fn any_shape_is_harmless(
         metadata in odd_values(), spec in odd_values(), status in odd_values(), part in odd_values(),
     ) {
         for cluster in [

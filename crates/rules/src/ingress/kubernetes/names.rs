@@ -81,15 +81,17 @@ mod tests {
             && name.chars().all(inner)
     }
 
+    /// A name is made of both names and a hash that never changes.
     #[test]
-    fn a_name_is_made_of_both_names_and_a_hash_that_never_changes() {
+    fn name_has_stable_hash() {
         assert_eq!(object_name("shop", "web", &[]), "shop-web-df0789731c");
         assert_eq!(object_name("shop.eu", "web", &[]), "shop-eu-web-9b2e300323");
         assert_eq!(object_name("1st", "web", &[]), "i-1st-web-2472373c64");
     }
 
+    /// Names that read the same differ by their hash.
     #[test]
-    fn names_that_read_the_same_differ_by_their_hash() {
+    fn equal_readings_differ_by_hash() {
         let same = [("a.b", "c"), ("a-b", "c"), ("a", "b-c"), ("a.b-c", "")];
         let names = same.map(|(ingress, service)| object_name(ingress, service, &[]));
         for (i, name) in names.iter().enumerate() {
@@ -102,8 +104,9 @@ mod tests {
         );
     }
 
+    /// Our label has the controller's name and the length of a label.
     #[test]
-    fn our_label_has_the_controllers_name_and_the_length_of_a_label() {
+    fn label_fits_controller_name() {
         let name = |text: &str| managed_by(&text.parse().unwrap());
         assert_eq!(
             name("karmada-rs.io/ingress-controller"),
@@ -116,8 +119,9 @@ mod tests {
     }
 
     proptest! {
+        /// Every name is a DNS-1035 label.
         #[test]
-        fn every_name_is_a_dns_1035_label(
+        fn every_name_is_dns_label(
             ingress in "[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?",
             service in "[a-z]([a-z0-9-]{0,60}[a-z0-9])?",
         ) {

@@ -42,8 +42,9 @@ fn maintenance() -> Remedy {
     remedy(json!({ "actions": [TRAFFIC_CONTROL] }))
 }
 
+/// A number or a percentage is read and anything else is not.
 #[test]
-fn a_number_or_a_percentage_is_read_and_anything_else_is_not() {
+fn number_or_percentage_is_read() {
     assert_eq!("3".parse(), Ok(MaxBlocked::Count(3)));
     assert_eq!("0".parse(), Ok(MaxBlocked::Count(0)));
     assert_eq!("50%".parse(), Ok(MaxBlocked::Percent(50)));
@@ -52,8 +53,9 @@ fn a_number_or_a_percentage_is_read_and_anything_else_is_not() {
     }
 }
 
+/// A percentage is of all clusters and rounded down.
 #[test]
-fn a_percentage_is_of_all_clusters_and_rounded_down() {
+fn percentage_is_rounded_down() {
     let limits = [(0, 0), (1, 0), (3, 1), (4, 2), (1000, 500)];
     for (clusters, limit) in limits {
         assert_eq!(MaxBlocked::Percent(50).limit(clusters), limit);
@@ -62,8 +64,9 @@ fn a_percentage_is_of_all_clusters_and_rounded_down() {
     }
 }
 
+/// A condition claims a block and a remedy without matches does not.
 #[test]
-fn a_condition_claims_a_block_and_a_remedy_without_matches_does_not() {
+fn only_conditions_claim_blocks() {
     let failed = cluster("False", &[]);
     let blocked = cluster("False", &[TRAFFIC_CONTROL]);
     let dns = on_dns(TRAFFIC_CONTROL);
@@ -79,8 +82,9 @@ fn a_condition_claims_a_block_and_a_remedy_without_matches_does_not() {
     assert_eq!(Claim::of(&blocked, [], NOW), Claim::Held);
 }
 
+/// A cluster that is leaving claims nothing new.
 #[test]
-fn a_cluster_that_is_leaving_claims_nothing_new() {
+fn leaving_cluster_claims_nothing() {
     let leaving = |actions: &[&str]| {
         let mut leaving = cluster("False", actions);
         let time = from_value(json!("2026-11-20T08:00:00Z")).unwrap();
@@ -95,8 +99,9 @@ fn a_cluster_that_is_leaving_claims_nothing_new() {
     );
 }
 
+/// One that is freed makes room for the next by name.
 #[test]
-fn one_that_is_freed_makes_room_for_the_next_by_name() {
+fn freed_place_goes_by_name() {
     let mut bound = BlockBound::new(MaxBlocked::Percent(50));
     bound.set_clusters(4);
     for name in ["d", "b", "a"] {
@@ -117,8 +122,9 @@ fn one_that_is_freed_makes_room_for_the_next_by_name() {
     assert_eq!(bound.over("d"), None);
 }
 
+/// A cluster that joins raises a percentage and one that leaves lifts no block.
 #[test]
-fn a_cluster_that_joins_raises_a_percentage_and_one_that_leaves_lifts_no_block() {
+fn leaving_cluster_lifts_no_block() {
     let mut bound = BlockBound::new(MaxBlocked::Percent(50));
     bound.set_clusters(2);
     for name in ["a", "b"] {
@@ -135,9 +141,10 @@ fn a_cluster_that_joins_raises_a_percentage_and_one_that_leaves_lifts_no_block()
 }
 
 proptest! {
+    /// A new term decides from the objects and not from their order.
     /// A new term decides from the objects alone, whatever happened before.
     #[test]
-    fn a_new_term_decides_from_the_objects_and_not_from_their_order(
+    fn order_does_not_matter(
         claims in prop::collection::btree_map("[a-h]", prop::sample::select(vec![Claim::None, Claim::Wanted, Claim::Held]), 0..8),
         history in prop::collection::vec(("[a-h]", any::<bool>()), 0..20),
         max in 0_usize..8,

@@ -36,8 +36,9 @@ fn matches(required: &Value) -> Vec<(Value, Result<(), bool>)> {
     ]
 }
 
+/// Every combination of fields and annotations does what the documentation says.
 #[test]
-fn every_combination_of_fields_and_annotations_does_what_the_documentation_says() {
+fn semantics_match_the_documentation() {
     let mut tried = 0;
     for operator in ["Equal", "NotEqual"] {
         for required in ["True", "False", "Unknown"] {
@@ -141,8 +142,9 @@ fn check(remedy: &Remedy, status: Option<&str>, row: &Row<'_>) {
     }
 }
 
+/// An expiry is read in any zone and never without one.
 #[test]
-fn an_expiry_is_read_in_any_zone_and_never_without_one() {
+fn expiry_needs_a_zone() {
     let expiry = |text: &str| {
         let mut remedy = remedy("r", json!({}));
         let annotation = (EXPIRES_AT.to_owned(), text.to_owned());

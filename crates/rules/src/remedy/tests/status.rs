@@ -116,8 +116,9 @@ fn doubts() -> [(Remedy, &'static str, &'static str); 4] {
     ]
 }
 
+/// A remedy that may be a mistake says what and whether it acts all the same.
 #[test]
-fn a_remedy_that_may_be_a_mistake_says_what_and_whether_it_acts_all_the_same() {
+fn mistakes_are_named() {
     let mistakes = mistakes().into_iter().map(|row| (row, true));
     let doubts = doubts().into_iter().map(|row| (row, false));
     for ((remedy, reason, words), is_mistake) in mistakes.chain(doubts) {
@@ -137,8 +138,9 @@ fn a_remedy_that_may_be_a_mistake_says_what_and_whether_it_acts_all_the_same() {
     }
 }
 
+/// A remedy as the documentation has it is accepted without a word.
 #[test]
-fn a_remedy_as_the_documentation_has_it_is_accepted_without_a_word() {
+fn documented_remedy_is_accepted() {
     for spec in [
         blocking(),
         json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "actions": [TRAFFIC_CONTROL] }),
@@ -162,8 +164,9 @@ fn a_remedy_as_the_documentation_has_it_is_accepted_without_a_word() {
     }
 }
 
+/// A message about many names shows the first and how many more.
 #[test]
-fn a_message_about_many_names_shows_the_first_and_how_many_more() {
+fn long_messages_are_shortened() {
     let names: Vec<String> = (0..120).map(|n| format!("m{n:03}")).collect();
     let spec =
         json!({ "clusterAffinity": { "clusterNames": names }, "actions": [TRAFFIC_CONTROL] });
@@ -198,8 +201,9 @@ fn reach(acting: usize, refused: usize, observing: usize) -> Reach {
     }
 }
 
+/// Whether a remedy is active has a reason in every state.
 #[test]
-fn whether_a_remedy_is_active_has_a_reason_in_every_state() {
+fn active_always_has_reason() {
     let past = (EXPIRES_AT, "2026-11-20T07:00:00Z");
     let trial = (OBSERVE_ONLY, "true");
     let active = |annotations: &[_], reach, says, state| {
@@ -243,8 +247,9 @@ fn whether_a_remedy_is_active_has_a_reason_in_every_state() {
     active(&[unreadable], reach(1, 0, 0), says, State::NotAccepted);
 }
 
+/// A status that is up to date is not written and another only over the version it is based on.
 #[test]
-fn a_status_that_is_up_to_date_is_not_written_and_another_only_over_the_version_it_is_based_on() {
+fn current_status_is_not_written() {
     let mut remedy = annotated(blocking(), &[]);
     let wanted = status(&remedy, &[], &reach(101, 0, 0), now());
     assert_eq!(wanted.active_clusters, Some(101));
@@ -274,8 +279,9 @@ fn a_status_that_is_up_to_date_is_not_written_and_another_only_over_the_version_
     assert!(status_patch(&remedy, &other).is_some());
 }
 
+/// The conditions of other clients stay.
 #[test]
-fn the_conditions_of_other_clients_stay() {
+fn foreign_conditions_stay() {
     let mut remedy = Remedy::new("r", RemedySpec::default());
     let foreign = json!({ "type": "Reviewed", "status": "True", "reason": "By", "message": "",
         "lastTransitionTime": "2026-11-20T08:00:00Z" });
@@ -290,8 +296,9 @@ fn the_conditions_of_other_clients_stay() {
     assert_eq!(kinds, ["Reviewed", ACCEPTED, ACTIVE]);
 }
 
+/// The clusters of a remedy are those that have its action or are refused it.
 #[test]
-fn the_clusters_of_a_remedy_are_those_that_have_its_action_or_are_refused_it() {
+fn reach_counts_refused_clusters() {
     let mut index = ReachIndex::default();
     let mut named = remedy(
         "dns",

@@ -71,16 +71,18 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, host], 0))
 }
 
+/// While DNS works its newest response counts.
 #[tokio::test(start_paused = true)]
-async fn while_dns_works_its_newest_response_counts() {
+async fn newest_response_counts() {
     let scripted = Scripted::new(Dns::Returns(&[1]));
     assert_eq!(scripted.found().await, Ok(vec![address(1)]));
     scripted.dns.send_replace(Dns::Returns(&[2, 3]));
     assert_eq!(scripted.found().await, Ok(vec![address(2), address(3)]));
 }
 
+/// When DNS fails its last good response counts.
 #[tokio::test(start_paused = true)]
-async fn when_dns_fails_its_last_good_response_counts() {
+async fn last_good_response_survives_failure() {
     let scripted = Scripted::new(Dns::Returns(&[1]));
     scripted.found().await.unwrap();
     for dns in [Dns::Fails, Dns::Returns(&[])] {
@@ -91,8 +93,9 @@ async fn when_dns_fails_its_last_good_response_counts() {
     assert_eq!(scripted.found().await, Ok(vec![address(2)]));
 }
 
+/// When DNS hangs nobody waits longer than half a second and one lookup is in flight.
 #[tokio::test(start_paused = true)]
-async fn when_dns_hangs_nobody_waits_longer_than_half_a_second_and_one_lookup_is_in_flight() {
+async fn hanging_dns_delays_briefly() {
     let scripted = Scripted::new(Dns::Returns(&[1]));
     scripted.found().await.unwrap();
     scripted.dns.send_replace(Dns::Hangs);
@@ -108,8 +111,9 @@ async fn when_dns_hangs_nobody_waits_longer_than_half_a_second_and_one_lookup_is
     assert_eq!(scripted.lookups(), 2);
 }
 
+/// Without any good response the error names the server.
 #[tokio::test(start_paused = true)]
-async fn without_any_good_response_the_error_names_the_server() {
+async fn unresolved_name_is_in_error() {
     let scripted = Scripted::new(Dns::Fails);
     let error = scripted.found().await.unwrap_err();
     assert_eq!(error, "cannot resolve hub.example: no such name");
@@ -121,8 +125,9 @@ async fn without_any_good_response_the_error_names_the_server() {
     );
 }
 
+/// An address that nobody connected to is known after a refresh.
 #[tokio::test(start_paused = true)]
-async fn an_address_that_nobody_connected_to_is_known_after_a_refresh() {
+async fn refresh_learns_kept_names() {
     let scripted = Scripted::new(Dns::Fails);
     assert!(!scripted.addresses.refresh(NAME).await);
     scripted.dns.send_replace(Dns::Returns(&[1]));
@@ -134,8 +139,9 @@ async fn an_address_that_nobody_connected_to_is_known_after_a_refresh() {
     assert_eq!(scripted.found().await, Ok(vec![address(2)]));
 }
 
+/// A refresh waits for an answer however long it takes.
 #[tokio::test(start_paused = true)]
-async fn a_refresh_waits_for_an_answer_however_long_it_takes() {
+async fn refresh_waits_for_answer() {
     let scripted = Scripted::new(Dns::Hangs);
     let addresses = scripted.addresses.clone();
     let refreshing = tokio::spawn(async move { addresses.refresh(NAME).await });
@@ -146,8 +152,9 @@ async fn a_refresh_waits_for_an_answer_however_long_it_takes() {
     assert_eq!(scripted.found().await, Ok(vec![address(1)]));
 }
 
+/// Each name has addresses of its own.
 #[tokio::test(start_paused = true)]
-async fn each_name_has_addresses_of_its_own() {
+async fn names_do_not_share_addresses() {
     let addresses = Addresses::by(|name| {
         async move {
             match name.as_str() {
@@ -170,8 +177,9 @@ async fn each_name_has_addresses_of_its_own() {
     assert_eq!(error, "cannot resolve three: no such name");
 }
 
+/// One who gives up waiting leaves the lookup to the others.
 #[tokio::test(start_paused = true)]
-async fn one_who_gives_up_waiting_leaves_the_lookup_to_the_others() {
+async fn lookup_survives_impatient_caller() {
     let scripted = Scripted::new(Dns::Hangs);
     let given_up = timeout(Duration::from_secs(1), scripted.found()).await;
     assert!(given_up.is_err());
@@ -180,8 +188,9 @@ async fn one_who_gives_up_waiting_leaves_the_lookup_to_the_others() {
     assert_eq!(scripted.lookups(), 1);
 }
 
+/// A lookup that nobody waits for any more keeps its addresses.
 #[tokio::test(start_paused = true)]
-async fn a_lookup_that_nobody_waits_for_any_more_keeps_its_addresses() {
+async fn abandoned_lookup_keeps_its_result() {
     let scripted = Scripted::new(Dns::Hangs);
     scripted.found().await.unwrap_err();
     scripted.dns.send_replace(Dns::Returns(&[1]));
@@ -194,8 +203,9 @@ async fn a_lookup_that_nobody_waits_for_any_more_keeps_its_addresses() {
     assert_eq!(scripted.lookups(), 2);
 }
 
+/// A lookup that panics is an error and the next one is another.
 #[tokio::test]
-async fn a_lookup_that_panics_is_an_error_and_the_next_one_is_another() {
+async fn panicking_lookup_is_an_error() {
     let calls = AtomicUsize::new(0);
     let addresses = Addresses::by(move |_| {
         let first = calls.fetch_add(1, Ordering::Relaxed) == 0;
@@ -209,8 +219,9 @@ async fn a_lookup_that_panics_is_an_error_and_the_next_one_is_another() {
     assert!(addresses.refresh(NAME).await);
 }
 
+/// The addresses of a family without a response stay behind the new ones.
 #[test]
-fn the_addresses_of_a_family_without_a_response_stay_behind_the_new_ones() {
+fn missing_family_keeps_addresses() {
     let six: SocketAddr = "[2001:db8::1]:0".parse().unwrap();
     let other_six: SocketAddr = "[2001:db8::2]:0".parse().unwrap();
     let cases = [

@@ -61,8 +61,9 @@ async fn response(client: &Client) -> String {
     client.request_text(request).await.unwrap()
 }
 
+/// A changed kubeconfig is used by every clone of the client.
 #[tokio::test]
-async fn a_changed_kubeconfig_is_used_by_every_clone_of_the_client() {
+async fn changed_kubeconfig_reaches_every_clone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     let (one, other) = (server("one").await, server("other").await);
@@ -78,8 +79,9 @@ async fn a_changed_kubeconfig_is_used_by_every_clone_of_the_client() {
     assert_eq!(response(&client).await, "other Bearer second");
 }
 
+/// A kubeconfig that cannot be used leaves the last one in use.
 #[tokio::test]
-async fn a_kubeconfig_that_cannot_be_used_leaves_the_last_one_in_use() {
+async fn unusable_kubeconfig_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     let one = server("one").await;
@@ -101,8 +103,9 @@ async fn a_kubeconfig_that_cannot_be_used_leaves_the_last_one_in_use() {
     assert_eq!(response(&client).await, "one Bearer second");
 }
 
+/// A changed certificate is a change of the kubeconfig that names it.
 #[tokio::test]
-async fn a_changed_certificate_is_a_change_of_the_kubeconfig_that_names_it() {
+async fn changed_certificate_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let (path, certificate) = (folder.path().join("kubeconfig"), folder.path().join("crt"));
     fs::write(&certificate, "first").unwrap();
@@ -118,9 +121,10 @@ async fn a_changed_certificate_is_a_change_of_the_kubeconfig_that_names_it() {
     assert_ne!(fingerprint(&source), first);
 }
 
+/// A changed token file is used at the next look.
 /// The old token may be refused from now on.
 #[tokio::test]
-async fn a_changed_token_file_is_used_at_the_next_look() {
+async fn changed_token_file_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let (path, token) = (
         folder.path().join("kubeconfig"),
@@ -136,8 +140,9 @@ async fn a_changed_token_file_is_used_at_the_next_look() {
     assert_eq!(response(&client).await, "one Bearer second");
 }
 
+/// The end of a credential is a metric and near it a warning.
 #[tokio::test]
-async fn the_end_of_a_credential_is_a_metric_and_near_it_a_warning() {
+async fn expiry_is_metric_and_warning() {
     use base64::Engine;
     let ends = |time: Timestamp| {
         let claims = json!({ "exp": time.as_second() }).to_string();

@@ -86,8 +86,9 @@ impl Replica {
     }
 }
 
+/// A replica that cannot list does not seek the lease.
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_cannot_list_does_not_seek_the_lease() {
+async fn unlisted_replica_does_not_campaign() {
     let server = server().await;
     let refused = Fault::Unavailable.kind("configmaps").client("blind");
     let refused = server.faults().inject(refused);
@@ -104,8 +105,9 @@ async fn a_replica_that_cannot_list_does_not_seek_the_lease() {
     assert!(blind.leads(), "it campaigns once it has listed");
 }
 
+/// A replica leads while another API has not answered since its start.
 #[tokio::test(start_paused = true)]
-async fn a_replica_leads_while_another_api_has_not_answered_since_its_start() {
+async fn other_api_does_not_matter() {
     let (server, elsewhere) = (server().await, ApiServer::new());
     let silence = Fault::Silence.kind("configmaps");
     elsewhere.faults().inject(silence);
@@ -121,8 +123,9 @@ async fn a_replica_leads_while_another_api_has_not_answered_since_its_start() {
     assert_eq!(program.elsewhere.closed(), ["elsewhere"]);
 }
 
+/// A leader that cannot read for a while hands over and stands by until it can.
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_read_for_a_while_hands_over_and_stands_by_until_it_can() {
+async fn blind_leader_hands_over() {
     // Of these only the first ends open watches at once.
     for fault in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
         let server = server().await;
@@ -152,8 +155,9 @@ async fn a_leader_that_cannot_read_for_a_while_hands_over_and_stands_by_until_it
     }
 }
 
+/// A short trouble in reading changes nothing.
 #[tokio::test(start_paused = true)]
-async fn a_short_trouble_in_reading_changes_nothing() {
+async fn short_trouble_changes_nothing() {
     let server = server().await;
     let leader = Replica::start(&server, "leader");
     leader.leadership.acquired().await;
@@ -167,8 +171,9 @@ async fn a_short_trouble_in_reading_changes_nothing() {
     assert!(leader.leads() && leader.transitions() == 1);
 }
 
+/// An outage of the whole API ends in one leader and no flapping.
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_the_whole_api_ends_in_one_leader_and_no_flapping() {
+async fn outage_ends_with_one_leader() {
     for outage in [20, 90, 3600].map(Duration::from_secs) {
         let server = server().await;
         let replicas = ["a", "b"].map(|name| Replica::start(&server, name));
@@ -185,8 +190,9 @@ async fn an_outage_of_the_whole_api_ends_in_one_leader_and_no_flapping() {
     }
 }
 
+/// While no replica can read none leads and the lease rests.
 #[tokio::test(start_paused = true)]
-async fn while_no_replica_can_read_none_leads_and_the_lease_rests() {
+async fn blind_replicas_leave_lease_free() {
     let server = server().await;
     let replicas = ["a", "b"].map(|name| Replica::start(&server, name));
     sleep(LONG).await;
@@ -201,8 +207,9 @@ async fn while_no_replica_can_read_none_leads_and_the_lease_rests() {
     assert_eq!(replicas.iter().filter(|replica| replica.leads()).count(), 1);
 }
 
+/// A replica that may list and not watch does not come and go.
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_may_list_and_not_watch_does_not_come_and_go() {
+async fn refused_watch_does_not_flap() {
     let server = server().await;
     let refused = Fault::Unavailable.kind("configmaps").verbs([Verb::Watch]);
     server.faults().inject(refused);

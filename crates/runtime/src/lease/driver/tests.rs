@@ -62,7 +62,7 @@ impl Server {
             let response = server.clone().oneshot(request);
             let watches = Arc::clone(&watches);
             async move {
-                let response = response.await?;
+                let response = response.await?.map(Body::new);
                 if verb != "watch" {
                     return std::io::Result::Ok(response);
                 }
@@ -184,8 +184,9 @@ impl Replica {
     }
 }
 
+/// A replica that does not campaign sends nothing.
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_does_not_campaign_sends_nothing() {
+async fn idle_replica_sends_nothing() {
     let server = Server::new();
     let replica = Replica::start(&server, "a", CampaignMode::Off);
     sleep(LONG).await;
@@ -194,8 +195,9 @@ async fn a_replica_that_does_not_campaign_sends_nothing() {
     assert_eq!(server.requests(), [""; 0]);
 }
 
+/// A replica that finds a leader sends three requests and then none while it watches.
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_finds_a_leader_sends_three_requests_and_then_none_while_it_watches() {
+async fn follower_watches_without_requests() {
     let server = Server::new();
     let leader = Replica::start(&server, "a", CampaignMode::Eager);
     leader.leadership.acquired().await;
@@ -215,8 +217,9 @@ async fn a_replica_that_finds_a_leader_sends_three_requests_and_then_none_while_
     assert_eq!((server.watches(), requests.len()), (before, 0));
 }
 
+/// A leader keeps leading although it no longer campaigns.
 #[tokio::test(start_paused = true)]
-async fn a_leader_keeps_leading_although_it_no_longer_campaigns() {
+async fn leader_outlasts_its_campaign() {
     let server = Server::new();
     let replica = Replica::start(&server, "a", CampaignMode::Eager);
     replica.leadership.acquired().await;
@@ -227,8 +230,9 @@ async fn a_leader_keeps_leading_although_it_no_longer_campaigns() {
     assert_eq!(server.holder().await, None);
 }
 
+/// A released lease is taken in the same moment.
 #[tokio::test(start_paused = true)]
-async fn a_released_lease_is_taken_in_the_same_moment() {
+async fn released_lease_is_taken_instantly() {
     let server = Server::new();
     let first = Replica::start(&server, "a", CampaignMode::Eager);
     first.leadership.acquired().await;
@@ -242,8 +246,9 @@ async fn a_released_lease_is_taken_in_the_same_moment() {
     assert!(!idle.leads());
 }
 
+/// The lease of a dead leader is taken as soon as it has run out.
 #[tokio::test(start_paused = true)]
-async fn the_lease_of_a_dead_leader_is_taken_as_soon_as_it_has_run_out() {
+async fn expired_lease_is_taken() {
     let server = Server::new();
     let first = Replica::start(&server, "a", CampaignMode::Eager);
     first.leadership.acquired().await;
@@ -256,8 +261,9 @@ async fn the_lease_of_a_dead_leader_is_taken_as_soon_as_it_has_run_out() {
     assert_eq!(server.holder().await.as_deref(), Some("b"));
 }
 
+/// A leader that cannot renew stops leading before another may begin.
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_stops_leading_before_another_may_begin() {
+async fn unrenewed_leadership_ends_first() {
     for fault in [Fault::Unavailable, Fault::Disconnect, Fault::Silence] {
         let server = Server::new();
         let replica = Replica::start(&server, "a", CampaignMode::Eager);
@@ -270,8 +276,9 @@ async fn a_leader_that_cannot_renew_stops_leading_before_another_may_begin() {
     }
 }
 
+/// A server unavailable for an hour is queried every two seconds and found at once.
 #[tokio::test(start_paused = true)]
-async fn a_server_unavailable_for_an_hour_is_queried_every_two_seconds_and_found_at_once() {
+async fn unavailable_server_is_retried_steadily() {
     let server = Server::new();
     let replica = Replica::start(&server, "a", CampaignMode::Eager);
     replica.leadership.acquired().await;
@@ -293,8 +300,9 @@ async fn a_server_unavailable_for_an_hour_is_queried_every_two_seconds_and_found
     assert!(back.elapsed() <= RETRY_EVERY);
 }
 
+/// Replicas that campaign together spread their attempts.
 #[tokio::test(start_paused = true)]
-async fn replicas_that_campaign_together_spread_their_attempts() {
+async fn many_replicas_spread_attempts() {
     let server = Server::new();
     server.api.faults().inject(Fault::Unavailable);
     let spread = Duration::from_mins(10);
@@ -309,8 +317,9 @@ async fn replicas_that_campaign_together_spread_their_attempts() {
     assert!((1_000..2_000).contains(&requests), "{requests}");
 }
 
+/// A replica that becomes eager no longer waits its turn.
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_becomes_eager_no_longer_waits_its_turn() {
+async fn eager_replica_retries_soon() {
     let server = Server::new();
     server.api.faults().inject(Fault::Unavailable);
     let replica = Replica::start(&server, "a", CampaignMode::Spread(24 * LONG));
@@ -322,8 +331,9 @@ async fn a_replica_that_becomes_eager_no_longer_waits_its_turn() {
     assert!(eager.elapsed() <= RETRY_EVERY);
 }
 
+/// Of many replicas that campaign at once exactly one leads.
 #[tokio::test(start_paused = true)]
-async fn of_many_replicas_that_campaign_at_once_exactly_one_leads() {
+async fn one_of_many_leads() {
     let server = Server::new();
     let replicas: Vec<_> = (0..20)
         .map(|number| Replica::start(&server, &format!("host{number}"), CampaignMode::Eager))
@@ -335,8 +345,9 @@ async fn of_many_replicas_that_campaign_at_once_exactly_one_leads() {
     }
 }
 
+/// A lease deleted unseen is created again and leadership continues.
 #[tokio::test(start_paused = true)]
-async fn a_lease_deleted_unseen_is_created_again_and_leadership_continues() {
+async fn deleted_lease_is_recreated() {
     let server = Server::new();
     let replica = Replica::start(&server, "a", CampaignMode::Eager);
     replica.leadership.acquired().await;
@@ -350,8 +361,9 @@ async fn a_lease_deleted_unseen_is_created_again_and_leadership_continues() {
     assert!(replica.leads());
 }
 
+/// A missing namespace is waited for.
 #[tokio::test(start_paused = true)]
-async fn a_missing_namespace_is_waited_for() {
+async fn missing_namespace_is_awaited() {
     let server = Server::new();
     let mut program = Program::new(
         Identity::for_tests(),
@@ -374,8 +386,9 @@ async fn a_missing_namespace_is_waited_for() {
     leadership.acquired().await;
 }
 
+/// A server that calls every write a conflict is not queried without pause.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_calls_every_write_a_conflict_is_not_queried_without_pause() {
+async fn endless_conflicts_are_paced() {
     let server = Server::new();
     server.held_by(None, Timestamp::UNIX_EPOCH).await;
     server.api.faults().inject(Fault::Conflict);
@@ -388,8 +401,9 @@ async fn a_server_that_calls_every_write_a_conflict_is_not_queried_without_pause
     );
 }
 
+/// A lease is held for its whole duration whatever its timestamps.
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_held_for_its_whole_duration_whatever_its_timestamps() {
+async fn timestamps_do_not_matter() {
     for renewed in [
         Timestamp::UNIX_EPOCH,
         Timestamp::now() - 10.hours(),
@@ -405,8 +419,9 @@ async fn a_lease_is_held_for_its_whole_duration_whatever_its_timestamps() {
     }
 }
 
+/// A holder whose clock jumps keeps the lease while it renews.
 #[tokio::test(start_paused = true)]
-async fn a_holder_whose_clock_jumps_keeps_the_lease_while_it_renews() {
+async fn jumping_holder_keeps_lease() {
     let server = Server::new();
     let now = Timestamp::now();
     server.held_by(Some("other_1"), now).await;
@@ -432,8 +447,9 @@ fn clock() -> Timestamp {
     CLOCK.get()
 }
 
+/// A leader whose own clock jumps keeps leading and writes the time of its clock.
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_own_clock_jumps_keeps_leading_and_writes_the_time_of_its_clock() {
+async fn own_clock_may_jump() {
     let server = Server::new();
     let began: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
     CLOCK.set(began);
@@ -452,9 +468,10 @@ async fn a_leader_whose_own_clock_jumps_keeps_leading_and_writes_the_time_of_its
     }
 }
 
+/// A lease is given back although its state is unknown.
 /// A conflict, or an event out of order, leaves the state of the lease unknown.
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_given_back_although_its_state_is_unknown() {
+async fn unknown_lease_is_given_back() {
     for mode in [Some(CampaignMode::Withdrawn), None] {
         let server = Server::new();
         let replica = Replica::start(&server, "a", CampaignMode::Eager);

@@ -58,8 +58,9 @@ fn start() -> (Program, Arc<Recorder>, MemberQueues<u8>) {
     (program, recorder, queues)
 }
 
+/// A slow or dead member delays no other.
 #[tokio::test(start_paused = true)]
-async fn a_slow_or_dead_member_delays_no_other() {
+async fn slow_member_delays_nobody() {
     let (_program, recorder, _) = start();
     // Virtual time advances only once every task is idle.
     sleep(Duration::from_millis(1)).await;
@@ -68,8 +69,9 @@ async fn a_slow_or_dead_member_delays_no_other() {
     assert!(recorder.count("dead") <= IN_FLIGHT);
 }
 
+/// A dead member is tried with pauses and gets everything once it is back.
 #[tokio::test(start_paused = true)]
-async fn a_dead_member_is_tried_with_pauses_and_gets_everything_once_it_is_back() {
+async fn returning_member_gets_everything() {
     let (_program, recorder, queues) = start();
     sleep(Duration::from_mins(10)).await;
     let tried = recorder.count("dead");
@@ -82,8 +84,9 @@ async fn a_dead_member_is_tried_with_pauses_and_gets_everything_once_it_is_back(
     assert_eq!(queues.of("dead").len(), 0);
 }
 
+/// A member that is added has a loop and one that is removed has none.
 #[tokio::test(start_paused = true)]
-async fn a_member_that_is_added_has_a_loop_and_one_that_is_removed_has_none() {
+async fn loops_follow_members() {
     let (_program, recorder, queues) = start();
     sleep(Duration::from_millis(1)).await;
     queues.of("new").add(7);
@@ -100,8 +103,9 @@ async fn a_member_that_is_added_has_a_loop_and_one_that_is_removed_has_none() {
     assert_eq!(recorder.count("new"), 2);
 }
 
+/// A change of a member ends its pause.
 #[tokio::test(start_paused = true)]
-async fn a_change_of_a_member_ends_its_pause() {
+async fn changed_member_is_retried() {
     let (_program, recorder, queues) = start();
     sleep(Duration::from_mins(10)).await;
     // Just after an attempt, with the longest pause ahead.

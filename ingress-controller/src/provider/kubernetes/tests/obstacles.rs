@@ -4,8 +4,9 @@ use kube::api::DeleteParams;
 use super::*;
 use crate::reason::Reason;
 
+/// An object without our label is a clash and the rest goes on.
 #[tokio::test]
-async fn an_object_without_our_label_is_a_clash_and_the_rest_goes_on() {
+async fn unlabelled_object_is_a_clash() {
     let stage = Stage::new().await;
     let (service, _) = stage.names(&open());
     let theirs = json!({ "metadata": { "name": service, "namespace": "ns" },
@@ -30,8 +31,9 @@ async fn an_object_without_our_label_is_a_clash_and_the_rest_goes_on() {
     assert_eq!(stage.api.calls(), expected);
 }
 
+/// An object of ours that the watch has not shown is taken up with the next attempt.
 #[tokio::test]
-async fn an_object_of_ours_that_the_watch_has_not_shown_is_taken_up_with_the_next_attempt() {
+async fn unseen_object_is_taken_up() {
     let stage = Stage::new().await;
     let wanted = stage.provider.gateway.objects(&open());
     stage.api.create(&wanted.services[0]).await;
@@ -42,8 +44,9 @@ async fn an_object_of_ours_that_the_watch_has_not_shown_is_taken_up_with_the_nex
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
+/// An ingress that the gateway rejects is an obstacle with the reason.
 #[tokio::test]
-async fn an_ingress_that_the_gateway_rejects_is_an_obstacle_with_the_reason() {
+async fn rejected_ingress_is_an_obstacle() {
     let stage = Stage::converged(&open()).await;
     let mut desired = open();
     desired.routes.default_backend = None;
@@ -63,8 +66,9 @@ async fn an_ingress_that_the_gateway_rejects_is_an_obstacle_with_the_reason() {
     assert_eq!(stage.api.calls(), [update]);
 }
 
+/// When the gateway is unavailable one failed write is enough.
 #[tokio::test]
-async fn when_the_gateway_is_unavailable_one_failed_write_is_enough() {
+async fn unavailable_gateway_gets_one_write() {
     let stage = Stage::new().await;
     stage
         .api
@@ -86,8 +90,9 @@ async fn when_the_gateway_is_unavailable_one_failed_write_is_enough() {
     assert_eq!(stage.api.calls(), [format!("POST {SERVICES}")]);
 }
 
+/// The endpoints of excluded clusters go even if the gateway keeps the ingress.
 #[tokio::test]
-async fn the_endpoints_of_excluded_clusters_go_even_if_the_gateway_keeps_the_ingress() {
+async fn excluded_endpoints_go_regardless() {
     let stage = Stage::converged(&open()).await;
     let (_, slices) = stage.names(&open());
     let deletion = format!("DELETE {INGRESSES}/i");
@@ -102,8 +107,9 @@ async fn the_endpoints_of_excluded_clusters_go_even_if_the_gateway_keeps_the_ing
     assert_eq!(stage.api.calls(), expected);
 }
 
+/// One deletion that fails keeps no other excluded cluster in.
 #[tokio::test]
-async fn one_deletion_that_fails_keeps_no_other_excluded_cluster_in() {
+async fn failed_deletion_stops_no_other() {
     let stage = Stage::converged(&open()).await;
     let (_, mut slices) = stage.names(&open());
     slices.sort();
@@ -118,8 +124,9 @@ async fn one_deletion_that_fails_keeps_no_other_excluded_cluster_in() {
     );
 }
 
+/// Only a gateway that may not answer at all is an outage.
 #[tokio::test]
-async fn only_a_gateway_that_may_not_answer_at_all_is_an_outage() {
+async fn only_silence_is_an_outage() {
     let stage = Stage::new().await;
     let faults = stage.api.server.faults();
     faults.inject(Fault::Unavailable.times(1));
@@ -134,8 +141,9 @@ async fn only_a_gateway_that_may_not_answer_at_all_is_an_outage() {
     assert!(!stage.provider.is_outage(&error), "{error}");
 }
 
+/// Everything of an ingress is removed and what is gone already is no error.
 #[tokio::test]
-async fn everything_of_an_ingress_is_removed_and_what_is_gone_already_is_no_error() {
+async fn gone_objects_are_no_error() {
     let stage = Stage::converged(&open()).await;
     assert_eq!(stage.provider.keys(), [key()]);
     let ingresses: Api<Ingress> = Api::namespaced(stage.api.outsider(), "ns");
@@ -157,8 +165,9 @@ async fn everything_of_an_ingress_is_removed_and_what_is_gone_already_is_no_erro
     assert_eq!(stage.api.calls(), expected);
 }
 
+/// An ingress is not released while the gateway keeps something of it.
 #[tokio::test]
-async fn an_ingress_is_not_released_while_the_gateway_keeps_something_of_it() {
+async fn kept_object_delays_release() {
     let stage = Stage::converged(&open()).await;
     let deletion = format!("DELETE {INGRESSES}/i");
     stage.api.reject(deletion.clone(), 403, "Forbidden");

@@ -1,8 +1,9 @@
 use super::*;
 use crate::reason::Reason;
 
+/// An empty gateway is filled in order and a missing namespace is created.
 #[tokio::test]
-async fn an_empty_gateway_is_filled_in_order_and_a_missing_namespace_is_created() {
+async fn empty_gateway_is_filled() {
     let stage = Stage::empty();
     let ensured = stage.ensure(&open()).await.unwrap();
     assert_eq!(ensured.obstacles, BTreeSet::new());
@@ -28,8 +29,9 @@ async fn an_empty_gateway_is_filled_in_order_and_a_missing_namespace_is_created(
     assert_eq!(sent, wanted);
 }
 
+/// A write is not repeated before the watch shows it.
 #[tokio::test]
-async fn a_write_is_not_repeated_before_the_watch_shows_it() {
+async fn unseen_write_is_not_repeated() {
     let stage = Stage::new().await;
     stage.ensure(&open()).await.unwrap();
     assert_eq!(stage.api.calls().len(), 4);
@@ -41,8 +43,9 @@ async fn a_write_is_not_repeated_before_the_watch_shows_it() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
+/// A converged gateway gets no request and its addresses are passed on.
 #[tokio::test]
-async fn a_converged_gateway_gets_no_request_and_its_addresses_are_passed_on() {
+async fn converged_gateway_gets_no_request() {
     let stage = Stage::converged(&open()).await;
     let status = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } });
     let ingresses: Api<Ingress> = Api::namespaced(stage.api.outsider(), "ns");
@@ -56,8 +59,9 @@ async fn a_converged_gateway_gets_no_request_and_its_addresses_are_passed_on() {
     assert_eq!(load_balancer, status["loadBalancer"]);
 }
 
+/// The endpoints of a blocked cluster are deleted if they are still the version seen.
 #[tokio::test]
-async fn the_endpoints_of_a_blocked_cluster_are_deleted_if_they_are_still_the_version_seen() {
+async fn blocked_endpoints_are_deleted() {
     let stage = Stage::converged(&open()).await;
     let (_, slices) = stage.names(&open());
     let seen = stage.provider.slices.get(&Key::new("ns", &slices[0]));
@@ -71,8 +75,9 @@ async fn the_endpoints_of_a_blocked_cluster_are_deleted_if_they_are_still_the_ve
     assert_eq!(stage.api.requests(), [expected]);
 }
 
+/// The endpoints of a blocked cluster go first even if the rest fails.
 #[tokio::test]
-async fn the_endpoints_of_a_blocked_cluster_go_first_even_if_the_rest_fails() {
+async fn blocked_endpoints_go_first() {
     let stage = Stage::converged(&open()).await;
     let (service, slices) = stage.names(&open());
     let mut desired = m1_blocked();
@@ -86,8 +91,9 @@ async fn the_endpoints_of_a_blocked_cluster_go_first_even_if_the_rest_fails() {
     assert_eq!(stage.api.calls(), expected);
 }
 
+/// The endpoints of an unknown or leaving cluster go even if the ingress is rejected.
 #[tokio::test]
-async fn the_endpoints_of_an_unknown_or_leaving_cluster_go_even_if_the_ingress_is_rejected() {
+async fn leaving_endpoints_go_regardless() {
     for admission in [Admission::ClusterMissing, Admission::ClusterDeleting] {
         let stage = Stage::converged(&open()).await;
         let (_, slices) = stage.names(&open());
@@ -102,8 +108,9 @@ async fn the_endpoints_of_an_unknown_or_leaving_cluster_go_even_if_the_ingress_i
     }
 }
 
+/// An update changes only our fields and only of the version seen.
 #[tokio::test]
-async fn an_update_changes_only_our_fields_and_only_of_the_version_seen() {
+async fn update_changes_only_ours() {
     let stage = Stage::converged(&open()).await;
     let (service, _) = stage.names(&open());
     let drift = json!({ "spec": { "ports": [{ "port": 79 }] } });
@@ -133,8 +140,9 @@ fn m1_elsewhere_with_tls() -> Desired {
     desired
 }
 
+/// A write that comes too late is an error and nothing is removed then.
 #[tokio::test]
-async fn a_write_that_comes_too_late_is_an_error_and_nothing_is_removed_then() {
+async fn late_write_removes_nothing() {
     let stage = Stage::converged(&open()).await;
     let unseen = json!({ "metadata": { "labels": { "a": "b" } } });
     stage.change::<Ingress>("i", unseen).await;
@@ -143,8 +151,9 @@ async fn a_write_that_comes_too_late_is_an_error_and_nothing_is_removed_then() {
     assert_eq!(stage.api.calls(), [format!("PATCH {INGRESSES}/i")]);
 }
 
+/// Endpoints of a cluster that is not blocked are removed after the rest is in place.
 #[tokio::test]
-async fn endpoints_of_a_cluster_that_is_not_blocked_are_removed_after_the_rest_is_in_place() {
+async fn unlocated_endpoints_go_last() {
     let stage = Stage::converged(&open()).await;
     let (_, slices) = stage.names(&open());
     stage.ensure(&m1_elsewhere_with_tls()).await.unwrap();
@@ -155,8 +164,9 @@ async fn endpoints_of_a_cluster_that_is_not_blocked_are_removed_after_the_rest_i
     assert_eq!(stage.api.calls(), expected);
 }
 
+/// Who undoes every write meets pauses and never keeps a blocked endpoint in.
 #[tokio::test(start_paused = true)]
-async fn who_undoes_every_write_meets_pauses_and_never_keeps_a_blocked_endpoint_in() {
+async fn contended_endpoints_still_go() {
     let stage = Stage::converged(&open()).await;
     let (service, slices) = stage.names(&open());
     let mut contested = 0;
@@ -190,8 +200,9 @@ async fn who_undoes_every_write_meets_pauses_and_never_keeps_a_blocked_endpoint_
     assert_eq!(calls.iter().filter(|call| **call == deletion).count(), 20);
 }
 
+/// Of an ingress that is left the endpoints to cut are deleted.
 #[tokio::test]
-async fn of_an_ingress_that_is_left_the_endpoints_to_cut_are_deleted() {
+async fn left_ingress_is_cut() {
     let stage = Stage::converged(&open()).await;
     let (service, slices) = stage.names(&open());
     let m1 = || BTreeSet::from(["m1".to_owned()]);

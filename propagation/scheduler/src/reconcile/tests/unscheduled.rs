@@ -46,7 +46,10 @@ async fn unscheduled_binding_is_retried() {
         queue,
     } = Stage::without_its_cluster().await;
     let index = Arc::clone(&reconciler.index);
-    let mut program = Program::new(crate::IDENTITY, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let mut program = Program::new(
+        crate::identity::IDENTITY,
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+    );
     let leadership = Leadership::always();
     controller::spawn(&mut program, "test", reconciler, queue, leadership);
     // Virtual time advances only once every task is idle.

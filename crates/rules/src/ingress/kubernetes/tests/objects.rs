@@ -6,8 +6,9 @@ use super::{Cluster, addresses, desired, desired_of, fixture, gateway, service_n
 use crate::ingress::fixtures::{ingress, slice, template};
 use crate::ingress::kubernetes::{Gateway, Managed};
 
+/// An empty gateway gets services endpoints and an ingress that names them.
 #[test]
-fn an_empty_gateway_gets_services_endpoints_and_an_ingress_that_names_them() {
+fn empty_gateway_gets_everything() {
     let cluster = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     assert_eq!(
         cluster.addresses(),
@@ -44,8 +45,9 @@ fn an_empty_gateway_gets_services_endpoints_and_an_ingress_that_names_them() {
     assert_eq!(ingress, expected);
 }
 
+/// Endpoints keep addresses conditions and ports and lose references to the member cluster.
 #[test]
-fn endpoints_keep_addresses_conditions_and_ports_and_lose_references_to_the_member_cluster() {
+fn endpoints_lose_member_references() {
     let cluster = Cluster::converged(&desired(&fixture(), &["t"]));
     let [slice] = cluster.slices.values().collect::<Vec<_>>()[..] else {
         panic!("{cluster:?}");
@@ -79,8 +81,9 @@ fn endpoints_keep_addresses_conditions_and_ports_and_lose_references_to_the_memb
     assert_eq!(serde_json::to_value(&**slice).unwrap(), expected);
 }
 
+/// Slices of both address families and of all clusters stay apart.
 #[test]
-fn slices_of_both_address_families_and_of_all_clusters_stay_apart() {
+fn address_families_stay_apart() {
     let mut other_family = slice("s", "m1", "x6", &["2001:db8::1"]);
     other_family.address_type = "IPv6".to_owned();
     let fixture = fixture().with_slices(&[
@@ -98,8 +101,9 @@ fn slices_of_both_address_families_and_of_all_clusters_stay_apart() {
     assert_eq!(families, ["IPv4", "IPv4", "IPv4", "IPv6"]);
 }
 
+/// A service without template or ports has no objects.
 #[test]
-fn a_service_without_template_or_ports_has_no_objects() {
+fn portless_service_has_no_objects() {
     let mut fixture = fixture().with_template(template("s", &[]));
     fixture.templates.remove("t");
     let gateway = Cluster::converged(&desired(&fixture, &["s", "t"]));
@@ -107,8 +111,9 @@ fn a_service_without_template_or_ports_has_no_objects() {
     assert_eq!(gateway.ingresses.len(), 1);
 }
 
+/// Without a class the gateway's default is kept.
 #[test]
-fn without_a_class_the_gateways_default_is_kept() {
+fn default_class_is_kept() {
     let desired = desired(&fixture(), &["s"]);
     let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
     let wanted = gateway.objects(&desired).ingress.unwrap();
@@ -118,8 +123,9 @@ fn without_a_class_the_gateways_default_is_kept() {
     assert!(wanted.edits(&existing).unwrap().is_empty());
 }
 
+/// Empty fields that an API server drops are not desired.
 #[test]
-fn empty_fields_that_an_api_server_drops_are_not_desired() {
+fn dropped_fields_are_not_desired() {
     let mut spec = ingress("i", &["s"], Some("t")).spec.ingress;
     let rule = &mut spec.rules.as_mut().unwrap()[0];
     rule.host = Some(String::new());
@@ -155,8 +161,9 @@ fn empty_fields_that_an_api_server_drops_are_not_desired() {
     assert_eq!(found, expected);
 }
 
+/// A backend that is no service is kept.
 #[test]
-fn a_backend_that_is_no_service_is_kept() {
+fn other_backend_is_kept() {
     let resource = json!({"resource": {"apiGroup": "example.com", "kind": "Bucket", "name": "b"}});
     let backend: IngressBackend = serde_json::from_value(resource.clone()).unwrap();
     let spec = IngressSpec {

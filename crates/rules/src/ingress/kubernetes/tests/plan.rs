@@ -11,8 +11,9 @@ use crate::ingress::Desired;
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
 use crate::ingress::kubernetes::{Clash, Existing, KubernetesPlan, Write, cutting, removal};
 
+/// A converged gateway is left unchanged.
 #[test]
-fn a_converged_gateway_is_left_unchanged() {
+fn converged_gateway_is_unchanged() {
     let desired = desired(&fixture(), &["s", "t"]);
     assert_eq!(
         Cluster::converged(&desired).plan(&desired),
@@ -20,8 +21,9 @@ fn a_converged_gateway_is_left_unchanged() {
     );
 }
 
+/// The endpoints of a blocked cluster are deleted and come back the same.
 #[test]
-fn the_endpoints_of_a_blocked_cluster_are_deleted_and_come_back_the_same() {
+fn blocked_endpoints_come_back() {
     let open = desired(&fixture(), &["s", "t"]);
     let before = Cluster::converged(&open);
     let mut gateway = before.clone();
@@ -43,8 +45,9 @@ fn the_endpoints_of_a_blocked_cluster_are_deleted_and_come_back_the_same() {
     assert_eq!(gateway, before);
 }
 
+/// Endpoints excluded for another reason are deleted last.
 #[test]
-fn endpoints_excluded_for_another_reason_are_deleted_last() {
+fn unlocated_endpoints_go_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
     let elsewhere = fixture().with_binding("s", binding("s", &["m2"]));
     let plan = gateway.plan(&desired(&elsewhere, &["s"]));
@@ -53,8 +56,9 @@ fn endpoints_excluded_for_another_reason_are_deleted_last() {
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
 }
 
+/// The endpoints of a cluster that leaves or is unknown are deleted first.
 #[test]
-fn the_endpoints_of_a_cluster_that_leaves_or_is_unknown_are_deleted_first() {
+fn leaving_endpoints_go_first() {
     let gateway = Cluster::converged(&desired(&fixture(), &["s"]));
     let mut gone = fixture();
     gone.clusters.remove("m1");
@@ -64,8 +68,9 @@ fn the_endpoints_of_a_cluster_that_leaves_or_is_unknown_are_deleted_first() {
     }
 }
 
+/// The endpoints of an excluded cluster are deleted first for a backend no longer named too.
 #[test]
-fn the_endpoints_of_an_excluded_cluster_are_deleted_first_for_a_backend_no_longer_named_too() {
+fn unnamed_backends_endpoints_go_first() {
     let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let mut only_s = desired(&fixture(), &["s"]);
     only_s.excluded = ["m1".to_owned()].into();
@@ -79,8 +84,9 @@ fn the_endpoints_of_an_excluded_cluster_are_deleted_first_for_a_backend_no_longe
     assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (2, 1));
 }
 
+/// Of an ingress that is left only the endpoints to cut are deleted.
 #[test]
-fn of_an_ingress_that_is_left_only_the_endpoints_to_cut_are_deleted() {
+fn left_ingress_loses_cut_endpoints() {
     let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let slices: Vec<_> = gateway.slices.values().cloned().collect();
     let cut = [(service_name("s"), ["m1".to_owned()].into())].into();
@@ -93,8 +99,9 @@ fn of_an_ingress_that_is_left_only_the_endpoints_to_cut_are_deleted() {
     assert_eq!(after.ingresses, gateway.ingresses);
 }
 
+/// A backend no longer named is deleted after the ingress is updated.
 #[test]
-fn a_backend_no_longer_named_is_deleted_after_the_ingress_is_updated() {
+fn unnamed_backend_goes_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let only_s = desired(&fixture(), &["s"]);
     let plan = gateway.plan(&only_s);
@@ -104,8 +111,9 @@ fn a_backend_no_longer_named_is_deleted_after_the_ingress_is_updated() {
     assert_eq!(gateway, Cluster::converged(&only_s));
 }
 
+/// An ingress that routes nothing has no ingress in the gateway.
 #[test]
-fn an_ingress_that_routes_nothing_has_no_ingress_in_the_gateway() {
+fn routeless_ingress_is_absent() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
     let nothing = desired_of(&fixture(), &IngressSpec::default());
     gateway.apply(gateway.plan(&nothing));
@@ -293,8 +301,9 @@ fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
     assert_eq!(gateway, expected);
 }
 
+/// Removal deletes everything created for an ingress.
 #[test]
-fn removal_deletes_everything_created_for_an_ingress() {
+fn removal_deletes_everything() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let existing = Existing {
         services: gateway.services.values().cloned().collect(),

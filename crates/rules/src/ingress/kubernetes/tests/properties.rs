@@ -30,8 +30,9 @@ fn any_fixture() -> impl Strategy<Value = (Fixture, Vec<String>)> {
 }
 
 proptest! {
+    /// From any state one plan reaches the desired state and a second changes nothing.
     #[test]
-    fn from_any_state_one_plan_reaches_the_desired_state_and_a_second_changes_nothing(
+    fn one_plan_converges(
         (before, named_before) in any_fixture(),
         (now, named_now) in any_fixture(),
     ) {
@@ -46,8 +47,9 @@ proptest! {
         prop_assert_eq!(gateway, Cluster::converged(&now));
     }
 
+    /// No endpoint of a blocked cluster is ever desired.
     #[test]
-    fn no_endpoint_of_a_blocked_cluster_is_ever_desired((fixture, services) in any_fixture()) {
+    fn blocked_endpoints_are_never_desired((fixture, services) in any_fixture()) {
         let services: Vec<&str> = services.iter().map(String::as_str).collect();
         let desired = desired(&fixture, &services);
         for slice in gateway().objects(&desired).slices {

@@ -1,0 +1,67 @@
+//! The errors of creating a client.
+
+use std::path::PathBuf;
+
+/// Errors of creating a client, all for the user to correct.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The file cannot be read or is no kubeconfig.
+    #[error("cannot read kubeconfig {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: kube::config::KubeconfigError,
+    },
+    /// The kubeconfig does not lead to a cluster: an unknown context, a missing file.
+    #[error("cannot use kubeconfig {origin}")]
+    Unusable {
+        /// The file, or the places searched.
+        origin: String,
+        /// The cause.
+        source: kube::config::KubeconfigError,
+    },
+    /// No file was given and none was found.
+    #[error("no kubeconfig: name one with --kubeconfig")]
+    Missing(#[source] kube::config::InferConfigError),
+    /// The file requires a proxy.
+    #[error(
+        "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
+    )]
+    Proxy,
+    /// The environment requires a proxy on the way to the server.
+    #[error(
+        "{variable} asks for a proxy on the way to {host}, which is not supported: add {host} to NO_PROXY, or unset {variable}"
+    )]
+    EnvironmentProxy {
+        /// The variable.
+        variable: &'static str,
+        /// The server's host.
+        host: String,
+    },
+    /// Addresses are given for a server whose URL in the file contains an address.
+    #[error(
+        "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"
+    )]
+    NoHostName(String),
+    /// The pod's service account is missing or cannot be read.
+    #[error("cannot use the pod's service account")]
+    ServiceAccount(#[source] kube::config::InClusterError),
+    /// Certificates or credentials in the file are invalid.
+    #[error("cannot use the credentials of the kubeconfig")]
+    Credentials(#[source] kube::Error),
+    /// The token file cannot be read.
+    #[error("cannot read the token file {}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// `tls-server-name` is neither a DNS name nor an address.
+    #[error("cannot use tls-server-name {0:?} of the kubeconfig: it is no DNS name or address")]
+    ServerName(String),
+    /// The user agent is no valid header value.
+    #[error("cannot use {0:?} as user agent")]
+    UserAgent(String),
+}

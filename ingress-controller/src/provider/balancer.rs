@@ -1,0 +1,104 @@
+//! What every provider does.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+use karmada_rules::ingress::{Desired, Held};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::Writer;
+use objects::Key;
+
+use crate::reason::Reason;
+
+/// A load balancer for `MultiClusterIngress`es.
+///
+/// All its writes go through the [`Writer`] passed in, which performs them only while leading.
+pub trait LoadBalancer: Send + Sync + 'static {
+    /// Returns `false` if another program serves the traffic: then nothing is desired of this load
+    /// balancer, and what only [`Desired`] depends on is not watched.
+    fn serves(&self) -> bool;
+
+    /// Adds the provider's own watches to `program`. They wake an ingress through `queue` when its
+    /// part of the load balancer changes.
+    fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>);
+
+    /// Brings the load balancer, which [serves](Self::serves), to `desired` with as few writes as necessary. Removes the endpoints of
+    /// clusters that are blocked, leaving or unknown first, even if the rest fails.
+    fn ensure<'a>(
+        &'a self,
+        writer: &'a Writer,
+        desired: &'a Desired,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
+
+    /// Removes everything that belongs to the ingress `key`, the endpoints of `excluded` clusters first.
+    /// Fails while anything of it is left.
+    fn delete<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+        excluded: &'a BTreeSet<String>,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
+
+    /// Removes the endpoints of the ingress `key` that are in `cut`, and nothing else.
+    fn cut<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+        cut: &'a Held,
+    ) -> BoxFuture<'a, Result<(), BoxError>>;
+
+    /// Returns the ingresses that the load balancer holds something of.
+    fn keys(&self) -> Vec<Key>;
+
+    /// Returns `true` if the load balancer holds something of the ingress `key`.
+    fn holds(&self, key: &Key) -> bool;
+
+    /// Returns the member clusters that the load balancer holds endpoints of for the ingress `key`.
+    fn endpoints(&self, key: &Key) -> Held;
+
+    /// Returns `true` if `error`, from one of the calls above, may mean that the load balancer does not
+    /// answer at all.
+    fn is_outage(&self, error: &BoxError) -> bool;
+
+    /// Sends a request that changes nothing.
+    ///
+    /// # Errors
+    /// Fails if the load balancer does not answer.
+    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>>;
+}
+
+/// The outcome of [`LoadBalancer::ensure`] and [`LoadBalancer::delete`].
+#[derive(Debug, Default, PartialEq)]
+pub struct Ensured {
+    /// The addresses of the load balancer; `None` if the provider does not know them.
+    pub load_balancer: Option<IngressLoadBalancerStatus>,
+    /// The obstacles met. Everything that does not depend on them is done.
+    pub obstacles: BTreeSet<Obstacle>,
+}
+
+/// A reason why an ingress is not served according to its spec, which a user must remove.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{message}")]
+pub struct Obstacle {
+    /// The reason of the Event about it.
+    pub reason: Reason,
+    /// The object that causes it.
+    pub object: RelatedObject,
+    /// The description for the user.
+    pub message: String,
+}
+
+/// The object that an Event refers to besides its ingress.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RelatedObject {
+    /// The API version; `None` for objects of another cluster.
+    pub api_version: Option<&'static str>,
+    /// The kind.
+    pub kind: &'static str,
+    /// The key.
+    pub key: Key,
+}

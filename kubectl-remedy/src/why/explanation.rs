@@ -1,0 +1,137 @@
+//! The links between the verdict of a cluster's nodes and the load balancer.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::condition::{Condition, REPORTER_LEASE};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, execution_namespace};
+use karmada_rules::ingress::ServingCluster;
+use kube::{Api, Client};
+use objects::Key;
+use serde::Serialize;
+
+use crate::change::Change;
+use crate::error::Error;
+use crate::fleet::scoped;
+use crate::lease::Holder;
+use crate::writer::{Writer, metadata};
+
+/// The objects that explain one cluster besides the fleet.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    /// The lease of its agents.
+    pub(super) lease: Option<Lease>,
+    /// The last writer of its actions.
+    pub(super) actions: Option<Writer>,
+    /// The last writers of the blocked clusters of ingresses.
+    pub(super) blocks: BTreeMap<Key, Writer>,
+}
+
+/// Everything between the verdict of a cluster's nodes and the load balancer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Explanation {
+    pub(super) cluster: String,
+    /// The whole in one sentence.
+    pub(super) summary: String,
+    #[serde(rename = "blocked")]
+    pub(super) is_blocked: bool,
+    /// Those of the nodes' verdict that the cluster has.
+    pub(super) conditions: Vec<Condition>,
+    pub(super) lease: ReporterLease,
+    pub(super) remedies: Vec<RemedyEffect>,
+    pub(super) actions: Actions,
+    /// The ingresses with a backend in the cluster.
+    pub(super) ingresses: Vec<IngressState>,
+}
+
+/// The lease of a cluster's agents.
+#[derive(Debug, Serialize)]
+pub(super) struct ReporterLease {
+    pub(super) namespace: String,
+    pub(super) name: &'static str,
+    pub(super) exists: bool,
+    pub(super) holder: Option<Holder>,
+}
+
+/// The effect of one Remedy on the cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RemedyEffect {
+    pub(super) name: String,
+    /// `None` for a Remedy that cannot be read.
+    pub(super) acts: Option<bool>,
+    pub(super) actions: Vec<String>,
+    /// The reason why it acts or does not.
+    pub(super) because: String,
+    /// The reason for which it was made, if its annotation gives one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<String>,
+}
+
+/// The actions of the cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Actions {
+    pub(super) present: Vec<String>,
+    pub(super) last_writer: Option<Writer>,
+    /// The changes that the remedy-controller has still to make, or may not.
+    pub(super) pending: Vec<Change>,
+}
+
+/// The state of an ingress that has a backend in the cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct IngressState {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// Set if its status has the cluster among the blocked ones.
+    #[serde(rename = "blocked")]
+    pub(super) is_blocked: bool,
+    pub(super) blocked_clusters: Vec<String>,
+    pub(super) last_writer: Option<Writer>,
+    /// The backends in the cluster; `None` if another controller decides what serves them.
+    pub(super) backends: Option<Vec<BackendState>>,
+}
+
+/// The clusters that serve a backend Service.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BackendState {
+    pub(super) service: String,
+    pub(super) served_by: Vec<ServingCluster>,
+}
+
+impl Traces {
+    pub(super) async fn read(
+        client: &Client,
+        namespace: Option<&str>,
+        cluster: &str,
+    ) -> Result<Self, Error> {
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+        let lease = leases.get_opt(REPORTER_LEASE).await;
+        let lease =
+            lease.map_err(|source| Error::request("get the lease of its agents", source))?;
+        let clusters: Api<Cluster> = Api::all(client.clone());
+        let found = clusters.get_metadata_opt(cluster).await;
+        let found = found.map_err(|source| Error::request("get the cluster", source))?;
+        let ingresses = metadata(&scoped::<MultiClusterIngress>(client, namespace)).await?;
+        let blocks = ingresses.iter().filter_map(|ingress| {
+            let key = Key::new(ingress.namespace.as_ref()?, ingress.name.as_ref()?);
+            Some((key, Writer::of(ingress, "trafficBlockClusters")?))
+        });
+        Ok(Self {
+            lease,
+            actions: found.and_then(|found| Writer::of(&found.metadata, "remedyActions")),
+            blocks: blocks.collect(),
+        })
+    }
+}
+
+/// Returns `true` if `action` is among those of `remedy`.
+pub(crate) fn requires(remedy: &Remedy, action: &str) -> bool {
+    let mut actions = remedy.spec.actions.iter().flatten();
+    actions.any(|required| required == action)
+}
