@@ -4,6 +4,7 @@
 //! Nothing is decided here: votes are counted, and `karmada_rules::health::quorum` judges the tally.
 
 mod client;
+mod identity;
 mod list;
 mod poll;
 mod roster;
@@ -19,16 +20,13 @@ use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::watch;
-use uuid::Uuid;
 
+pub(crate) use self::identity::Identity;
 use self::list::{Directory, Discovery};
 pub(crate) use self::list::{Election, Peer, PeerList, Service};
-pub(crate) use self::vote_document::VoteDocument;
+pub(crate) use self::vote_document::{OBSERVATION_PATH, VoteDocument};
 use crate::metrics::PeerMetrics;
 use crate::vote::Votes;
-
-/// The path of the vote document.
-pub(crate) const OBSERVATION_PATH: &str = "/v1/observation";
 
 /// The source of the list of other agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,18 +50,6 @@ impl PeerSource {
         let is_name = |host: &&str| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err();
         hosts.filter(is_name).map(ToOwned::to_owned).collect()
     }
-}
-
-/// This agent among the agents of the fleet.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub(crate) cluster: String,
-    pub(crate) node: String,
-    /// The identifier of this process. Names may be given twice by mistake, so only this one tells an
-    /// agent from another.
-    pub(crate) id: Uuid,
-    /// The port it listens on, and the default for those of other agents.
-    pub(crate) port: u16,
 }
 
 /// The other agents, for a leader to poll.
@@ -183,7 +169,7 @@ impl Peers {
         let own = Arc::new(Identity {
             cluster: "member1".to_owned(),
             node: node.to_owned(),
-            id: Uuid::new_v4(),
+            id: uuid::Uuid::new_v4(),
             port: 8080,
         });
         let directory = Arc::new(Directory::new(&own, metrics.clone()));

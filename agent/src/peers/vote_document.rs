@@ -20,6 +20,9 @@ use uuid::Uuid;
 
 use super::Identity;
 
+/// The path of the vote document.
+pub(crate) const OBSERVATION_PATH: &str = "/v1/observation";
+
 const HEALTHY: &str = "healthy";
 const UNHEALTHY: &str = "unhealthy";
 const FIRST_SUCCESS: &str = "first_success";

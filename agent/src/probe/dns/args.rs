@@ -1,12 +1,13 @@
-//! The flags of the DNS probe.
+//! The flags of the DNS probe, and the settings made of them.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hickory_proto::rr::Name;
 
+use super::direct_checks::{AddressSource, DirectTargets};
 use super::resolv_conf::nameserver;
-use super::{AddressSource, DirectTargets, DnsProbe};
 use crate::flag_values::is_label;
 
 /// The value of a flag whose addresses are to be discovered.
@@ -77,6 +78,24 @@ pub(crate) struct DnsArgs {
         value_parser = service
     )]
     dns_service: (String, String),
+}
+
+/// The settings of the DNS probe.
+#[derive(Clone, Debug)]
+pub(crate) struct DnsProbe {
+    /// Names that must have an address, written as a pod would write them.
+    pub(crate) names: Vec<Name>,
+    /// The addresses that are right; if empty, every address is.
+    pub(crate) expected: Vec<IpAddr>,
+    /// Set if each round also queries a name that no cache can know.
+    pub(crate) uncached: bool,
+    /// The servers; if empty, those of `resolv_conf`.
+    pub(crate) nameservers: Vec<SocketAddr>,
+    /// The deadline of a round, from its start.
+    pub(crate) timeout: Duration,
+    /// The file with the search list and the servers, read anew for every round.
+    pub(crate) resolv_conf: PathBuf,
+    pub(crate) direct: DirectTargets,
 }
 
 /// A server to query, or `None` if it is to be discovered.

@@ -12,43 +12,21 @@ mod round;
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::time::Duration;
 
 use fastrand::Rng;
 use hickory_proto::op::Query;
-use hickory_proto::rr::Name;
 use karmada_rules::health::diagnosis::Transport;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::time::Instant;
 
-pub(crate) use self::args::DnsArgs;
-use self::direct_checks::{AddressSource, DirectTargets};
+pub(crate) use self::args::{DnsArgs, DnsProbe};
 use self::exchange::ProbeError;
 use self::lookup::DnsClient;
 use self::metrics::DnsMetrics;
 pub(crate) use self::resolver::addresses;
 use self::round::Prober;
 use super::schedule::Schedule;
-
-/// The settings of the DNS probe.
-#[derive(Clone, Debug)]
-pub(crate) struct DnsProbe {
-    /// Names that must have an address, written as a pod would write them.
-    pub(crate) names: Vec<Name>,
-    /// The addresses that are right; if empty, every address is.
-    pub(crate) expected: Vec<IpAddr>,
-    /// Set if each round also queries a name that no cache can know.
-    pub(crate) uncached: bool,
-    /// The servers; if empty, those of `resolv_conf`.
-    pub(crate) nameservers: Vec<SocketAddr>,
-    /// The deadline of a round, from its start.
-    pub(crate) timeout: Duration,
-    /// The file with the search list and the servers, read anew for every round.
-    pub(crate) resolv_conf: PathBuf,
-    pub(crate) direct: DirectTargets,
-}
 
 impl DnsProbe {
     /// Spawns the probe as a task of `program`.

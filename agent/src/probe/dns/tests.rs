@@ -5,10 +5,11 @@ mod outages;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
-use hickory_proto::rr::RecordType;
+use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Observation};
 use karmada_rules::health::threshold::Round;
@@ -18,7 +19,7 @@ use lab_parts::port::CLOSED;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
-use super::direct_checks::DirectServers;
+use super::direct_checks::{AddressSource, DirectServers, DirectTargets};
 use super::round::{RoundResult, both};
 use super::*;
 

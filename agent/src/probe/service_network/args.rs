@@ -1,9 +1,9 @@
-//! The flags of the probe of the Service network.
+//! The flags of the probe of the Service network, and the settings made of them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{AddressSource, ServiceNetworkProbe};
+use super::address::AddressSource;
 use crate::flag_values::service;
 use crate::peers::Service;
 
@@ -22,6 +22,15 @@ pub(crate) struct ServiceNetworkArgs {
         value_parser = service
     )]
     service_network_service: Service,
+}
+
+/// The settings of the probe.
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceNetworkProbe {
+    /// The source of the address to connect to.
+    pub(crate) address: AddressSource,
+    /// The deadline of a round, from its start.
+    pub(crate) timeout: Duration,
 }
 
 impl ServiceNetworkArgs {

@@ -13,25 +13,13 @@ mod exchange;
 mod metrics;
 mod round;
 
-use std::time::Duration;
-
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 
-pub(crate) use self::address::AddressSource;
-pub(crate) use self::args::ServiceNetworkArgs;
+pub(crate) use self::args::{ServiceNetworkArgs, ServiceNetworkProbe};
 use self::metrics::ServiceNetworkMetrics;
 use self::round::Prober;
 use super::schedule::Schedule;
-
-/// The settings of the probe.
-#[derive(Clone, Debug)]
-pub(crate) struct ServiceNetworkProbe {
-    /// The source of the address to connect to.
-    pub(crate) address: AddressSource,
-    /// The deadline of a round, from its start.
-    pub(crate) timeout: Duration,
-}
 
 impl ServiceNetworkProbe {
     /// Spawns the probe as a task of `program`. Agents of `cluster` respond to it.
