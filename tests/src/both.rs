@@ -19,6 +19,8 @@
 //! - `admission`, on the real API: the embedded one evaluates no admission policies.
 //! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
 //!   minute.
+//! - `propagation::crashes_while_suspended` and `propagation::stories::crashing`, on the embedded API: their
+//!   cases run on both without crashes, and three real APIs make a story of a hundred starts a long one.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //!
@@ -33,18 +35,27 @@ use crate::{control_plane::ApiKind, fleet};
 #[macro_export]
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
-        mod embedded {
-            $(#[test]
-            fn $name() {
-                let server = $crate::control_plane::ApiKind::Embedded;
-                $crate::both::run($crate::test_name!(), server, super::$name);
-            })+
-        }
+        $crate::on_embedded!($($name),+);
 
         mod real {
             $(#[test]
             fn $name() {
                 let server = $crate::control_plane::ApiKind::Real;
+                $crate::both::run($crate::test_name!(), server, super::$name);
+            })+
+        }
+    };
+}
+
+/// Makes a test of each of these functions, `embedded::name`, for what another test proves on both. A module
+/// can use it once.
+#[macro_export]
+macro_rules! on_embedded {
+    ($($name:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[test]
+            fn $name() {
+                let server = $crate::control_plane::ApiKind::Embedded;
                 $crate::both::run($crate::test_name!(), server, super::$name);
             })+
         }

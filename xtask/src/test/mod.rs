@@ -22,8 +22,8 @@ use crate::cargo;
 const IN_NAMESPACES: &str = "pipeline-tests";
 /// The test binary whose tests mostly wait.
 const WAITING: &str = "pipeline";
-/// Tests of that binary at once. On two cores, more of them make each other late.
-const WAITING_THREADS: usize = 4;
+/// Tests of that binary at once, for each core. More of them make each other late.
+const WAITING_AT_ONCE: usize = 2;
 /// The package whose tests print their findings.
 const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
@@ -106,18 +106,19 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
     // The programs are built, and a test that ran cargo would wait for `cargo doc`.
     let variables = [(PROGRAMS_BUILT, "1")];
     let skipped = missing.skips();
+    let cores = thread::available_parallelism()?.get();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let mut report = Report::default();
-            let threads = format!("--test-threads={WAITING_THREADS}");
+            let at_once = cores * WAITING_AT_ONCE;
+            let threads = format!("--test-threads={at_once}");
             let arguments = [&[threads.as_str()], skipped.as_slice()].concat();
             for executable in waiting {
-                report += executable.run(&arguments, &variables, WAITING_THREADS)?;
+                report += executable.run(&arguments, &variables, at_once)?;
             }
             anyhow::Ok(report)
         });
         let mut report = Report::default();
-        let cores = thread::available_parallelism()?.get();
         let threads = format!("--test-threads={cores}");
         for executable in computing {
             let mut arguments = [&[threads.as_str()], skipped.as_slice()].concat();

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
-    on_both,
+    on_embedded,
     propagation::{PropagationFleet, create},
 };
 use serde_json::{Value, json};
@@ -177,7 +177,7 @@ async fn life_of_moves(fleet: &PropagationFleet) -> Result<()> {
     lose_a_cluster_while_paused(fleet).await
 }
 
-on_both!(
+on_embedded!(
     config_map_moves_at_resume,
     deployment_changes_at_resume,
     config_map_changes_at_resume,

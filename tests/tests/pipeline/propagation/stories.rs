@@ -270,9 +270,20 @@ async fn paused_changes_survive_crashes(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
-    template_comes_and_goes,
     rollout_goes_member_by_member,
     paused_changes_arrive_at_resume,
-    rollout_survives_crashes,
-    paused_changes_survive_crashes,
 );
+
+mod crashing {
+    use pipeline_tests::on_embedded;
+
+    use super::{
+        paused_changes_survive_crashes, rollout_survives_crashes, template_comes_and_goes,
+    };
+
+    on_embedded!(
+        template_comes_and_goes,
+        rollout_survives_crashes,
+        paused_changes_survive_crashes,
+    );
+}
