@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_condition_loses_no_other() {
+    fn unreadable_condition_loses_no_other() {
         let read = status(json!({ "conditions": [7, null, {}, { "type": "A" }, { "type": 7 }] }));
         let read = read.unwrap();
         assert!(read.unclear_conditions);
@@ -171,8 +171,9 @@ mod tests {
         assert!(status(json!(7)).is_err(), "any action may be there");
     }
 
+    /// Unreadable actions are neither absent nor known.
     #[test]
-    fn unreadable_actions_are_neither_absent_nor_known() {
+    fn unreadable_actions_stay_unknown() {
         for (actions, known, unclear) in [
             (json!(null), None, false),
             (json!([]), Some(&[][..]), false),
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_needs_no_spec() {
+    fn spec_may_be_absent() {
         for spec in [json!({}), json!({ "spec": null }), json!({ "spec": 7 })] {
             let mut cluster = spec;
             cluster["metadata"] = json!({});

@@ -244,15 +244,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_definition_is_made_without_nullable_members() {
+    fn definitions_have_no_nullable_members() {
         for crd in installed().unwrap() {
             assert!(crd["spec"]["names"]["plural"].is_string());
             assert!(!crd.to_string().contains("\"nullable\""), "{crd}");
         }
     }
 
+    /// A stand-in for Karmada's definition requires nothing, and accepts null everywhere.
     #[test]
-    fn a_stand_in_requires_nothing_and_accepts_null_everywhere() {
+    fn stand_in_requires_nothing() {
         for crd in stand_ins().unwrap() {
             let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             assert!(!schema.to_string().contains("\"required\""));
@@ -264,8 +265,9 @@ mod tests {
         }
     }
 
+    /// A Remedy must have every field of a requirement.
     #[test]
-    fn a_remedy_must_have_every_field_of_a_requirement() {
+    fn requirement_fields_are_required() {
         let crd = &installed().unwrap()[0];
         let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
         let entry = &spec["properties"]["decisionMatches"]["items"];

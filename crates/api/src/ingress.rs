@@ -186,8 +186,9 @@ mod tests {
         Some(shown.collect())
     }
 
+    /// A rule or path that cannot be read routes nothing, and loses no other.
     #[test]
-    fn a_rule_or_path_that_cannot_be_read_routes_nothing_and_loses_no_other() {
+    fn unreadable_rule_routes_nothing() {
         let (a, b) = (json!("a.example.com"), json!("b.example.com"));
         let good = [path(&json!("/"))];
         let shown = |host: &Value, paths| (host.as_str().map(ToOwned::to_owned), paths);
@@ -206,8 +207,9 @@ mod tests {
         assert_eq!(rules(spec), Some(vec![shown(&a, 1)]));
     }
 
+    /// A class that cannot be read is not taken for an absent one, which is the default.
     #[test]
-    fn a_class_that_cannot_be_read_is_not_the_default_one() {
+    fn unreadable_class_is_no_default() {
         let class = |name| {
             read(json!({ "ingressClassName": name }))
                 .unwrap()
@@ -218,8 +220,9 @@ mod tests {
         assert_eq!(class(json!(7)).as_deref(), Some(""));
     }
 
+    /// A status that cannot be read is there, so that it is written anew.
     #[test]
-    fn a_status_that_cannot_be_read_is_there_so_that_it_is_written() {
+    fn unreadable_status_is_present() {
         let status: MultiClusterIngressStatus = from_value(json!({
             "loadBalancer": 7, "trafficBlockClusters": "m1", "serviceLocations": [{}, { "name": "web", "clusters": [7] }],
         }))

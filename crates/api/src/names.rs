@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_karmada_gives() {
+    fn names_equal_those_of_karmada() {
         assert_eq!(binding("Deployment", "nginx"), "nginx-deployment");
         assert_eq!(
             binding("ClusterRole", "system:test"),

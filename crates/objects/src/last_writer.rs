@@ -39,8 +39,9 @@ mod tests {
 
     use super::*;
 
+    /// The rival is the other manager that last wrote one of the fields.
     #[test]
-    fn the_rival_is_the_other_manager_that_last_wrote_a_field() {
+    fn rival_wrote_last() {
         let entries: Vec<ManagedFieldsEntry> = from_value(json!([
             { "manager": "ours", "time": "2026-01-04T00:00:00Z",
               "fieldsV1": { "f:status": { "f:a": {} } } },

@@ -1,14 +1,17 @@
 //! What is true of any Kubernetes object, whoever owns it. Pure: no client, no clock, no kind of anybody's.
 //!
-//! - Who it is: [`Key`] and [`GroupVersionKind`], [`qualified_name`].
-//! - What its metadata say: [`Metadata`]; what selects it: [`selector`].
-//! - What its status says: [`condition`], and [`health`] for the kinds that Kubernetes itself has.
-//! - How the fields that others write are read: [`lenient`].
-//! - How it is changed: [`patch`].
-//! - Who wrote it: [`last_writer`], [`managed_fields`]; whose it is: [`ownership`].
-//! - What differs from its manifest: [`drift`]; what it keeps when that is written: [`retain`].
-//! - Its values: [`quantity`], and [`amounts`] of several resources.
-//! - Who refers to whom: [`reverse_index`].
+//! An object is read, compared with what its owner wants, and patched; each step has its files here, and whoever owns
+//! it adds only whose it is and what it should be:
+//!
+//! - Who is it? [`Key`] and [`GroupVersionKind`]; [`qualified_name`] checks the parts of names.
+//! - What do its metadata say? [`Metadata`], of a typed object and of JSON alike. Is it selected? [`selector`].
+//! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
+//! - How is a field read that others write? [`lenient`].
+//! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
+//! - Does it differ from its manifest? [`drift`]. What does it keep when that is written? [`retain`].
+//! - How is it changed, and not if it has changed meanwhile? [`patch`].
+//! - How much does it need? [`quantity`], and [`amounts`] of several resources.
+//! - Who refers to whom? [`reverse_index`].
 
 pub mod amounts;
 pub mod condition;

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantity_is_read_in_every_form() {
+    fn every_form_is_read() {
         let table = [
             ("100m", "0.1"),
             ("64Mi", "67108864"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn other_texts_are_refused() {
         for text in [
             "",
             "m",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_is_written_in_its_shortest_form() {
+    fn shortest_form_is_written() {
         let of = |text| Quantity::parse(text).unwrap();
         assert_eq!(of("0.1").milli(), "100m");
         assert_eq!(of("2").milli(), "2");
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_as_the_same_amount(amount in 0_i64..1_000_000_000_000) {
+        fn written_form_reads_back(amount in 0_i64..1_000_000_000_000) {
             let amount = Quantity(i128::from(amount) * NANOS);
             for text in [amount.milli(), amount.decimal(), amount.binary()] {
                 prop_assert_eq!(Quantity::parse(&text), Some(amount));
@@ -199,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_without_harm(text in "\\PC{0,24}") {
+        fn any_text_is_harmless(text in "\\PC{0,24}") {
             let _ = Quantity::parse(&text).map(|q| (q.milli(), q.binary(), q.decimal(), q + q));
         }
     }

@@ -91,8 +91,9 @@ mod tests {
     use super::*;
 
     proptest! {
+        /// Replacing one source at a time gives the index that is built of the last targets of each.
         #[test]
-        fn replacing_one_at_a_time_equals_building_anew(
+        fn replacing_equals_rebuilding(
             changes in prop::collection::vec((0_u8..6, prop::collection::btree_set(0_u8..8, 0..4)), 0..40),
         ) {
             let mut incremental = ReverseIndex::default();
