@@ -10,6 +10,7 @@
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
 //! - Does it differ from its manifest? [`drift`]. What does it keep when that is written? [`retain`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`].
+//! - Is it kept away, or driven out? [`taint`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom? [`reverse_index`].
 
@@ -30,6 +31,7 @@ pub mod quantity;
 pub mod retain;
 pub mod reverse_index;
 pub mod selector;
+pub mod taint;
 
 pub use key::Key;
 pub use kind::{GroupVersionKind, api_version, group_kind, kind};

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::TRUE;
+use objects::taint::show;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The key of the taint of a cluster whose API is not ready.
@@ -66,13 +69,9 @@ pub(super) fn tainted(
     desired
 }
 
-/// Returns a taint in the form that kubectl has for it.
+/// Returns a raw taint as kubectl shows it.
 pub(super) fn text(taint: &Value) -> String {
-    let field = |name: &str| taint[name].as_str().unwrap_or_default();
-    match field("value") {
-        "" => format!("{}:{}", field("key"), field("effect")),
-        value => format!("{}={value}:{}", field("key"), field("effect")),
-    }
+    show(&Taint::deserialize(taint).unwrap_or_default())
 }
 
 #[cfg(test)]

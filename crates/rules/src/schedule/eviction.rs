@@ -6,12 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::{ClusterView, GracefulEvictionTask, ResourceBindingSpec, TargetCluster};
 use objects::patch::JsonPatch;
+use objects::taint::{first_untolerated, show};
 use serde_json::json;
 
 use super::cycle::{Decision, decide};
 use super::facts::{Facts, Scheduler, named};
 use super::outcome::{SchedulePlan, scheduled};
-use super::taints::{first_untolerated, show};
 use crate::binding_ref::BindingRef;
 
 /// The time that a copy gets until its replacement is healthy, as Karmada's is by default.
@@ -41,7 +41,7 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
         let Some(cluster) = facts.fleet.get(&target.name) else {
             continue;
         };
-        let due = first_untolerated(cluster, &facts.placement.cluster_tolerations);
+        let due = first_untolerated(&cluster.spec.taints, &facts.placement.cluster_tolerations);
         if let Some((taint, at)) = due
             && at <= now
             && !is_suspended(binding, &target.name)
@@ -69,8 +69,9 @@ pub(super) fn has_to_leave(
             let mut targets = binding
                 .targets()
                 .filter_map(|target| named(clusters, &target.name));
-            targets
-                .any(|cluster| first_untolerated(cluster, &placement.cluster_tolerations).is_some())
+            targets.any(|cluster| {
+                first_untolerated(&cluster.spec.taints, &placement.cluster_tolerations).is_some()
+            })
         })
 }
 

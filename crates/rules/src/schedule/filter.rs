@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use karmada_api::ClusterView;
 use karmada_api::placement::{ClusterSelector, SpreadConstraint};
 use objects::Metadata;
+use objects::taint::{show, untolerated};
 
 use super::cluster_selector::selects;
 use super::facts::Facts;
 use super::failure::Unfit;
-use super::taints::{show, untolerated};
 
 /// Returns the clusters that fit, of which there is at least one.
 pub(super) fn fitting<'a>(
@@ -50,7 +50,7 @@ fn misfit(
             return Some("cluster(s) did not have the API resource".to_owned());
         }
         let tolerations = &placement.cluster_tolerations;
-        if let Some(taint) = untolerated(cluster, tolerations, facts.pass.now) {
+        if let Some(taint) = untolerated(&cluster.spec.taints, tolerations, facts.pass.now) {
             let taint = show(taint);
             return Some(format!("cluster(s) had untolerated taint {{{taint}}}"));
         }

@@ -33,7 +33,6 @@ mod plan;
 mod regions;
 mod select;
 mod strategy;
-mod taints;
 mod trigger;
 mod wake;
 mod write;

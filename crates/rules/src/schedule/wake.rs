@@ -3,13 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::ClusterView;
 use objects::Metadata;
+use objects::taint::first_untolerated;
 
 use super::cluster_selector::selects;
 use super::eviction::{end_of, has_to_leave, is_suspended};
 use super::facts::{Scheduler, named};
 use super::failback::may_return;
 use super::groups::{affinities, affinity_in_use};
-use super::taints::first_untolerated;
 use super::trigger::{is_short_of_room, is_unscheduled};
 use crate::binding_ref::BindingRef;
 
@@ -66,7 +66,9 @@ pub fn next_due(
     let begins = targets
         .filter_map(|target| named(clusters, &target.name))
         .chain(others)
-        .filter_map(|cluster| first_untolerated(cluster, &placement.cluster_tolerations));
+        .filter_map(|cluster| {
+            first_untolerated(&cluster.spec.taints, &placement.cluster_tolerations)
+        });
     let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
     let tasks = tasks.filter(|task| scheduler.ends_evictions() && task.suppress_deletion.is_none());
     let ends = tasks.filter_map(|task| Some(end_of(task, task.creation_timestamp.as_ref()?)));
