@@ -48,6 +48,27 @@ pub(crate) struct BindingReconciler {
     pub(crate) written: WrittenStatuses,
 }
 
+/// A part of a binding that is written by itself.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Its ID and finalizer.
+    Identity,
+    /// The end of our finalizer.
+    Finalizer,
+    Status,
+}
+
+impl Part {
+    /// Returns the label of the metrics of writes.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Identity => "binding",
+            Self::Finalizer => "finalizer",
+            Self::Status => "binding_status",
+        }
+    }
+}
+
 impl Controller for BindingReconciler {
     type Key = Key;
 
@@ -122,8 +143,7 @@ impl BindingReconciler {
         let mut patch = JsonPatch::default();
         patch.test(ours, binding.finalizer().into());
         patch.remove(ours);
-        self.patch_binding(binding, "finalizer", patch, false)
-            .await?;
+        self.patch_binding(binding, Part::Finalizer, patch).await?;
         Ok(())
     }
 
@@ -160,7 +180,7 @@ impl BindingReconciler {
     async fn identify(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
         let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
         if let BindingPlan::Patch(patch) = plan {
-            self.patch_binding(binding, "binding", patch, false).await?;
+            self.patch_binding(binding, Part::Identity, patch).await?;
         }
         Ok(())
     }
@@ -201,22 +221,21 @@ impl BindingReconciler {
         }
     }
 
-    /// Patches the binding, or its status. Returns `true` if it was written.
+    /// Patches a part of the binding. Returns `true` if it was written.
     async fn patch_binding(
         &self,
         binding: BindingRef<'_>,
-        target: &'static str,
+        part: Part,
         patch: JsonPatch,
-        is_status: bool,
     ) -> Result<bool, BoxError> {
         let name = binding.metadata.name.as_deref().unwrap_or_default();
         let patch = patch.into();
         let result = if let Some(namespace) = &binding.metadata.namespace {
             let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), namespace);
-            self.patch(&api, name, target, &patch, is_status).await
+            self.patch(&api, name, part, &patch).await
         } else {
             let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
-            self.patch(&api, name, target, &patch, is_status).await
+            self.patch(&api, name, part, &patch).await
         };
         match result {
             Ok(written) => Ok(written),
@@ -230,20 +249,22 @@ impl BindingReconciler {
         &self,
         api: &Api<K>,
         name: &str,
-        target: &'static str,
+        part: Part,
         patch: &Patch<()>,
-        is_status: bool,
     ) -> Result<bool, WriteError>
     where
         K: Resource + Clone,
     {
         let parameters = PatchParams::default();
-        let written = if is_status {
-            let call = write::patch_status(api, name, &parameters, patch);
-            self.writes.write(target, call).await?.is_some()
-        } else {
-            let call = write::patch(api, name, &parameters, patch);
-            self.writes.write(target, call).await?.is_some()
+        let written = match part {
+            Part::Status => {
+                let call = write::patch_status(api, name, &parameters, patch);
+                self.writes.write(part.label(), call).await?.is_some()
+            }
+            Part::Identity | Part::Finalizer => {
+                let call = write::patch(api, name, &parameters, patch);
+                self.writes.write(part.label(), call).await?.is_some()
+            }
         };
         Ok(written)
     }

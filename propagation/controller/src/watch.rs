@@ -21,7 +21,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -128,8 +128,8 @@ impl SharedIndex {
     fn policies_changed<K>(&self, changes: Vec<Transition<K>>, policy: fn(Arc<K>) -> Policy) {
         for Transition { key, old, new } in changes {
             let (old, new) = (old.map(policy), new.map(policy));
-            let suspension = |policy: &Option<Policy>| policy.as_ref()?.suspension().cloned();
-            let is_suspension = suspension(&old) != suspension(&new);
+            let is_suspension = old.as_ref().and_then(Policy::suspension)
+                != new.as_ref().and_then(Policy::suspension);
             let old = old.as_ref().map(Policy::candidate);
             let new = new.as_ref().map(Policy::candidate);
             let (before, now) = (kinds_of(old.as_ref()), kinds_of(new.as_ref()));
@@ -194,15 +194,6 @@ impl SharedIndex {
         {
             return false;
         }
-        let may_select = |policy: &OverrideSpec, resource: &ObjectReference| {
-            let mut selectors = policy.resource_selectors.iter();
-            // Its labels decide, too: the binding's own loop looks at them.
-            policy.resource_selectors.is_empty()
-                || selectors.any(|selector| {
-                    let name = selector.name.as_deref().unwrap_or_default();
-                    selector.kind == resource.kind && (name.is_empty() || name == resource.name)
-                })
-        };
         let concerned = self.read(|index| {
             index.bindings_where(|spec| {
                 let resource = &spec.resource;
@@ -278,41 +269,31 @@ impl SharedIndex {
     ) {
         for Transition { key, old, new } in changes {
             let (old, new) = (old.map(binding), new.map(binding));
-            let template = |binding: &Option<StoredBinding>| {
-                binding.as_ref().map(|b| template_of(b.view().spec))
-            };
-            let (before, now) = (template(&old), template(&new));
-            let kinds = |binding: &Option<StoredBinding>| {
-                let binding = binding.as_ref().map(StoredBinding::view);
-                let kinds = binding.map(|binding| {
-                    let of_template = template_of(binding.spec).kind;
-                    let kinds = [of_template].into_iter().chain(listed_kinds(binding));
-                    kinds.collect::<Vec<_>>()
-                });
-                kinds.unwrap_or_default()
-            };
+            let forms = [old.as_ref(), new.as_ref()];
+            let [before, now] =
+                forms.map(|binding| binding.map(kinds_of_binding).unwrap_or_default());
             let are_others = {
                 let mut index = self.index.lock();
                 index.dependencies.replace(&key, new.as_ref());
-                index.replace_kinds(kinds(&old), kinds(&new))
+                index.replace_kinds(before, now)
             };
             if are_others {
                 self.want();
             }
-            let suspension = |b: &Option<StoredBinding>| b.as_ref()?.view().spec.suspension.clone();
-            if suspension(&old) != suspension(&new) {
+            let [was, is] = forms.map(|binding| binding?.view().spec.suspension.as_ref());
+            if was != is {
                 self.wake_required_by(&key);
             }
             self.queues.bindings.add(key.clone());
             // What happens in the clusters is of no concern to the template.
             let is_status = matches!((&old, &new), (Some(old), Some(new)) if is_same_but_status(old.metadata(), new.metadata()));
             if !is_status {
-                self.wake_dependencies(&key, [old.as_ref(), new.as_ref()]);
-                self.queues
-                    .templates
-                    .add_all([before, now].into_iter().flatten());
-                let claim = |b: &Option<StoredBinding>| Claim::of(b.as_ref()?.metadata());
-                wake_former(&self.queues, claim(&old), claim(&new).as_ref());
+                self.wake_dependencies(&key, forms);
+                let bindings = forms.into_iter().flatten();
+                let templates = bindings.map(|binding| template_of(binding.view().spec));
+                self.queues.templates.add_all(templates);
+                let [was, is] = forms.map(|binding| Claim::of(binding?.metadata()));
+                wake_former(&self.queues, was, is.as_ref());
             }
         }
     }
@@ -322,6 +303,25 @@ impl Debug for SharedIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SharedIndex").finish_non_exhaustive()
     }
+}
+
+/// Returns `true` if an override policy may select the object. Its labels decide, too: the binding's own loop
+/// looks at them.
+fn may_select(policy: &OverrideSpec, resource: &ObjectReference) -> bool {
+    let mut selectors = policy.resource_selectors.iter();
+    policy.resource_selectors.is_empty()
+        || selectors.any(|selector| {
+            let name = selector.name.as_deref().unwrap_or_default();
+            selector.kind == resource.kind && (name.is_empty() || name == resource.name)
+        })
+}
+
+/// Returns the kinds of a binding's template, and of what follows it.
+fn kinds_of_binding(binding: &StoredBinding) -> Vec<GroupVersionKind> {
+    let binding = binding.view();
+    let of_template = template_of(binding.spec).kind;
+    let kinds = [of_template].into_iter().chain(listed_kinds(binding));
+    kinds.collect()
 }
 
 /// Wakes the policy of a claim that is gone: it may be waiting for that to be deleted.

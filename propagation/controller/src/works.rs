@@ -16,8 +16,8 @@ use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -91,13 +91,11 @@ impl From<&Work> for Progress {
 /// Returns the object whose Work it is.
 fn owner_of(work: &StoredWork) -> Option<Owner> {
     let metadata = work.meta();
-    let annotations = metadata.annotations.as_ref();
-    let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key));
-    if let Some(name) = annotation(names::BINDING_NAME) {
-        let namespace = annotation(names::BINDING_NAMESPACE)?;
+    if let Some(name) = metadata.annotation(names::BINDING_NAME) {
+        let namespace = metadata.annotation(names::BINDING_NAMESPACE)?;
         return Some(Owner::Binding(Key::new(namespace, name)));
     }
-    if let Some(name) = annotation(names::CLUSTER_BINDING_NAME) {
+    if let Some(name) = metadata.annotation(names::CLUSTER_BINDING_NAME) {
         return Some(Owner::Binding(Key::cluster_scoped(name)));
     }
     let mut owners = metadata.owner_references.iter().flatten();
@@ -246,8 +244,8 @@ impl SharedWorks {
             let mut inner = self.inner.lock();
             for change in inner.works.observe(event) {
                 inner.patched.remove(&change.key);
-                let owner = |work: &Option<Arc<StoredWork>>| owner_of(work.as_ref()?);
-                let owners = [owner(&change.old), owner(&change.new)];
+                let owners = [&change.old, &change.new];
+                let owners = owners.map(|work| owner_of(work.as_ref()?));
                 let now = owners[1].iter().cloned().collect();
                 inner.by_owner.replace(&change.key, now);
                 for owner in owners.into_iter().flatten() {
@@ -328,13 +326,11 @@ fn is_selected_alike(change: &Transition<ClusterView>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else {
         return false;
     };
-    let deciding = |cluster: &ClusterView| {
-        let metadata = cluster.metadata.clone();
-        let spec = cluster.spec.clone();
-        (
-            (metadata.uid, metadata.labels, metadata.deletion_timestamp),
-            (spec.provider, spec.region, spec.zones),
-        )
-    };
-    deciding(old) == deciding(new)
+    let (was, is) = (&old.metadata, &new.metadata);
+    was.uid == is.uid
+        && was.labels == is.labels
+        && was.deletion_timestamp == is.deletion_timestamp
+        && old.spec.provider == new.spec.provider
+        && old.spec.region == new.spec.region
+        && old.spec.zones == new.spec.zones
 }

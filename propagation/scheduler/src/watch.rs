@@ -196,8 +196,8 @@ fn differs(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
 }
 
 fn has_same_room(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
-    let summary = |cluster: Option<&ClusterView>| cluster?.status.resource_summary.clone();
-    summary(old) == summary(new)
+    let [was, is] = [old, new].map(|cluster| cluster?.status.resource_summary.as_ref());
+    was == is
 }
 
 /// Returns `true` if a person, or who acts like one, has changed the cluster.

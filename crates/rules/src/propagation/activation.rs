@@ -204,8 +204,9 @@ fn of_bound(facts: &Facts<'_>, bound: &Bound, now: Record) -> Activation {
 }
 
 fn of_unbound(facts: &Facts<'_>, now: Record) -> Activation {
-    let is_moved = |claim: &Claim| !claim.is_of(facts.policy);
-    let is_handed_over = facts.claimed.is_some_and(is_moved);
+    let is_handed_over = facts
+        .claimed
+        .is_some_and(|claim| !claim.is_of(facts.policy));
     let remembered = match &facts.seen {
         // A binding that was deleted by hand is made again at once.
         Some(Seen::Bound) if !is_handed_over => return Activation::Follows(now),

@@ -100,9 +100,10 @@ pub fn choose<'a>(
         .collect();
     // The best first; those of the template's namespace before those of none.
     matches.sort_by(|a, b| {
-        let is_cluster = |m: &Match<'_>| m.policy.namespace().is_none();
-        is_cluster(a)
-            .cmp(&is_cluster(b))
+        let (first, second) = (a.policy.namespace(), b.policy.namespace());
+        first
+            .is_none()
+            .cmp(&second.is_none())
             .then_with(|| b.precedence().cmp(&a.precedence()))
     });
     let holder = claimed.and_then(|claim| matches.iter().find(|m| claim.is_of(&m.policy)));

@@ -44,21 +44,19 @@ impl Claim {
 
     /// Returns the claim on `object`.
     pub fn of(object: &impl Metadata) -> Option<Self> {
-        let id = |key| object.label(key).unwrap_or_default().to_owned();
-        let named = |name: &str| !name.is_empty();
-        let name = object.annotation(names::POLICY_NAME).filter(|n| named(n));
         let namespace = object.annotation(names::POLICY_NAMESPACE);
-        if let (Some(name), Some(namespace)) = (name, namespace) {
-            return Some(Self {
-                id: id(names::POLICY_ID),
-                namespace: Some(namespace.to_owned()),
-                name: name.to_owned(),
-            });
-        }
-        let name = object.annotation(names::CLUSTER_POLICY_NAME);
-        name.filter(|n| named(n)).map(|name| Self {
-            id: id(names::CLUSTER_POLICY_ID),
-            namespace: None,
+        let (id, namespace, name) = match (object.annotation(names::POLICY_NAME), namespace) {
+            (Some(name), Some(namespace)) if !name.is_empty() => {
+                (names::POLICY_ID, Some(namespace), name)
+            }
+            _ => {
+                let name = object.annotation(names::CLUSTER_POLICY_NAME)?;
+                (names::CLUSTER_POLICY_ID, None, name)
+            }
+        };
+        (!name.is_empty()).then(|| Self {
+            id: object.label(id).unwrap_or_default().to_owned(),
+            namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
         })
     }

@@ -21,19 +21,17 @@ impl Customized {
     /// Adds the kinds that one customization or webhook configuration is for.
     pub fn add(&mut self, object: &Value) {
         if let Some(target) = object.pointer("/spec/target") {
-            let field = |name: &str| target.get(name).and_then(Value::as_str).unwrap_or_default();
-            let kind = GroupVersionKind::new(field("apiVersion"), field("kind"));
+            let kind = GroupVersionKind::new(text(target, "apiVersion"), text(target, "kind"));
             self.0.insert([kind.group, kind.version, kind.kind]);
         }
         let webhooks = list(object, "webhooks");
         for rule in webhooks.flat_map(|webhook| list(webhook, "rules")) {
-            let texts = |name: &'static str| list(rule, name).filter_map(Value::as_str);
-            for group in texts("apiGroups") {
-                for version in texts("apiVersions") {
-                    let kinds = texts("kinds");
-                    let pattern =
-                        |kind: &str| [group.to_owned(), version.to_owned(), kind.to_owned()];
-                    self.0.extend(kinds.map(pattern));
+            for group in texts(rule, "apiGroups") {
+                for version in texts(rule, "apiVersions") {
+                    for kind in texts(rule, "kinds") {
+                        let pattern = [group, version, kind].map(str::to_owned);
+                        self.0.insert(pattern);
+                    }
                 }
             }
         }
@@ -41,14 +39,26 @@ impl Customized {
 
     /// Returns `true` if the kind is among them.
     pub fn covers(&self, kind: &GroupVersionKind) -> bool {
-        let is = |pattern: &String, text: &String| pattern == "*" || pattern == text;
-        self.0.iter().any(|[group, version, name]| {
-            is(group, &kind.group) && is(version, &kind.version) && is(name, &kind.kind)
+        let of_kind = [&kind.group, &kind.version, &kind.kind];
+        self.0.iter().any(|patterns| {
+            let mut pairs = patterns.iter().zip(of_kind);
+            pairs.all(|(pattern, text)| pattern == "*" || pattern == text)
         })
     }
 }
 
-fn list<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object
+        .get(field)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn texts<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    list(object, field).filter_map(Value::as_str)
+}
+
+fn list<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     object
         .get(field)
         .and_then(Value::as_array)

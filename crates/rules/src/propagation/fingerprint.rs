@@ -81,15 +81,18 @@ impl FromStr for Fingerprint {
     type Err = UnknownVersion;
 
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
-        let hash = |text: &str| u64::from_str_radix(text, 16).map_err(|_| UnknownVersion);
         match *text.split(':').collect::<Vec<_>>() {
             [VERSION, content, metadata] => Ok(Self {
-                content: hash(content)?,
-                metadata: hash(metadata)?,
+                content: parsed(content)?,
+                metadata: parsed(metadata)?,
             }),
             _ => Err(UnknownVersion),
         }
     }
+}
+
+fn parsed(text: &str) -> Result<u64, UnknownVersion> {
+    u64::from_str_radix(text, 16).map_err(|_| UnknownVersion)
 }
 
 /// Returns `true` unless a label, an annotation or a finalizer of this key belongs to a control plane.

@@ -215,8 +215,11 @@ pub fn is_same(left: &Value, right: &Value, follows_claim: bool) -> bool {
     !(follows_claim && is_handed_over) && without_claim(left) == without_claim(right)
 }
 
+fn is_claim(key: &str) -> bool {
+    CLAIM_KEYS.contains(&key) || key == names::TEMPLATE_GENERATION
+}
+
 fn without_claim(manifest: &Value) -> Value {
-    let is_claim = |key: &str| CLAIM_KEYS.contains(&key) || key == names::TEMPLATE_GENERATION;
     let mut manifest = manifest.clone();
     for field in ["labels", "annotations"] {
         metadata::edit(&mut manifest, field, |map| {

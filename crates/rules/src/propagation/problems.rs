@@ -42,11 +42,11 @@ fn selectors(found: &mut Found, namespace: Option<&str>, spec: &PropagationSpec)
     if spec.resource_selectors.is_empty() {
         found.invalid("resourceSelectors should have at least 1 items");
     }
-    let mut selectors = spec.resource_selectors.iter();
-    let is_elsewhere = |selected: Option<&String>| {
-        selected.is_some_and(|selected| !selected.is_empty() && namespace != Some(selected))
-    };
-    if namespace.is_some() && selectors.any(|s| is_elsewhere(s.namespace.as_ref())) {
+    let selected = spec.resource_selectors.iter();
+    let mut selected = selected.filter_map(|selector| selector.namespace.as_deref());
+    if let Some(own) = namespace
+        && selected.any(|namespace| !namespace.is_empty() && namespace != own)
+    {
         found.invalid(
             "namespace of resource selector must be the same as the namespace of the policy",
         );

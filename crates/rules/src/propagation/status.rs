@@ -345,15 +345,16 @@ fn listed(names: &[&str]) -> String {
 
 /// Returns `true` if the lists are the same: a field that is `false` is absent on the wire.
 fn is_same(left: &[AggregatedStatusItem], right: &[AggregatedStatusItem]) -> bool {
-    let normal = |items: &[AggregatedStatusItem]| -> Vec<AggregatedStatusItem> {
-        let mut items = items.to_vec();
-        for item in &mut items {
-            item.applied = item.applied.filter(|applied| *applied);
-            item.applied_message = item.applied_message.take().filter(|text| !text.is_empty());
-        }
-        items
-    };
-    normal(left) == normal(right)
+    normalized(left) == normalized(right)
+}
+
+fn normalized(items: &[AggregatedStatusItem]) -> Vec<AggregatedStatusItem> {
+    let mut items = items.to_vec();
+    for item in &mut items {
+        item.applied = item.applied.filter(|applied| *applied);
+        item.applied_message = item.applied_message.take().filter(|text| !text.is_empty());
+    }
+    items
 }
 
 fn outcomes(items: &[AggregatedStatusItem]) -> Vec<(&str, bool, Option<&str>)> {

@@ -57,13 +57,15 @@ impl WorkGauges {
     }
 
     fn show(&self, by_binding: &BTreeMap<Key, Counts>) {
-        let sum = |count: fn(&Counts) -> usize| {
-            let sum = by_binding.values().map(count).sum::<usize>();
-            i64::try_from(sum).unwrap_or(i64::MAX)
-        };
-        self.suspended.set(sum(|counts| counts.suspended));
-        self.held.set(sum(|counts| counts.held));
+        let suspended = by_binding.values().map(|counts| counts.suspended);
+        let held = by_binding.values().map(|counts| counts.held);
+        self.suspended.set(as_i64(suspended.sum()));
+        self.held.set(as_i64(held.sum()));
     }
+}
+
+fn as_i64(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

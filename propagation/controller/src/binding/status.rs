@@ -14,7 +14,7 @@ use objects::Metadata;
 use serde_json::{Value, json};
 
 use super::written::StatusWrite;
-use super::{BindingReconciler, is_past, reference, template_reference};
+use super::{BindingReconciler, Part, is_past, reference, template_reference};
 use crate::index::{StoredBinding, template_of};
 use crate::reason::Reason;
 
@@ -38,9 +38,7 @@ impl BindingReconciler {
             patch,
             is_transition,
         } = status::plan(binding, &own, waiting, &now)
-            && self
-                .patch_binding(binding, "binding_status", patch, true)
-                .await?
+            && self.patch_binding(binding, Part::Status, patch).await?
             && is_transition
         {
             let note = format!(

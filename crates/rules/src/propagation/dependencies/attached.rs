@@ -193,21 +193,24 @@ fn snapshot(referrer: &Key, need: &Need<'_>) -> Value {
 
 /// Returns the places of a referrer in a list.
 fn places<'a>(list: &'a [BindingSnapshot], referrer: &'a Key) -> impl Iterator<Item = usize> + 'a {
-    let is_of = move |snapshot: &BindingSnapshot| {
+    let places = list.iter().enumerate();
+    let places = places.filter(|(_, snapshot)| {
         snapshot.name.as_ref() == Some(&referrer.name)
             && snapshot.namespace.as_ref() == Some(&referrer.namespace)
-    };
-    let places = list.iter().enumerate();
-    places.filter_map(move |(place, snapshot)| is_of(snapshot).then_some(place))
+    });
+    places.map(|(place, _)| place)
 }
 
 /// Returns `true` if both are the same clusters with the same replicas.
 fn is_same(a: &[TargetCluster], b: &[TargetCluster]) -> bool {
-    let sorted = |clusters: &[TargetCluster]| {
-        let pairs = clusters.iter().map(|c| (c.name.clone(), c.replicas));
-        pairs.collect::<BTreeMap<_, _>>()
-    };
     sorted(a) == sorted(b)
+}
+
+fn sorted(clusters: &[TargetCluster]) -> BTreeMap<&str, Option<i32>> {
+    let clusters = clusters.iter();
+    clusters
+        .map(|cluster| (cluster.name.as_str(), cluster.replicas))
+        .collect()
 }
 
 const LIST: [&str; 2] = ["spec", "requiredBy"];

@@ -108,14 +108,13 @@ fn statuses<'a>(members: &'a [MemberStatus<'a>]) -> impl Iterator<Item = &'a Val
 }
 
 fn sums(members: &[MemberStatus<'_>], names: &[&str]) -> Map<String, Value> {
-    let sum = |&name: &&str| {
+    let mut sums = Map::new();
+    for name in names {
         let numbers = statuses(members).map(|status| number(Some(status), name));
-        (
-            name.to_owned(),
-            numbers.fold(0_i64, i64::saturating_add).into(),
-        )
-    };
-    names.iter().map(sum).collect()
+        let sum = numbers.fold(0_i64, i64::saturating_add);
+        sums.insert((*name).to_owned(), sum.into());
+    }
+    sums
 }
 
 fn text<'a>(part: &'a Value, name: &str) -> Option<&'a str> {
@@ -156,14 +155,12 @@ fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Valu
     // The API refuses another start of a job that has one.
     let start = text(current, "startTime").or_else(|| earliest(members, "startTime"));
     status.insert("startTime".to_owned(), json!(start));
-    let failed = |member: &&MemberStatus<'_>| {
-        member
-            .status
-            .is_some_and(|status| condition(status, "Failed").is_some())
-    };
     let failed: Vec<_> = members
         .iter()
-        .filter(failed)
+        .filter(|member| {
+            let status = member.status;
+            status.is_some_and(|status| condition(status, "Failed").is_some())
+        })
         .map(|member| member.cluster)
         .collect();
     let complete = !members.is_empty()
@@ -239,17 +236,14 @@ fn load_balancer(members: &[MemberStatus<'_>]) -> Map<String, Value> {
 
 /// A copy without a status is about to start.
 fn pod(members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
-    let phase = |member: &MemberStatus<'_>| {
-        member
-            .status
-            .and_then(|status| text(status, "phase"))
-            .unwrap_or("Pending")
-            .to_owned()
-    };
-    let phases: Vec<_> = members.iter().map(phase).collect();
+    let phases: Vec<&str> = members
+        .iter()
+        .map(|member| member.status.and_then(|status| text(status, "phase")))
+        .map(|phase| phase.unwrap_or("Pending"))
+        .collect();
     let first = ["Failed", "Pending", "Running", "Succeeded"]
         .into_iter()
-        .find(|phase| phases.iter().any(|found| found == phase))?;
+        .find(|phase| phases.contains(phase))?;
     Some(Map::from_iter([("phase".to_owned(), first.into())]))
 }
 
@@ -266,8 +260,8 @@ fn phase(
 
 fn claim(phases: &[&str]) -> Option<String> {
     let lost = phases.iter().find(|phase| **phase == "Lost");
-    let unbound = || phases.iter().find(|phase| **phase != "Bound");
-    let phase = lost.or_else(unbound).or_else(|| phases.first())?;
+    let unbound = phases.iter().find(|phase| **phase != "Bound");
+    let phase = lost.or(unbound).or_else(|| phases.first())?;
     Some((*phase).to_owned())
 }
 

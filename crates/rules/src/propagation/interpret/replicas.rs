@@ -78,15 +78,13 @@ fn node_claim(pod: &Value) -> Option<Value> {
 
 /// Returns `true` if two requirements of a binding ask for the same, whatever their quantities look like.
 pub fn same_requirements(a: Option<&Value>, b: Option<&Value>) -> bool {
-    let part = |requirements: Option<&Value>, name: &str| {
-        requirements
-            .and_then(|requirements| requirements.get(name))
-            .cloned()
-    };
     // The binding may have `namespace` and `priorityClassName`, too, which a feature of Karmada adds.
     part(a, "nodeClaim") == part(b, "nodeClaim")
-        && Amounts::read(part(a, "resourceRequest").as_ref())
-            == Amounts::read(part(b, "resourceRequest").as_ref())
+        && Amounts::read(part(a, "resourceRequest")) == Amounts::read(part(b, "resourceRequest"))
+}
+
+fn part<'a>(requirements: Option<&'a Value>, name: &str) -> Option<&'a Value> {
+    requirements?.get(name)
 }
 
 #[cfg(test)]

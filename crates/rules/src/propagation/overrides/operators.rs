@@ -90,9 +90,10 @@ impl Image {
             Some((end, tag)) => (name.get(..last + end.len())?, tag),
             None => (name, ""),
         };
-        let is_registry = |part: &str| part.contains(['.', ':']) || part == "localhost";
         let (registry, repository) = match name.split_once('/') {
-            Some((first, rest)) if is_registry(first) => (first, rest),
+            Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => {
+                (first, rest)
+            }
             _ => ("", name),
         };
         Some(Self {
@@ -135,8 +136,8 @@ pub(super) fn words(
         match overrider.operator.as_str() {
             "add" => words.extend(overrider.value.iter().map(|word| json!(word))),
             "remove" => {
-                let is_removed = |word: &str| overrider.value.iter().any(|removed| removed == word);
-                words.retain(|word| !word.as_str().is_some_and(is_removed));
+                let removed = &overrider.value;
+                words.retain(|word| !removed.iter().any(|removed| word == removed));
             }
             other => return Err(unknown_operator(other)),
         }

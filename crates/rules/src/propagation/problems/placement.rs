@@ -156,20 +156,19 @@ fn division(found: &mut Found, placement: &Placement) {
 /// Returns `true` if the text is the name of a label: letters, digits, `-`, `_` and `.`, with a letter
 /// or digit at both ends, and perhaps a DNS domain and `/` before it.
 fn is_label_name(text: &str) -> bool {
-    let is_name = |name: &str, others: &[char]| {
-        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-        ends(name.chars().next())
-            && ends(name.chars().last())
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || others.contains(&c))
-    };
     let Some((domain, name)) = text.split_once('/') else {
         return is_name(text, &['-', '_', '.']);
     };
-    let is_lower = |label: &str| !label.contains(|c: char| c.is_ascii_uppercase());
     is_name(name, &['-', '_', '.'])
-        && domain
-            .split('.')
-            .all(|label| is_name(label, &['-']) && is_lower(label))
+        && domain.split('.').all(|label| {
+            is_name(label, &['-']) && !label.contains(|c: char| c.is_ascii_uppercase())
+        })
+}
+
+/// Returns `true` if the name has letters, digits and these characters, and none of these at its ends.
+fn is_name(name: &str, others: &[char]) -> bool {
+    let is_inner = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || others.contains(&c));
+    is_inner && !name.is_empty() && !name.starts_with(others) && !name.ends_with(others)
 }
