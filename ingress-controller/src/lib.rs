@@ -1,5 +1,15 @@
 //! `ingress-controller`: takes the clusters that a Remedy blocks out of the `MultiClusterIngress`es
 //! with Services there, in their status and in the load balancer.
+//!
+//! `watch` says which change wakes which ingress, through the `index` of the watched objects. Three loops
+//! share no worker, so that trouble with one API holds up no write to the other:
+//!
+//! - `reconcile` keeps finalizer and status, by way of `backoff_writer` and `ingresses`.
+//! - `gateway` keeps the load balancer of a `provider`, and releases what is no longer ours; `outage` waits
+//!   for one that does not answer, and `turns` keeps a release apart from a status write.
+//! - `exports` has Karmada collect the endpoints of the Services.
+//!
+//! `events` tells users; `grace` holds back the news of endpoints that are still being collected.
 
 mod args;
 mod backoff_writer;

@@ -1,5 +1,10 @@
 //! `remedy-controller`: compares the conditions of every cluster with the users' `Remedy` objects and
 //! writes the required actions to `Cluster.status.remedyActions`.
+//!
+//! `watch` says which change wakes which cluster or Remedy, through the `index` of the watched objects.
+//! `reconcile` writes the actions of a cluster; `status` lets a Remedy say what it does, where `support` finds
+//! that its definition has a status; `silence` marks reporters whose lease nobody renews. `condition_types`
+//! counts the conditions of the fleet, to which Remedies refer.
 
 mod args;
 mod condition_types;

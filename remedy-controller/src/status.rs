@@ -39,12 +39,12 @@ pub(crate) struct StatusReconciler {
     support: Support,
     /// Held by the one status that is written while clusters wait.
     lane: tokio::sync::Mutex<()>,
-    told: Mutex<BTreeMap<Key, Told>>,
+    reported: Mutex<BTreeMap<Key, Reported>>,
 }
 
 /// The news of a Remedy that have been recorded.
 #[derive(Debug)]
-struct Told {
+struct Reported {
     /// The Remedy's uid: one that is made again under the same name is another.
     uid: Option<String>,
     /// The reasons of its problems. The clusters that one names may join one after the other, each of
@@ -70,12 +70,12 @@ impl StatusReconciler {
             events,
             support: Support::new(client),
             lane: tokio::sync::Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
     /// Returns the Events that are due, and takes them for recorded.
-    fn tell(&self, key: &Key, view: &View) -> Vec<Event> {
+    fn due_events(&self, key: &Key, view: &View) -> Vec<Event> {
         let View {
             remedy,
             problems,
@@ -83,8 +83,8 @@ impl StatusReconciler {
             ..
         } = view;
         let has_ended = Mode::of(remedy, *now) == Mode::Expired;
-        let mut told = self.told.lock();
-        let before = told.remove(key);
+        let mut reported = self.reported.lock();
+        let before = reported.remove(key);
         let before = before.filter(|before| before.uid == remedy.metadata.uid);
         let is_known = |problem: &&Problem| {
             let before = before.as_ref();
@@ -92,21 +92,21 @@ impl StatusReconciler {
         };
         let new = problems.iter().filter(|problem| !is_known(problem));
         let mut events: Vec<Event> = new.map(problem).collect();
-        let was_told = match &before {
+        let was_reported = match &before {
             Some(before) => before.expired,
-            // A former leader may have told of it.
+            // A former leader may have reported of it.
             None => has_expired(remedy),
         };
-        if has_ended && !was_told {
+        if has_ended && !was_reported {
             events.push(expired(remedy));
         }
-        let told_now = Told {
+        let now_reported = Reported {
             uid: remedy.metadata.uid.clone(),
             problems: problems.iter().map(Problem::reason).collect(),
             expired: has_ended,
             next_write: before.map_or_else(Instant::now, |before| before.next_write),
         };
-        told.insert(key.clone(), told_now);
+        reported.insert(key.clone(), now_reported);
         events
     }
 
@@ -114,15 +114,15 @@ impl StatusReconciler {
     /// again when it may.
     fn may_write(&self, key: &Key) -> bool {
         let now = Instant::now();
-        let mut told = self.told.lock();
-        let Some(told) = told.get_mut(key) else {
+        let mut reported = self.reported.lock();
+        let Some(reported) = reported.get_mut(key) else {
             return false;
         };
-        if now < told.next_write {
-            self.queue.add_at(key.clone(), told.next_write);
+        if now < reported.next_write {
+            self.queue.add_at(key.clone(), reported.next_write);
             return false;
         }
-        told.next_write = now + PACE;
+        reported.next_write = now + PACE;
         true
     }
 
@@ -162,19 +162,19 @@ impl Controller for StatusReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.told.lock().clear();
+        self.reported.lock().clear();
         self.index.remedies()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(view) = self.index.view(key) else {
-            self.told.lock().remove(key);
+            self.reported.lock().remove(key);
             return Ok(());
         };
         if view.remedy.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        for event in self.tell(key, &view) {
+        for event in self.due_events(key, &view) {
             let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
             match event.type_ {
                 EventType::Warning => {

@@ -1,8 +1,19 @@
-//! Everything a karmada-rs program needs besides its decisions: flags, clients, leadership, watches,
-//! the work queue, the admin server, telemetry and shutdown.
+//! Everything that a program needs besides its decisions, which are pure functions of the `rules` crate.
 //!
-//! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate
-//! runs them until shutdown. Decisions are pure functions of the `rules` crate.
+//! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate runs
+//! them until shutdown. A change flows through it in this order:
+//!
+//! - `client` connects, `watch` reads what changes, and `delivery` passes it on and tells `reading` and
+//!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
+//! - `cache` keeps the last good version of each object, the program's own index wakes keys, and `queue`
+//!   holds them.
+//! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster; `conflicts`
+//!   tells the failures that are news.
+//! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it.
+//! - `events` go out once the burst is over, which `activity` knows.
+//!
+//! Around these: `args`, `program`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
+//! product: a program gives its [`program::Identity`].
 
 mod activity;
 pub mod admin;

@@ -1,7 +1,7 @@
 //! An explanation for people.
 
 use jiff::Timestamp;
-use karmada_api::condition::OWNED;
+use karmada_api::condition::{OWNED, SERVICE_NETWORK_READY};
 use karmada_rules::ingress::{ServingState, WhenAllBlocked};
 
 use super::explanation::{
@@ -35,7 +35,10 @@ impl Explanation {
         for kind in OWNED {
             let mut known = self.conditions.iter();
             let Some(condition) = known.find(|known| known.type_ == kind) else {
-                lines.push(format!("{kind}: none"));
+                // The agents probe the Service network only where they are asked to.
+                if kind != SERVICE_NETWORK_READY {
+                    lines.push(format!("{kind}: none"));
+                }
                 continue;
             };
             if condition.unclear {

@@ -1,5 +1,10 @@
 //! The upkeep of a `Cluster` in a fleet without Karmada: its namespace and finalizer, its health, its
 //! taints, the kinds it serves and its capacity.
+//!
+//! - `health`: is it ready? Several probes must agree before a verdict changes.
+//! - `enablements`, `capacity`: which kinds does it serve, and how much fits?
+//! - `taints`, `condition_taints`: which taints follow from its health, and from other conditions?
+//! - `steps`: from all of these, the writes that are still due, in their order.
 
 mod capacity;
 mod condition_taints;

@@ -1,8 +1,18 @@
-//! The ingress controller's decisions on one `MultiClusterIngress`: its owner, the clusters where its
-//! Services run, those of them that are blocked, and the desired state of the load balancer.
+//! The ingress controller's decisions on one `MultiClusterIngress`, from the objects that [`Facts`] answers for.
 //!
-//! [`decide`] combines these; [`kubernetes`] turns the desired state into the objects of a gateway
-//! cluster.
+//! - `facts`: what may be asked, and what it means that an object could not be read.
+//! - `class`: is the ingress ours?
+//! - `locations`: where do its Services run, by their bindings?
+//! - `admission`: which of those clusters may get requests?
+//! - `decision`: from these, [`decide`]: serve it, release it, or leave it; `plan` has the writes to its
+//!   status.
+//! - `desired`: what should the load balancer serve, Service by Service and cluster by cluster?
+//! - `fail_open`: and if every cluster of a Service is blocked? `when_all_blocked` is the choice,
+//!   `decided` tells which blocks a person decided, which are never lifted.
+//! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there?
+//! - `problem`: what must a user correct?
+//! - `export`: which exports does Karmada need to collect the endpoints of the Services?
+//! - `change`: what would another set of Remedies change? `kubectl remedy plan` asks.
 
 mod admission;
 

@@ -1,4 +1,14 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
+//!
+//! - `scope`: which clusters does a Remedy cover?
+//! - `mode`: does it act now, only observe, or has it expired? `expiries` tells when that changes.
+//! - `effect`: what does one Remedy require of one cluster, and because of which condition?
+//! - `bound`: may one more cluster be blocked? It decides across the fleet.
+//! - here, [`plan`]: the write of one cluster's actions, from all of these.
+//! - `forecast`: where does the whole fleet go? `kubectl remedy plan` asks.
+//! - `reach`, `problem`, `status`: on which clusters does a Remedy act, what may be a mistake in it, and how
+//!   does its status say so?
+//! - `silence`: whose reporter renews its lease no more?
 
 mod bound;
 mod effect;
