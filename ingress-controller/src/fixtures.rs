@@ -7,11 +7,51 @@ use karmada_api::{Cluster, MultiClusterIngress, ResourceBinding, execution_names
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
+use lab_parts::test_api::TestApi;
 use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
+
+/// Returns an API with the kinds of Karmada and the namespace `ns`.
+pub(crate) async fn karmada() -> TestApi {
+    let api = TestApi::with_kinds(karmada_api::crd::installed().unwrap());
+    api.create_namespace("ns").await;
+    api
+}
+
+/// Returns the kinds of exports, which a whole Karmada serves.
+pub(crate) fn export_kinds() -> [Value; 2] {
+    [
+        ("ServiceExport", "multicluster.x-k8s.io", "serviceexports"),
+        (
+            "PropagationPolicy",
+            "policy.karmada.io",
+            "propagationpolicies",
+        ),
+    ]
+    .map(|(kind, group, plural)| {
+        let schema = json!({
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+        });
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.{group}") },
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
+                "versions": [{
+                    "name": "v1alpha1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": schema },
+                }],
+            },
+        })
+    })
+}
 
 pub(crate) fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("a valid object")

@@ -27,8 +27,6 @@ mod outage;
 pub mod provider;
 mod reason;
 mod reconcile;
-#[cfg(test)]
-mod test_api;
 mod turns;
 mod watch;
 

@@ -1,78 +1,49 @@
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use embedded_apiserver::{ApiServer, Fault, Verb};
-use http::Request;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
-use kube::Client;
-use kube::client::Body;
 use kube::runtime::watcher::Config;
+use lab_parts::test_api::TestApi;
 use objects::managed_fields::{Managers, TakeOver};
 use objects::ownership::{Adoption, ObservedObject, Removal};
 use objects::{GroupVersionKind, Key, Metadata};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tower::ServiceExt;
 
 use super::*;
 
 const NAMESPACE: &str = "units";
 
-/// A member with its API, a log of the requests to it that write, and of those that read one object.
+/// A member with its API.
 struct Stage {
-    server: ApiServer,
+    api: TestApi,
     member: Applier<TestOwner>,
     writes: WriteMode,
-    log: Arc<Mutex<Vec<String>>>,
-    reads: Arc<Mutex<Vec<String>>>,
     woken: mpsc::UnboundedReceiver<Wake>,
     watches: JoinHandle<()>,
 }
 
 impl Stage {
     async fn new() -> Self {
-        let server = ApiServer::new();
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let reads = Arc::new(Mutex::new(Vec::new()));
-        let (requests, behind) = ([&log, &reads].map(Arc::clone), server.clone());
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (path, [writes, reads]) = (request.uri().path(), &requests);
-            if request.method() != "GET" {
-                writes.lock().push(format!("{} {path}", request.method()));
-            } else if [WEB, SETTINGS].contains(&path) {
-                reads.lock().push(path.to_owned());
-            }
-            behind.service().oneshot(request)
-        });
-        let client = Client::new(service, "default");
+        let api = TestApi::of(ApiServer::new());
+        api.create_namespace("shop").await;
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = Applier::new(client, TestOwner, wake);
+        let (member, running) = Applier::new(api.client(), TestOwner, wake);
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let stage = Self {
-            server,
+        Self {
+            api,
             member,
             writes: WriteMode::Perform(writer),
-            log,
-            reads,
             woken,
             watches,
-        };
-        stage
-            .send(
-                "POST",
-                "/api/v1/namespaces",
-                &json!({ "metadata": { "name": "shop" } }),
-            )
-            .await;
-        stage
+        }
     }
 
     /// Watches what the tests apply, and waits until all of it is listed.
@@ -93,29 +64,6 @@ impl Stage {
             stage.member.forget(&source.unit().key);
         }
         stage
-    }
-
-    /// Sends a request as another client.
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
-        let kind = match method {
-            "PATCH" => "application/merge-patch+json",
-            _ => "application/json",
-        };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", kind);
-        let request = request.body(body.to_string().into_bytes()).unwrap();
-        let client = Client::new(self.server.service(), "default");
-        client.request(request).await.unwrap()
-    }
-
-    async fn get(&self, path: &str) -> Option<Value> {
-        let request = Request::get(path).body(Vec::new()).unwrap();
-        Client::new(self.server.service(), "default")
-            .request(request)
-            .await
-            .ok()
     }
 
     async fn woken(&mut self) -> Wake {
@@ -139,13 +87,11 @@ impl Stage {
         synced.remove(0).error
     }
 
-    fn written(&self) -> Vec<String> {
-        std::mem::take(&mut self.log.lock())
-    }
-
-    /// Returns the objects that were read one by one since the last call.
+    /// Returns which objects were read one by one since the last call.
     fn read(&self) -> Vec<String> {
-        std::mem::take(&mut self.reads.lock())
+        let mut reads = self.api.reads();
+        reads.retain(|path| [WEB, SETTINGS].contains(&path.as_str()));
+        reads
     }
 }
 
@@ -276,12 +222,13 @@ async fn created_once_and_after_deletion() {
     let mut stage = Stage::watching().await;
     let source = source(&json!([deployment()]));
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.written(), [format!("PATCH {WEB}")]);
+    assert_eq!(stage.api.writes(), [format!("PATCH {WEB}")]);
     let key = Key::new(NAMESPACE, "web");
     assert_eq!(stage.woken().await, Wake::Now(key.clone()));
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
     stage
+        .api
         .send(
             "PATCH",
             &format!("{WEB}/status"),
@@ -294,11 +241,11 @@ async fn created_once_and_after_deletion() {
         panic!("{synced:?}")
     };
     assert_eq!(object["status"]["replicas"], 2);
-    assert_eq!(stage.written(), [""; 0]);
-    stage.send("DELETE", WEB, &json!({})).await;
+    assert_eq!(stage.api.writes(), [""; 0]);
+    stage.api.send("DELETE", WEB, &json!({})).await;
     assert_eq!(stage.woken().await, Wake::Now(key));
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.written(), [format!("PATCH {WEB}")]);
+    assert_eq!(stage.api.writes(), [format!("PATCH {WEB}")]);
 }
 
 /// What we have applied is edited and deleted without a live look.
@@ -318,7 +265,7 @@ async fn own_objects_need_no_read() {
         *manifest.pointer_mut(containers).unwrap() = container.clone();
         assert!(stage.error(&source).await.is_none());
         stage.woken().await;
-        let web = stage.get(WEB).await.unwrap();
+        let web = stage.api.find(WEB).await.unwrap();
         let web = web.pointer(containers).unwrap();
         // What the former edit set is gone.
         for field in ["args", "command"] {
@@ -331,7 +278,7 @@ async fn own_objects_need_no_read() {
         .remove(&stage.writes, &source.unit())
         .await
         .unwrap();
-    assert_eq!(stage.get(WEB).await, None);
+    assert_eq!(stage.api.find(WEB).await, None);
     assert_eq!(stage.read(), [""; 0]);
 }
 
@@ -344,23 +291,28 @@ async fn unseen_replacement_is_read() {
         assert!(stage.error(&source).await.is_none());
         stage.woken().await;
         stage.watches.abort();
-        stage.send("DELETE", SETTINGS, &json!({})).await;
+        stage.api.send("DELETE", SETTINGS, &json!({})).await;
         let mut other = settings();
         if !is_ours {
             other["metadata"] = json!({ "name": "settings" });
         }
-        stage.send("POST", MAPS, &other).await;
+        stage.api.send("POST", MAPS, &other).await;
         stage.read();
         source.manifests[0]["data"]["more"] = json!("y");
         let error = stage.error(&source).await;
-        assert_eq!(stage.read(), [SETTINGS], "{error:?} {:?}", stage.written());
+        assert_eq!(
+            stage.read(),
+            [SETTINGS],
+            "{error:?} {:?}",
+            stage.api.writes()
+        );
         assert_eq!(error.is_none(), is_ours, "{error:?}");
         stage
             .member
             .remove(&stage.writes, &source.unit())
             .await
             .unwrap();
-        assert_eq!(stage.get(SETTINGS).await.is_none(), is_ours);
+        assert_eq!(stage.api.find(SETTINGS).await.is_none(), is_ours);
     }
 }
 
@@ -378,11 +330,12 @@ async fn drift_repaired_others_stay() {
     );
     stage.woken().await;
     stage.woken().await;
-    stage.written();
+    stage.api.writes();
     let theirs = json!({ "metadata": { "annotations": { "theirs": "kept" } },
         "spec": { "replicas": 9 } });
-    stage.send("PATCH", WEB, &theirs).await;
+    stage.api.send("PATCH", WEB, &theirs).await;
     stage
+        .api
         .send(
             "PATCH",
             SETTINGS,
@@ -399,13 +352,13 @@ async fn drift_repaired_others_stay() {
             .all(|one| one.error.is_none())
     );
     assert_eq!(
-        stage.written(),
+        stage.api.writes(),
         [format!("PATCH {WEB}"), format!("PATCH {SETTINGS}")]
     );
-    let web = stage.get(WEB).await.unwrap();
+    let web = stage.api.find(WEB).await.unwrap();
     assert_eq!(web["spec"]["replicas"], 2);
     assert_eq!(web["metadata"]["annotations"]["theirs"], "kept");
-    let data = stage.get(SETTINGS).await.unwrap()["data"].clone();
+    let data = stage.api.find(SETTINGS).await.unwrap()["data"].clone();
     assert_eq!(
         data,
         json!({ "greeting": "hello", "more": "x", "own": "y" })
@@ -420,8 +373,8 @@ async fn drift_repaired_others_stay() {
             .iter()
             .all(|one| one.error.is_none())
     );
-    assert_eq!(stage.written(), [format!("PATCH {SETTINGS}")]);
-    let data = stage.get(SETTINGS).await.unwrap()["data"].clone();
+    assert_eq!(stage.api.writes(), [format!("PATCH {SETTINGS}")]);
+    let data = stage.api.find(SETTINGS).await.unwrap()["data"].clone();
     assert_eq!(data, json!({ "greeting": "hello", "own": "y" }));
 }
 
@@ -433,10 +386,10 @@ async fn object_without_label_is_restored() {
     assert!(stage.error(&source).await.is_none());
     stage.woken().await;
     let bare = json!({ "metadata": { "labels": { OWNED: null } } });
-    stage.send("PATCH", SETTINGS, &bare).await;
+    stage.api.send("PATCH", SETTINGS, &bare).await;
     assert_eq!(stage.woken().await, Wake::Now(Key::new(NAMESPACE, "web")));
     assert!(stage.error(&source).await.is_none());
-    let labels = &stage.get(SETTINGS).await.unwrap()["metadata"]["labels"];
+    let labels = &stage.api.find(SETTINGS).await.unwrap()["metadata"]["labels"];
     assert_eq!(labels[OWNED], "true");
 }
 
@@ -447,10 +400,11 @@ async fn suspended_unit_only_observes() {
     let mut source = source(&json!([deployment()]));
     assert!(stage.error(&source).await.is_none());
     stage.woken().await;
-    stage.written();
+    stage.api.writes();
     source.suspended = true;
     source.manifests[0]["spec"]["replicas"] = json!(5);
     stage
+        .api
         .send("PATCH", WEB, &json!({ "spec": { "replicas": 9 } }))
         .await;
     stage.woken().await;
@@ -459,19 +413,19 @@ async fn suspended_unit_only_observes() {
         panic!("{synced:?}")
     };
     assert_eq!(object["spec"]["replicas"], 9);
-    stage.send("DELETE", WEB, &json!({})).await;
+    stage.api.send("DELETE", WEB, &json!({})).await;
     stage.woken().await;
     assert_eq!(stage.sync(&source).await[0].object, ObservedObject::Absent);
-    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
     source.suspended = false;
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.get(WEB).await.unwrap()["spec"]["replicas"], 5);
+    assert_eq!(stage.api.find(WEB).await.unwrap()["spec"]["replicas"], 5);
 }
 
 /// Creates an object as the predecessor does.
 async fn by_predecessor(stage: &Stage, path: &str, object: &Value) {
     let path = format!("{path}?fieldManager=predecessor");
-    stage.send("POST", &path, object).await;
+    stage.api.send("POST", &path, object).await;
 }
 
 /// What a predecessor wrote is left alone until its first edit, and is then ours: what left the manifest goes.
@@ -493,7 +447,7 @@ async fn predecessors_objects_taken_at_edit() {
                 .iter()
                 .all(|one| one.error.is_none())
         );
-        assert_eq!(stage.written(), [""; 0]);
+        assert_eq!(stage.api.writes(), [""; 0]);
         source.generation = 2;
         source.manifests[0]["data"] = json!({ "greeting": "hallo" });
         let container = &mut source.manifests[1]["spec"]["template"]["spec"]["containers"][0];
@@ -506,10 +460,10 @@ async fn predecessors_objects_taken_at_edit() {
                 .all(|one| one.error.is_none())
         );
         let writes = [SETTINGS, SETTINGS, WEB, WEB].map(|path| format!("PATCH {path}"));
-        assert_eq!(stage.written(), writes);
-        let data = stage.get(SETTINGS).await.unwrap()["data"].clone();
+        assert_eq!(stage.api.writes(), writes);
+        let data = stage.api.find(SETTINGS).await.unwrap()["data"].clone();
         assert_eq!(data, json!({ "greeting": "hallo" }));
-        let web = stage.get(WEB).await.unwrap();
+        let web = stage.api.find(WEB).await.unwrap();
         let containers = web["spec"]["template"]["spec"]["containers"]
             .as_array()
             .unwrap();
@@ -525,15 +479,15 @@ async fn foreign_object_needs_adoption() {
     let mut foreign = settings();
     foreign["metadata"] = json!({ "name": "settings" });
     foreign["data"] = json!({ "theirs": "x" });
-    stage.send("POST", MAPS, &foreign).await;
+    stage.api.send("POST", MAPS, &foreign).await;
     let mut source = source(&json!([settings()]));
     let error = stage.error(&source).await.unwrap();
     assert!(matches!(error, MemberError::Refused { .. }), "{error}");
-    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
     let annotations = &mut source.manifests[0]["metadata"]["annotations"];
     annotations[ADOPTS] = json!("true");
     assert!(stage.error(&source).await.is_none());
-    let data = stage.get(SETTINGS).await.unwrap()["data"].clone();
+    let data = stage.api.find(SETTINGS).await.unwrap()["data"].clone();
     assert_eq!(data, json!({ "greeting": "hello", "more": "x" }));
 }
 
@@ -588,7 +542,7 @@ async fn served_kind_wakes() {
             "versions": [{ "name": "v1", "served": true, "storage": true,
                 "schema": { "openAPIV3Schema": schema } }] },
     });
-    stage.server.install(&definition).unwrap();
+    stage.api.install([definition]);
     assert_eq!(stage.woken().await, Wake::Now(Key::new(NAMESPACE, "web")));
     assert!(stage.error(&source).await.is_none());
 }
@@ -602,13 +556,13 @@ async fn duplicate_keys_are_replaced() {
     manifest["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
     let mut source = source(&json!([manifest]));
     assert!(stage.error(&source).await.is_none());
-    let web = stage.get(WEB).await.unwrap();
+    let web = stage.api.find(WEB).await.unwrap();
     assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["env"], env);
-    stage.written();
+    stage.api.writes();
     assert!(stage.error(&source).await.is_none());
     source.manifests[0]["spec"]["replicas"] = json!(3);
     assert!(stage.error(&source).await.is_none());
-    let web = stage.get(WEB).await.unwrap();
+    let web = stage.api.find(WEB).await.unwrap();
     assert_eq!(web["spec"]["replicas"], 3);
     assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["env"], env);
 }
@@ -620,35 +574,38 @@ async fn replaced_object_has_manifest_alone() {
     let mut source = source(&json!([settings()]));
     source.style = WriteStyle::Replace;
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.written(), [format!("POST {MAPS}")]);
+    assert_eq!(stage.api.writes(), [format!("POST {MAPS}")]);
     stage.woken().await;
     let theirs = json!({ "metadata": { "annotations": { "theirs": "kept" }, "finalizers": ["test.io/f"] },
         "data": { "greeting": "hallo", "own": "y" } });
-    stage.send("PATCH", SETTINGS, &theirs).await;
+    stage.api.send("PATCH", SETTINGS, &theirs).await;
     stage.woken().await;
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.written(), [format!("PUT {SETTINGS}")]);
-    let map = stage.get(SETTINGS).await.unwrap();
+    assert_eq!(stage.api.writes(), [format!("PUT {SETTINGS}")]);
+    let map = stage.api.find(SETTINGS).await.unwrap();
     assert_eq!(map["data"], json!({ "greeting": "hello", "more": "x" }));
     assert_eq!(map["metadata"]["annotations"]["theirs"], "kept");
     assert_eq!(map["metadata"]["finalizers"], json!(["test.io/f"]));
     stage.woken().await;
     assert!(stage.error(&source).await.is_none());
-    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
     source.generation = 2;
     let manifest = &mut source.manifests[0];
     manifest["data"] = json!({ "greeting": "hello" });
     manifest["metadata"]["labels"]["app"] = json!("web");
     assert!(stage.error(&source).await.is_none());
-    let map = stage.get(SETTINGS).await.unwrap();
+    let map = stage.api.find(SETTINGS).await.unwrap();
     assert_eq!(map["data"], json!({ "greeting": "hello" }));
     assert_eq!(map["metadata"]["labels"]["app"], "web");
     stage.woken().await;
     source.manifests[0]["metadata"]["labels"] = json!({ OWNED: "true" });
     assert!(stage.error(&source).await.is_none());
-    let map = stage.get(SETTINGS).await.unwrap();
+    let map = stage.api.find(SETTINGS).await.unwrap();
     assert_eq!(map["metadata"]["labels"], json!({ OWNED: "true" }));
-    assert_eq!(stage.written(), [""; 2].map(|_| format!("PUT {SETTINGS}")));
+    assert_eq!(
+        stage.api.writes(),
+        [""; 2].map(|_| format!("PUT {SETTINGS}"))
+    );
 }
 
 /// A unit that goes takes its own objects, and no others; a second time there is nothing to do.
@@ -658,22 +615,22 @@ async fn removal_takes_own_objects_only() {
     let source = source(&json!([deployment(), settings()]));
     stage.sync(&source).await;
     let other = json!({ "metadata": { "annotations": { UNIT: "other" } } });
-    stage.send("PATCH", SETTINGS, &other).await;
-    stage.written();
+    stage.api.send("PATCH", SETTINGS, &other).await;
+    stage.api.writes();
     stage
         .member
         .remove(&stage.writes, &source.unit())
         .await
         .unwrap();
-    assert_eq!(stage.written(), [format!("DELETE {WEB}")]);
-    assert_eq!(stage.get(WEB).await, None);
-    assert!(stage.get(SETTINGS).await.is_some());
+    assert_eq!(stage.api.writes(), [format!("DELETE {WEB}")]);
+    assert_eq!(stage.api.find(WEB).await, None);
+    assert!(stage.api.find(SETTINGS).await.is_some());
     stage
         .member
         .remove(&stage.writes, &source.unit())
         .await
         .unwrap();
-    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
 }
 
 /// A unit whose object could not be deleted is not gone.
@@ -683,7 +640,7 @@ async fn refused_deletion_is_an_error() {
     let source = source(&json!([settings()]));
     stage.sync(&source).await;
     let refused = Fault::Conflict.verbs([Verb::Delete]);
-    let fault = stage.server.faults().inject(refused);
+    let fault = stage.api.server.faults().inject(refused);
     assert!(
         stage
             .member
@@ -691,13 +648,13 @@ async fn refused_deletion_is_an_error() {
             .await
             .is_err()
     );
-    stage.server.faults().remove(fault);
+    stage.api.server.faults().remove(fault);
     stage
         .member
         .remove(&stage.writes, &source.unit())
         .await
         .unwrap();
-    assert_eq!(stage.get(SETTINGS).await, None);
+    assert_eq!(stage.api.find(SETTINGS).await, None);
 }
 
 /// Objects that are to stay lose the owner's marks, and nothing else. One that is gone already is no error.
@@ -706,14 +663,14 @@ async fn released_objects_lose_marks_only() {
     let stage = Stage::new().await;
     let mut source = source(&json!([deployment(), settings()]));
     stage.sync(&source).await;
-    stage.send("DELETE", SETTINGS, &json!({})).await;
+    stage.api.send("DELETE", SETTINGS, &json!({})).await;
     source.preserved = true;
     stage
         .member
         .remove(&stage.writes, &source.unit())
         .await
         .unwrap();
-    let web = stage.get(WEB).await.unwrap();
+    let web = stage.api.find(WEB).await.unwrap();
     assert!(!web["metadata"]["labels"].to_string().contains("test.io"));
     assert!(
         !web["metadata"]["annotations"]
@@ -736,6 +693,7 @@ async fn silence_alone_is_unreachable() {
         (Fault::InternalError, false, false),
     ] {
         let id = stage
+            .api
             .server
             .faults()
             .inject(fault.clone().verbs([Verb::Patch, Verb::Get]));
@@ -751,7 +709,7 @@ async fn silence_alone_is_unreachable() {
             requests.iter().any(|request| text.starts_with(request)),
             "{text}"
         );
-        stage.server.faults().remove(id);
+        stage.api.server.faults().remove(id);
     }
     assert!(stage.error(&source).await.is_none());
 }
@@ -778,7 +736,7 @@ async fn dry_run_only_counts() {
         .remove(&stage.writes, &source.unit())
         .await
         .unwrap();
-    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
     let targets = [
         "member_apply",
         "member_create",

@@ -11,6 +11,7 @@ use kube::api::DeleteParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Event;
 use kube::{Api, Resource};
+use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,10 +20,10 @@ use super::watch::is_served;
 use super::*;
 use crate::events::IngressEvents;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, deleted, ingress, key, object, template,
+    CONTROLLER, applied, binding, class, deleted, export_kinds, ingress, karmada, key, object,
+    template,
 };
 use crate::index::{Backends, Index};
-use crate::test_api::TestApi;
 use crate::watch::Queues;
 use crate::watch::SharedIndex;
 
@@ -40,8 +41,8 @@ struct Stage {
 impl Stage {
     /// Returns a stage on which ingress i routes to Service s, which runs in m1.
     async fn new() -> Self {
-        let api = TestApi::karmada().await;
-        api.install_exports();
+        let api = karmada().await;
+        api.install(export_kinds());
         let backends = Backends::new(true);
         let queues = Queues::default();
         let index = SharedIndex::new(queues.clone(), Some(backends));
@@ -91,7 +92,7 @@ impl Stage {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned,
     {
-        let api: Api<K> = Api::namespaced(self.api.outsider(), "ns");
+        let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
         let ours = |object: &K| self.reconciler.writes.exporter.owns(object.meta());
         let is_policy = K::kind(&()) == PropagationPolicy::KIND;
@@ -171,7 +172,7 @@ async fn ended_policy_wakes_its_service() {
     stage.list().await;
     stage.reconciler.reconcile(&key(&long)).await.unwrap();
     stage.list().await;
-    let policies: Api<PropagationPolicy> = Api::namespaced(stage.api.outsider(), "ns");
+    let policies: Api<PropagationPolicy> = Api::namespaced(stage.api.user(), "ns");
     let policy = policies.get(&Exporter::policy_name(&long)).await.unwrap();
     index.observe(|index| {
         index.observe_policy(deleted(policy));
@@ -261,7 +262,7 @@ async fn contended_delete_backs_off() {
         K: Clone + Debug + DeserializeOwned,
     {
         let stage = Stage::new().await;
-        let api: Api<K> = Api::namespaced(stage.api.outsider(), "ns");
+        let api: Api<K> = Api::namespaced(stage.api.user(), "ns");
         stage.list().await;
         let mut deleted = 0;
         for _ in 0..20 {
@@ -296,8 +297,8 @@ async fn contended_delete_backs_off() {
 /// An API without these kinds is recognized.
 #[tokio::test]
 async fn missing_kinds_are_recognized() {
-    let api = TestApi::karmada().await;
+    let api = karmada().await;
     assert!(!is_served(&api.client()).await.unwrap());
-    api.install_exports();
+    api.install(export_kinds());
     assert!(is_served(&api.client()).await.unwrap());
 }

@@ -16,14 +16,15 @@ use karmada_runtime::write::{WriteError, Writer};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::EventType;
+use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid, key, object, slice,
-    template,
+    CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid, karmada, key, object,
+    slice, template,
 };
 use crate::gateway::GatewayReconciler;
 use crate::grace::{GRACE, Grace};
@@ -33,7 +34,6 @@ use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
 use crate::reason::Reason;
-use crate::test_api::TestApi;
 use crate::watch::Queues;
 
 const INGRESS: &str = "/apis/networking.karmada.io/v1alpha1/namespaces/ns/multiclusteringresses/i";
@@ -157,7 +157,7 @@ fn recorder(events: &Arc<Mutex<Vec<String>>>) -> Arc<IngressEvents> {
 impl Stage {
     /// Returns a stage without ingresses. Service s runs in m1, which is blocked, and in m2.
     async fn new() -> Self {
-        let api = TestApi::karmada().await;
+        let api = karmada().await;
         let index = SharedIndex::new(Queues::default(), Some(Backends::default()));
         index.observe(|index| {
             index.observe_class(applied(class("ours", CONTROLLER)));
@@ -217,16 +217,9 @@ impl Stage {
     /// Returns a stage with `ingress`, stored in the API and shown by the watch, and its version.
     async fn with(ingress: MultiClusterIngress) -> (Self, String) {
         let stage = Self::new().await;
-        let mut new = ingress.clone();
+        let mut new = ingress;
         new.metadata.resource_version = None;
-        let mut stored = stage.api.create(&new).await;
-        if let Some(status) = ingress.status {
-            let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
-            let patch = Patch::Merge(json!({ "status": status }));
-            let parameters = PatchParams::default();
-            let patched = api.patch_status("i", &parameters, &patch).await;
-            stored = patched.unwrap();
-        }
+        let stored = stage.api.create(&new).await;
         let version = stored.metadata.resource_version.clone().unwrap();
         stage.observe(|index| index.observe_ingress(applied(stored)));
         (stage, version)
@@ -249,7 +242,7 @@ impl Stage {
 
     /// Shows the ingress as it is stored to the index.
     async fn show(&self) {
-        let api: Api<MultiClusterIngress> = Api::namespaced(self.api.outsider(), "ns");
+        let api: Api<MultiClusterIngress> = Api::namespaced(self.api.user(), "ns");
         let stored = api.get("i").await.unwrap();
         self.observe(|index| index.observe_ingress(applied(stored)));
     }
@@ -672,7 +665,7 @@ async fn outage_ends_for_all() {
 #[tokio::test(start_paused = true)]
 async fn contended_status_backs_off() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
-    let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
+    let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.user(), "ns");
     let theirs = json!({ "status": { "serviceLocations": null, "trafficBlockClusters": ["m9"] } });
     let parameters = PatchParams {
         field_manager: Some("rival".to_owned()),
@@ -704,7 +697,7 @@ async fn contended_status_backs_off() {
 
 /// Counts the writes of twenty reconciles, each of which a rival undoes with `theirs`.
 async fn contested(stage: &Stage, theirs: Value, is_status: bool) -> usize {
-    let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
+    let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.user(), "ns");
     let parameters = PatchParams {
         field_manager: Some("rival".to_owned()),
         ..PatchParams::default()

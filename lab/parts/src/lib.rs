@@ -9,4 +9,6 @@ pub mod kubeconfig;
 pub mod memory;
 pub mod mutations;
 pub mod port;
+pub mod served;
+pub mod test_api;
 pub mod thresholds;

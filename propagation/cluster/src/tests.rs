@@ -1,65 +1,35 @@
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use clap::Parser;
 use embedded_apiserver::{ApiServer, Fault, Verb};
-use http::{Method, Request};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::events::v1::Event;
 use karmada_api::names;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::client::Body;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::wait::await_condition;
-use kube::{Api, Client};
-use lab_parts::port::{CLOSED, ReservedPort};
-use parking_lot::Mutex;
-use serde_json::{Value, from_value, json};
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use lab_parts::port::CLOSED;
+use lab_parts::served::ServedApi;
+use lab_parts::test_api::{TestApi, until};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::*;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// An API of a fleet, whose writers are known.
+/// The API of a fleet.
 struct Stage {
-    server: ApiServer,
-    writes: Arc<Mutex<Vec<String>>>,
-    /// The writes that the program may still make; then it hangs.
-    allowed: Arc<AtomicUsize>,
-    hung: Arc<Notify>,
+    api: TestApi,
 }
 
-/// A member's API on a socket. Dropped, it is dead.
-struct ServedMember {
-    port: ReservedPort,
-    serving: JoinHandle<()>,
-}
-
-impl Drop for ServedMember {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-impl ServedMember {
-    async fn start() -> Self {
-        let server = ApiServer::starting_at(Timestamp::now());
-        let port = ReservedPort::reserve().unwrap();
-        let (serve, listener) = (server.clone(), port.listen().unwrap());
-        let serving = tokio::spawn(async move {
-            let forever = std::future::pending();
-            serve.serve_only(listener, forever, |_| true).await.unwrap();
-        });
-        create(&server, node()).await;
-        create(&server, pod()).await;
-        Self { port, serving }
-    }
+/// Serves the API of a member.
+async fn member() -> ServedApi {
+    let member = TestApi::of(ApiServer::starting_at(Timestamp::now()));
+    member.create(&node()).await;
+    member.create(&pod()).await;
+    ServedApi::start(member.server, |_| true)
 }
 
 fn node() -> Value {
@@ -73,27 +43,6 @@ fn pod() -> Value {
         "spec": { "nodeName": "n1", "containers": [{ "name": "c", "image": "i",
             "resources": { "requests": { "cpu": "250m", "memory": "64Mi" } } }] },
         "status": { "phase": "Running" } })
-}
-
-async fn create(server: &ApiServer, object: Value) {
-    let object: DynamicObject = from_value(object).unwrap();
-    let types = object.types.clone().unwrap();
-    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).unwrap());
-    let client = Client::new(server.service(), "default");
-    let api: Api<DynamicObject> = match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
-    };
-    let parameters = PostParams::default();
-    let created = api.create(&parameters, &object).await.unwrap();
-    // A create drops the status.
-    if let Some(status) = object.data.get("status") {
-        let patch = Patch::Merge(json!({ "status": status }));
-        let name = created.metadata.name.unwrap();
-        api.patch_status(&name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
-    }
 }
 
 fn conditions<'a>(cluster: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
@@ -118,23 +67,10 @@ fn is_complete(cluster: &DynamicObject) -> bool {
 
 impl Stage {
     async fn new() -> Self {
-        let server = ApiServer::starting_at(Timestamp::now());
-        for definition in karmada_api::crd::fleet().unwrap() {
-            server.install(&definition).unwrap();
-        }
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace",
-            "metadata": { "name": "karmada-cluster" } });
-        create(&server, namespace).await;
-        Self {
-            server,
-            writes: Arc::default(),
-            allowed: Arc::new(AtomicUsize::new(usize::MAX)),
-            hung: Arc::default(),
-        }
-    }
-
-    fn user(&self) -> Client {
-        Client::new(self.server.service(), "default")
+        let api = TestApi::of(ApiServer::starting_at(Timestamp::now()));
+        api.install(karmada_api::crd::fleet().unwrap());
+        api.create_namespace("karmada-cluster").await;
+        Self { api }
     }
 
     /// Creates a Cluster with only a spec, and the Secret that it names.
@@ -142,17 +78,17 @@ impl Stage {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": name, "namespace": "karmada-cluster" },
             "data": { "token": "c2VjcmV0" } });
-        create(&self.server, secret).await;
+        self.api.create(&secret).await;
         let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": { "name": name },
             "spec": { "syncMode": "Push", "apiEndpoint": format!("http://{address}"),
                 "secretRef": { "namespace": "karmada-cluster", "name": name } } });
-        create(&self.server, cluster).await;
+        self.api.create(&cluster).await;
     }
 
     fn of_kind(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::all_with(self.user(), &resource)
+        Api::all_with(self.api.user(), &resource)
     }
 
     fn clusters(&self) -> Api<DynamicObject> {
@@ -166,11 +102,7 @@ impl Stage {
     /// Waits until a cluster is as `wanted`.
     async fn until(&self, name: &str, wanted: impl Fn(&DynamicObject) -> bool) -> DynamicObject {
         let reached = |cluster: Option<&DynamicObject>| cluster.is_some_and(&wanted);
-        let waiting = await_condition(self.clusters(), name, reached);
-        let Ok(cluster) = timeout(LIMIT, waiting).await else {
-            panic!("{name} is {:?}", self.cluster(name).await.data);
-        };
-        cluster.unwrap().unwrap()
+        until(self.clusters(), name, reached).await.unwrap()
     }
 
     async fn patch(&self, name: &str, patch: Value) {
@@ -187,9 +119,7 @@ impl Stage {
     }
 
     async fn gone(&self, name: &str) {
-        let is_gone = |cluster: Option<&DynamicObject>| cluster.is_none();
-        let waiting = await_condition(self.clusters(), name, is_gone);
-        timeout(LIMIT, waiting).await.expect("never gone").unwrap();
+        until(self.clusters(), name, |cluster| cluster.is_none()).await;
     }
 
     /// Binds something to a cluster.
@@ -198,7 +128,7 @@ impl Stage {
             "metadata": { "name": "b", "labels": { names::CLUSTER_POLICY_ID: "1" } },
             "spec": { "resource": { "apiVersion": "v1", "kind": "Namespace", "name": "shop" },
                 "clusters": [{ "name": cluster }] } });
-        create(&self.server, binding).await;
+        self.api.create(&binding).await;
     }
 
     async fn unbind(&self) {
@@ -211,48 +141,22 @@ impl Stage {
     }
 
     async fn namespace(&self, name: &str) -> Option<Namespace> {
-        let namespaces: Api<Namespace> = Api::all(self.user());
+        let namespaces: Api<Namespace> = Api::all(self.api.user());
         namespaces.get_opt(name).await.unwrap()
-    }
-
-    /// Returns the client of the program, whose writes are logged and may be limited.
-    fn client(&self) -> Client {
-        let (server, writes) = (self.server.service(), Arc::clone(&self.writes));
-        let (allowed, hung) = (Arc::clone(&self.allowed), Arc::clone(&self.hung));
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (mut server, writes) = (server.clone(), Arc::clone(&writes));
-            let (allowed, hung) = (Arc::clone(&allowed), Arc::clone(&hung));
-            async move {
-                let path = request.uri().path().to_owned();
-                if request.method() != Method::GET && !path.contains("/events") {
-                    let left = |left: usize| left.checked_sub(1);
-                    if allowed.fetch_update(Relaxed, Relaxed, left).is_err() {
-                        hung.notify_one();
-                        std::future::pending::<()>().await;
-                    }
-                    writes.lock().push(format!("{} {path}", request.method()));
-                }
-                tower::Service::call(&mut server, request).await
-            }
-        });
-        let config = kube::Config::new("http://karmada".parse().unwrap());
-        karmada_runtime::client::with_service(service, config, NAME).unwrap()
     }
 
     fn start(&self, flags: &[&str]) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
+        let config = kube::Config::new("http://karmada".parse().unwrap());
+        let client = karmada_runtime::client::with_service(self.api.service(), config, NAME);
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        assemble(&Args::parse_from(flags), self.client(), &mut program);
+        assemble(&Args::parse_from(flags), client.unwrap(), &mut program);
         program
     }
 
     async fn reasons(&self) -> Vec<String> {
-        let events: Api<Event> = Api::all(self.user());
-        let events = events.list(&ListParams::default()).await.unwrap();
-        let mut reasons: Vec<_> = events
-            .into_iter()
-            .filter_map(|event| event.reason)
-            .collect();
+        let events = self.api.events().await.into_iter();
+        let mut reasons: Vec<_> = events.filter_map(|event| event.reason).collect();
         reasons.sort();
         reasons
     }
@@ -278,8 +182,8 @@ async fn until_metric(program: &Program, line: &str) {
 /// A cluster with only a spec and a secret gets everything else.
 #[tokio::test]
 async fn bare_cluster_gets_everything() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let program = stage.start(&[]);
     let cluster = stage.until("m1", is_complete).await;
     let finalizers = cluster.metadata.finalizers.clone().unwrap();
@@ -338,12 +242,12 @@ async fn bare_cluster_gets_everything() {
 
 #[tokio::test]
 async fn a_restart_writes_nothing() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let program = stage.start(&[]);
     let before = stage.until("m1", is_complete).await;
     drop(program);
-    stage.writes.lock().clear();
+    stage.api.writes();
     let program = stage.start(&[]);
     until_metric(
         &program,
@@ -352,7 +256,7 @@ async fn a_restart_writes_nothing() {
     .await;
     // What the probe has found has been compared, too.
     until_metric(&program, r#"queue_length{controller="cluster"} 0"#).await;
-    assert_eq!(*stage.writes.lock(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
     assert_eq!(
         stage.cluster("m1").await.metadata.resource_version,
         before.metadata.resource_version
@@ -361,8 +265,8 @@ async fn a_restart_writes_nothing() {
 
 #[tokio::test]
 async fn who_only_observes_writes_nothing() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let program = stage.start(&["--observe-only"]);
     for target in [
         "cluster_finalizer",
@@ -374,7 +278,7 @@ async fn who_only_observes_writes_nothing() {
         let line = format!(r#"would_write_total{{target="{target}"}} "#);
         until_metric(&program, &line).await;
     }
-    assert_eq!(*stage.writes.lock(), [""; 0]);
+    assert_eq!(stage.api.writes(), [""; 0]);
 }
 
 /// Clusters, each with the type, the reason and a part of the message of its condition.
@@ -403,7 +307,7 @@ const TROUBLES: [(&str, &str, &str, &str); 4] = [
 /// Trouble with a cluster is one clear condition and delays no other.
 #[tokio::test]
 async fn trouble_is_one_condition() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    let (stage, member) = (Stage::new().await, member().await);
     // Accepts connections and never answers.
     let slow = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let garbage = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -412,12 +316,12 @@ async fn trouble_is_one_condition() {
     for name in ["c-dead", "d-keyless", "e-empty"] {
         stage.join(name, CLOSED).await;
     }
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     let answering = axum::serve(garbage, axum::Router::new().fallback(async || "garbage"));
     let _answering =
         tokio_util::task::AbortOnDropHandle::new(tokio::spawn(answering.into_future()));
     let secrets: Api<k8s_openapi::api::core::v1::Secret> =
-        Api::namespaced(stage.user(), "karmada-cluster");
+        Api::namespaced(stage.api.user(), "karmada-cluster");
     secrets
         .delete("d-keyless", &DeleteParams::default())
         .await
@@ -454,12 +358,12 @@ async fn trouble_is_one_condition() {
 /// A write that is refused hides nothing else.
 #[tokio::test]
 async fn refused_write_hides_nothing() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let refused = Fault::InternalError
         .kind("namespaces")
         .verbs([Verb::Create]);
-    stage.server.faults().inject(refused.client(NAME));
+    stage.api.server.faults().inject(refused.client(NAME));
     let _program = stage.start(&[]);
     stage.until("m1", is_complete).await;
     assert!(stage.namespace("karmada-es-m1").await.is_none());
@@ -482,8 +386,8 @@ async fn eviction_must_be_asked_for() {
 /// A taint of a user's gets its time and the conditions of others stay.
 #[tokio::test]
 async fn user_taint_gets_time() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let theirs =
         json!({ "type": "ServiceDomainNameResolutionReady", "status": "True", "newer": 1 });
     let status = Patch::Merge(json!({ "status": { "conditions": [theirs] } }));
@@ -528,8 +432,8 @@ async fn report(stage: &Stage, name: &str, kind: &str, status: &str) {
 /// A cluster has a taint while a condition of another's has the status.
 #[tokio::test]
 async fn foreign_condition_taints() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let flag = "--taint-on-condition=DiskFull=True:NoSchedule,DnsReady=False:NoExecute";
     let program = stage.start(&[flag]);
     stage.until("m1", is_complete).await;
@@ -547,13 +451,13 @@ async fn foreign_condition_taints() {
     };
     stage.until("m1", tainted).await;
     drop(program);
-    stage.writes.lock().clear();
+    stage.api.writes();
     let program = stage.start(&[flag]);
     report(&stage, "m1", "DnsReady", "True").await;
     let freed = |cluster: &DynamicObject| cluster.data["spec"]["taints"] == json!([team]);
     stage.until("m1", freed).await;
     let path = "PATCH /apis/cluster.karmada.io/v1alpha1/clusters/m1";
-    assert_eq!(*stage.writes.lock(), [path], "neither anew nor in parts");
+    assert_eq!(stage.api.writes(), [path], "neither anew nor in parts");
 
     report(&stage, "m1", "DnsReady", "False").await;
     stage.until("m1", tainted).await;
@@ -565,8 +469,8 @@ async fn foreign_condition_taints() {
 /// A verdict that somebody overwrites is put right.
 #[tokio::test]
 async fn overwritten_verdict_is_restored() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     let _program = stage.start(&[]);
     stage.until("m1", is_complete).await;
     let wrong = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
@@ -607,16 +511,14 @@ async fn pull_cluster_is_left_alone() {
 /// A cluster goes after its namespace and its bindings.
 #[tokio::test]
 async fn cluster_goes_last() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     stage.bind("m1").await;
     let _program = stage.start(&[]);
     stage.until("m1", is_complete).await;
     stage.delete("m1").await;
-    let namespaces: Api<Namespace> = Api::all(stage.user());
-    let is_gone = |namespace: Option<&Namespace>| namespace.is_none();
-    let waiting = await_condition(namespaces, "karmada-es-m1", is_gone);
-    timeout(LIMIT, waiting).await.expect("never gone").unwrap();
+    let namespaces: Api<Namespace> = Api::all(stage.api.user());
+    until(namespaces, "karmada-es-m1", |namespace| namespace.is_none()).await;
     assert!(stage.cluster("m1").await.metadata.finalizers.is_some());
     stage.unbind().await;
     stage.gone("m1").await;
@@ -625,8 +527,8 @@ async fn cluster_goes_last() {
 /// A binding that no policy has keeps no cluster.
 #[tokio::test]
 async fn orphaned_binding_keeps_no_cluster() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
-    stage.join("m1", member.port.address()).await;
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
     stage.bind("m1").await;
     let bindings = stage.of_kind("work.karmada.io", "v1alpha2", "ClusterResourceBinding");
     let unclaimed = Patch::Merge(json!({ "metadata": { "labels": null } }));
@@ -642,19 +544,19 @@ async fn orphaned_binding_keeps_no_cluster() {
 /// A controller that dies after any of its writes leaves nothing that the next one does not finish.
 #[tokio::test]
 async fn crash_after_each_write() {
-    let member = ServedMember::start().await;
+    let member = member().await;
     for after in 0.. {
         let stage = Stage::new().await;
-        stage.join("m1", member.port.address()).await;
-        stage.allowed.store(after, Relaxed);
+        stage.join("m1", member.address()).await;
+        stage.api.limit_writes(after);
         let program = stage.start(&[]);
         let completed = tokio::select! {
             biased;
-            () = stage.hung.notified() => false,
+            () = stage.api.hung() => false,
             _ = stage.until("m1", is_complete) => true,
         };
         drop(program);
-        stage.allowed.store(usize::MAX, Relaxed);
+        stage.api.limit_writes(usize::MAX);
         let program = stage.start(&[]);
         stage.until("m1", is_complete).await;
         assert!(stage.namespace("karmada-es-m1").await.is_some(), "{after}");
@@ -662,15 +564,15 @@ async fn crash_after_each_write() {
 
         // The same of its end.
         stage.delete("m1").await;
-        stage.allowed.store(after, Relaxed);
+        stage.api.limit_writes(after);
         let program = stage.start(&[]);
         tokio::select! {
             biased;
-            () = stage.hung.notified() => {}
+            () = stage.api.hung() => {}
             () = stage.gone("m1") => {}
         }
         drop(program);
-        stage.allowed.store(usize::MAX, Relaxed);
+        stage.api.limit_writes(usize::MAX);
         let _program = stage.start(&[]);
         stage.gone("m1").await;
         assert!(stage.namespace("karmada-es-m1").await.is_none(), "{after}");
@@ -684,15 +586,15 @@ async fn crash_after_each_write() {
 /// Whatever write fails or is lost the end is the same.
 #[tokio::test]
 async fn failed_writes_converge() {
-    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    let (stage, member) = (Stage::new().await, member().await);
     let writes = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
     for fault in [Fault::LoseResponse, Fault::InternalError, Fault::Conflict] {
         let injection = fault.verbs(writes).client(NAME).every(3).times(3);
-        stage.server.faults().inject(injection);
+        stage.api.server.faults().inject(injection);
     }
     let names = ["m1", "m2", "m3"];
     for name in names {
-        stage.join(name, member.port.address()).await;
+        stage.join(name, member.address()).await;
     }
     let _program = stage.start(&[]);
     for name in names {
@@ -702,5 +604,5 @@ async fn failed_writes_converge() {
         stage.delete(name).await;
         stage.gone(name).await;
     }
-    assert_eq!(stage.server.faults().hits().len(), 3);
+    assert_eq!(stage.api.server.faults().hits().len(), 3);
 }

@@ -8,24 +8,17 @@ mod lazy;
 mod random;
 mod works;
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::ops::Deref;
 use std::time::Duration;
 
-use axum::body::Body;
 use clap::Parser;
-use embedded_apiserver::{ApiServer, Fault, Verb};
-use http::Request;
-use http_body_util::BodyExt;
-use k8s_openapi::api::events::v1::Event;
+use embedded_apiserver::{Fault, Verb};
 use karmada_api::{ClusterResourceBinding, PropagationPolicy, ResourceBinding, names};
 use karmada_runtime::program::Program;
-use kube::api::ListParams;
-use kube::{Api, Client};
-use parking_lot::Mutex;
+use kube::Api;
+use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tower::ServiceExt;
 
 use super::*;
 
@@ -40,29 +33,24 @@ const CLUSTER_BINDING: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebin
 
 /// The program and its API.
 struct Stage {
-    server: ApiServer,
-    writes: Arc<Mutex<Vec<String>>>,
-    /// The writes that the program may still make; then it hangs.
-    allowed: Arc<AtomicUsize>,
+    api: TestApi,
     running: Option<JoinHandle<bool>>,
+}
+
+impl Deref for Stage {
+    type Target = TestApi;
+
+    fn deref(&self) -> &TestApi {
+        &self.api
+    }
 }
 
 impl Stage {
     /// Starts an API with the namespace `shop`, without the program.
     async fn new() -> Self {
-        let server = ApiServer::new();
-        for definition in karmada_api::crd::fleet().unwrap() {
-            server.install(&definition).unwrap();
-        }
-        let stage = Self {
-            server,
-            writes: Arc::default(),
-            allowed: Arc::new(AtomicUsize::new(usize::MAX)),
-            running: None,
-        };
-        let namespace = json!({ "metadata": { "name": "shop" } });
-        stage.send("POST", "/api/v1/namespaces", &namespace).await;
-        stage
+        let api = TestApi::with_kinds(karmada_api::crd::fleet().unwrap());
+        api.create_namespace("shop").await;
+        Self { api, running: None }
     }
 
     /// Starts the program and waits until it has nothing to do.
@@ -76,13 +64,8 @@ impl Stage {
     fn spawn(&self, flags: &[&str]) -> JoinHandle<bool> {
         let args = Args::try_parse_from([&[NAME], flags].concat()).unwrap();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        assemble(args, self.logged_client(), &mut program);
+        assemble(args, self.client(), &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await))
-    }
-
-    /// Lets the program hang before any write after this number.
-    fn limit_writes(&self, allowed: usize) {
-        self.allowed.store(allowed, Relaxed);
     }
 
     async fn kill(&mut self) {
@@ -95,54 +78,9 @@ impl Stage {
         tokio::time::sleep(Duration::from_secs(8)).await;
     }
 
-    /// Returns the client of the program, whose writes are logged.
-    fn logged_client(&self) -> Client {
-        let (server, writes) = (self.server.service(), Arc::clone(&self.writes));
-        let allowed = Arc::clone(&self.allowed);
-        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-            let (server, writes) = (server.clone(), Arc::clone(&writes));
-            let allowed = Arc::clone(&allowed);
-            async move {
-                let (head, body) = request.into_parts();
-                let bytes = body.collect().await.unwrap().to_bytes();
-                let path = head.uri.path();
-                if head.method != "GET" && !path.contains("/events") {
-                    let one = |left: usize| left.checked_sub(1);
-                    if allowed.fetch_update(Relaxed, Relaxed, one).is_err() {
-                        return std::future::pending().await;
-                    }
-                    writes.lock().push(format!("{} {path}", head.method));
-                }
-                let request = Request::from_parts(head, Body::from(bytes));
-                server.oneshot(request).await
-            }
-        });
-        Client::new(service, "default")
-    }
-
-    /// Returns the client of a user.
-    fn user(&self) -> Client {
-        Client::new(self.server.service(), "default")
-    }
-
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type(method))
-            .body(body.to_string().into_bytes())
-            .unwrap();
-        self.user().request(request).await.unwrap()
-    }
-
-    async fn get(&self, path: &str) -> Value {
-        let request = Request::get(path).body(Vec::new()).unwrap();
-        self.user().request(request).await.unwrap()
-    }
-
     /// Sends a change of a user and returns what the program wrote then.
     async fn change(&self, method: &str, path: &str, body: &Value) -> Vec<String> {
-        self.writes.lock().clear();
+        self.writes();
         self.send(method, path, body).await;
         self.settle().await;
         self.written()
@@ -150,7 +88,7 @@ impl Stage {
 
     /// Returns what the program has written since the last call, sorted.
     fn written(&self) -> Vec<String> {
-        let mut writes = std::mem::take(&mut *self.writes.lock());
+        let mut writes = self.writes();
         writes.sort();
         writes
     }
@@ -162,22 +100,13 @@ impl Stage {
 
     /// Returns the Events of a kind as `reason: note`, sorted.
     async fn events(&self, kind: &str) -> Vec<String> {
-        let events: Api<Event> = Api::all(self.user());
-        let events = events.list(&ListParams::default()).await.unwrap();
+        let events = self.api.events().await.into_iter();
         let mut notes: Vec<_> = events
-            .into_iter()
             .filter(|event| event.regarding.as_ref().unwrap().kind.as_deref() == Some(kind))
             .map(|event| format!("{}: {}", event.reason.unwrap(), event.note.unwrap()))
             .collect();
         notes.sort();
         notes
-    }
-}
-
-fn content_type(method: &str) -> &'static str {
-    match method {
-        "PATCH" => "application/merge-patch+json",
-        _ => "application/json",
     }
 }
 

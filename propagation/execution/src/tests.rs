@@ -6,141 +6,63 @@ use clap::Parser;
 use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::HeaderMap;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::{APPLIED, DISPATCHING};
 use karmada_api::{ClusterView, Condition, Work};
 use karmada_runtime::program::Program;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject};
-use kube::runtime::wait::await_condition;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
-use lab_parts::port::ReservedPort;
-use serde_json::{Value, from_value, json};
+use lab_parts::served::ServedApi;
+use lab_parts::test_api::{TestApi, until};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::*;
 
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {
-    karmada: ApiServer,
+    api: TestApi,
 }
 
-/// A member's API on a socket. Dropped, it is dead.
-struct ServedMember {
-    server: ApiServer,
-    port: ReservedPort,
-    serving: tokio::task::JoinHandle<()>,
+/// Serves the API of a member with the namespace `shop` to requests with headers that `admit` lets pass.
+async fn member(admit: fn(&HeaderMap) -> bool) -> ServedApi {
+    let member = TestApi::of(ApiServer::starting_at(Timestamp::now()));
+    member.create_namespace("shop").await;
+    ServedApi::start(member.server, admit)
 }
 
-impl Drop for ServedMember {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
+/// Returns the `ConfigMap`s in a member's namespace `shop`.
+fn maps(member: &ServedApi) -> Api<ConfigMap> {
+    Api::namespaced(Client::new(member.server.service(), "default"), "shop")
 }
 
-fn definition(kind: &str, group: &str, scope: &str) -> Value {
-    let plural = format!("{}s", kind.to_lowercase());
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{group}") },
-        "spec": { "group": group, "scope": scope,
-            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
-            "versions": [{ "name": "v1alpha1", "served": true, "storage": true,
-                "subresources": { "status": {} }, "schema": { "openAPIV3Schema": schema } }] },
-    })
-}
-
-fn client(server: &ApiServer) -> Client {
-    Client::new(server.service(), "default")
-}
-
-async fn create(server: &ApiServer, object: Value) {
-    let object: DynamicObject = from_value(object).unwrap();
-    let types = object.types.clone().unwrap();
-    let (group, version) = types
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", &types.api_version));
-    let kind = kube::core::GroupVersionKind::gvk(group, version, &types.kind);
-    let resource = ApiResource::from_gvk(&kind);
-    let api: Api<DynamicObject> = match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(client(server), namespace, &resource),
-        None => Api::all_with(client(server), &resource),
-    };
-    api.create(&PostParams::default(), &object).await.unwrap();
-}
-
-fn namespace(name: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
-}
-
-impl ServedMember {
-    async fn start(admit: fn(&HeaderMap) -> bool) -> Self {
-        let server = ApiServer::starting_at(Timestamp::now());
-        create(&server, namespace("shop")).await;
-        let port = ReservedPort::reserve().unwrap();
-        let serving = Self::serve(&server, &port, admit);
-        Self {
-            server,
-            port,
-            serving,
-        }
-    }
-
-    fn serve(
-        server: &ApiServer,
-        port: &ReservedPort,
-        admit: fn(&HeaderMap) -> bool,
-    ) -> tokio::task::JoinHandle<()> {
-        let (server, listener) = (server.clone(), port.listen().unwrap());
-        tokio::spawn(async move {
-            let forever = std::future::pending();
-            server.serve_only(listener, forever, admit).await.unwrap();
-        })
-    }
-
-    async fn get(&self, kind: &str, name: &str) -> Option<DynamicObject> {
-        self.api(kind).get_opt(name).await.unwrap()
-    }
-
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let kind = kube::core::GroupVersionKind::gvk("", "v1", kind);
-        Api::namespaced_with(client(&self.server), "shop", &ApiResource::from_gvk(&kind))
-    }
+async fn map(member: &ServedApi, name: &str) -> Option<ConfigMap> {
+    maps(member).get_opt(name).await.unwrap()
 }
 
 impl Stage {
     async fn new() -> Self {
-        let karmada = ApiServer::starting_at(Timestamp::now());
-        for (kind, group, scope) in [
-            ("Work", "work.karmada.io", "Namespaced"),
-            ("Cluster", "cluster.karmada.io", "Cluster"),
-        ] {
-            karmada.install(&definition(kind, group, scope)).unwrap();
-        }
-        create(&karmada, namespace("karmada-cluster")).await;
-        Self { karmada }
+        let api = TestApi::of(ApiServer::starting_at(Timestamp::now()));
+        api.install(karmada_api::crd::fleet().unwrap());
+        api.create_namespace("karmada-cluster").await;
+        Self { api }
     }
 
     /// Joins a member with a token.
     async fn join(&self, name: &str, address: SocketAddr) {
-        create(&self.karmada, namespace(&format!("karmada-es-{name}"))).await;
-        create(
-            &self.karmada,
-            json!({ "apiVersion": "v1", "kind": "Secret",
+        self.api
+            .create_namespace(&format!("karmada-es-{name}"))
+            .await;
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": name, "namespace": "karmada-cluster" },
-            "data": { "token": "c2VjcmV0" } }),
-        )
-        .await;
-        create(
-            &self.karmada,
-            json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "data": { "token": "c2VjcmV0" } });
+        self.api.create(&secret).await;
+        let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": { "name": name, "finalizers": ["karmada.io/cluster-controller"] },
             "spec": { "syncMode": "Push", "apiEndpoint": format!("http://{address}"),
-                "secretRef": { "namespace": "karmada-cluster", "name": name } } }),
-        )
-        .await;
+                "secretRef": { "namespace": "karmada-cluster", "name": name } } });
+        self.api.create(&cluster).await;
     }
 
     /// Creates a Work with a `ConfigMap` of the same name.
@@ -160,15 +82,15 @@ impl Stage {
         for (field, value) in spec.as_object().unwrap() {
             work["spec"][field] = value.clone();
         }
-        create(&self.karmada, work).await;
+        self.api.create(&work).await;
     }
 
     fn works(&self, cluster: &str) -> Api<Work> {
-        Api::namespaced(client(&self.karmada), &format!("karmada-es-{cluster}"))
+        Api::namespaced(self.api.user(), &format!("karmada-es-{cluster}"))
     }
 
     fn clusters(&self) -> Api<ClusterView> {
-        Api::all(client(&self.karmada))
+        Api::all(self.api.user())
     }
 
     /// Waits for a status of a condition, and returns the condition.
@@ -177,20 +99,12 @@ impl Stage {
             let condition = work.and_then(|work| work.condition(kind));
             condition.is_some_and(|condition| condition.status == status)
         };
-        let waiting = await_condition(self.works(cluster), name, has);
-        let work = timeout(Duration::from_secs(30), waiting).await;
-        let work = work.unwrap_or_else(|_| panic!("{cluster} {name}: {kind} never was {status}"));
-        work.unwrap().unwrap().condition(kind).unwrap().clone()
+        let work = until(self.works(cluster), name, has).await.unwrap();
+        work.condition(kind).unwrap().clone()
     }
 
     async fn gone(&self, cluster: &str, name: &str) {
-        let waiting = await_condition(self.works(cluster), name, |work: Option<&Work>| {
-            work.is_none()
-        });
-        timeout(Duration::from_secs(30), waiting)
-            .await
-            .expect("never gone")
-            .unwrap();
+        until(self.works(cluster), name, |work| work.is_none()).await;
     }
 
     async fn patch(&self, cluster: &str, name: &str, patch: Value) {
@@ -202,11 +116,8 @@ impl Stage {
     }
 
     /// Suspends a Work as soon as the member has its `ConfigMap`.
-    async fn pause_once_applied(&self, member: &ServedMember, name: &str) {
-        let exists = |map: Option<&DynamicObject>| map.is_some();
-        await_condition(member.api("ConfigMap"), name, exists)
-            .await
-            .unwrap();
+    async fn pause_once_applied(&self, member: &ServedApi, name: &str) {
+        until(maps(member), name, |map| map.is_some()).await;
         let suspended = json!({ "spec": { "suspendDispatching": true } });
         self.patch("m1", name, suspended).await;
     }
@@ -215,7 +126,7 @@ impl Stage {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
         let config = kube::Config::new("http://karmada".parse().unwrap());
-        let service = self.karmada.service();
+        let service = self.api.service();
         let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();
         let connect = members::over_network(program.addresses.clone(), NAME);
         assemble(&Args::parse_from(flags), client, connect, &mut program);
@@ -226,9 +137,9 @@ impl Stage {
 /// A Work is applied and reported, paused, resumed, and deleted with its object.
 #[tokio::test]
 async fn work_lives_and_goes() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
     let _program = stage.start(&[]);
     let applied = stage.condition("m1", "a", APPLIED, TRUE).await;
@@ -237,14 +148,14 @@ async fn work_lives_and_goes() {
     let work = stage.works("m1").get("a").await.unwrap();
     let statuses = work.status.unwrap().manifest_statuses;
     assert_eq!(statuses[0].health.as_deref(), Some("Healthy"));
-    assert!(member.get("ConfigMap", "a").await.is_some());
+    assert!(map(&member, "a").await.is_some());
 
     stage
         .dispatch("m1", "b", json!({ "suspendDispatching": true }))
         .await;
     let paused = stage.condition("m1", "b", DISPATCHING, FALSE).await;
     assert_eq!(paused.reason, "SuspendDispatching");
-    assert!(member.get("ConfigMap", "b").await.is_none());
+    assert!(map(&member, "b").await.is_none());
     assert!(
         stage
             .works("m1")
@@ -262,7 +173,7 @@ async fn work_lives_and_goes() {
         )
         .await;
     stage.condition("m1", "b", APPLIED, TRUE).await;
-    assert!(member.get("ConfigMap", "b").await.is_some());
+    assert!(map(&member, "b").await.is_some());
 
     stage
         .patch("m1", "b", json!({ "spec": { "suspendDispatching": true } }))
@@ -275,19 +186,19 @@ async fn work_lives_and_goes() {
             .await
             .unwrap();
         stage.gone("m1", name).await;
-        assert!(member.get("ConfigMap", name).await.is_none());
+        assert!(map(&member, name).await.is_none());
     }
 }
 
 /// A suspension that overtakes the report of an application does not hide it.
 #[tokio::test]
 async fn suspension_keeps_late_report() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
     let late = Fault::Slow(Duration::from_secs(1)).verbs([Verb::Patch]);
-    stage.karmada.faults().inject(late.client(NAME).times(1));
+    stage.api.server.faults().inject(late.client(NAME).times(1));
     let _program = stage.start(&[]);
     stage.pause_once_applied(&member, "a").await;
     stage.condition("m1", "a", DISPATCHING, FALSE).await;
@@ -297,15 +208,15 @@ async fn suspension_keeps_late_report() {
 /// What was applied is reported although the Work was paused before any report got through.
 #[tokio::test]
 async fn suspension_recovers_lost_report() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
     let refused = Fault::InternalError.verbs([Verb::Patch]).kind("works");
-    stage.karmada.faults().inject(refused.client(NAME));
+    stage.api.server.faults().inject(refused.client(NAME));
     let _program = stage.start(&[]);
     stage.pause_once_applied(&member, "a").await;
-    stage.karmada.faults().clear();
+    stage.api.server.faults().clear();
     stage.condition("m1", "a", DISPATCHING, FALSE).await;
     let applied = stage.condition("m1", "a", APPLIED, TRUE).await;
     assert_eq!(applied.observed_generation, Some(2));
@@ -314,41 +225,40 @@ async fn suspension_recovers_lost_report() {
 /// A failure that the watch has not shown yet when it ends does not stay in the status.
 #[tokio::test]
 async fn ended_failure_leaves_status() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
     let _program = stage.start(&[]);
     stage.condition("m1", "a", APPLIED, TRUE).await;
     let (by, coalesce) = (Duration::from_secs(5), false);
     let late = Fault::DelayEvents { by, coalesce };
-    stage.karmada.faults().inject(late.kind("works"));
+    stage.api.server.faults().inject(late.kind("works"));
     let refused = Fault::InternalError.verbs([Verb::Patch]).client(NAME);
     member.server.faults().inject(refused.times(1));
-    let copies = member.api("ConfigMap");
+    let copies = maps(&member);
     copies.delete("a", &DeleteParams::default()).await.unwrap();
     stage.condition("m1", "a", APPLIED, FALSE).await;
-    let exists = |map: Option<&DynamicObject>| map.is_some();
-    await_condition(copies, "a", exists).await.unwrap();
+    until(copies, "a", |map| map.is_some()).await;
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
 /// A report does not wait until the watch shows the one before.
 #[tokio::test]
 async fn report_needs_no_echo() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     let _program = stage.start(&[]);
     stage.dispatch("m1", "a", json!({})).await;
     stage.condition("m1", "a", APPLIED, TRUE).await;
     let (by, coalesce) = (Duration::from_mins(1), false);
     let late = Fault::DelayEvents { by, coalesce };
     let late = late.kind("works").client(NAME);
-    stage.karmada.faults().inject(late);
+    stage.api.server.faults().inject(late);
     let refused = Fault::InternalError.verbs([Verb::Patch]).client(NAME);
     member.server.faults().inject(refused.times(1));
-    let copies = member.api("ConfigMap");
+    let copies = maps(&member);
     copies.delete("a", &DeleteParams::default()).await.unwrap();
     stage.condition("m1", "a", APPLIED, FALSE).await;
     stage.condition("m1", "a", APPLIED, TRUE).await;
@@ -357,10 +267,10 @@ async fn report_needs_no_echo() {
 /// A dead member delays no other, and keeps its deleted Works until its cluster leaves.
 #[tokio::test]
 async fn dead_member_delays_none() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
     stage.join("dead", lab_parts::port::CLOSED).await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     for number in 0..5 {
         stage
             .dispatch("dead", &format!("a{number}"), json!({}))
@@ -394,15 +304,14 @@ async fn dead_member_delays_none() {
 /// A member that is back gets what it missed.
 #[tokio::test]
 async fn returned_member_catches_up() {
-    let mut member = ServedMember::start(|_| true).await;
+    let mut member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
-    member.serving.abort();
-    assert!((&mut member.serving).await.is_err());
+    member.stop().await;
     let _program = stage.start(&[]);
     stage.condition("m1", "a", APPLIED, FALSE).await;
-    member.serving = ServedMember::serve(&member.server, &member.port, |_| true);
+    member.restart();
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
@@ -415,15 +324,15 @@ async fn new_credentials_are_used() {
             .and_then(|value| value.to_str().ok());
         token == Some("Bearer renewed")
     };
-    let member = ServedMember::start(bearer).await;
+    let member = member(bearer).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
     let _program = stage.start(&[]);
     let failed = stage.condition("m1", "a", APPLIED, FALSE).await;
     assert!(failed.message.contains("403"), "{}", failed.message);
     let secrets: Api<k8s_openapi::api::core::v1::Secret> =
-        Api::namespaced(client(&stage.karmada), "karmada-cluster");
+        Api::namespaced(stage.api.user(), "karmada-cluster");
     let renewed = Patch::Merge(json!({ "data": { "token": "cmVuZXdlZA==" } }));
     secrets
         .patch("m1", &PatchParams::default(), &renewed)
@@ -445,7 +354,7 @@ async fn unusable_cluster_is_named() {
         .await
         .unwrap();
     let secrets: Api<k8s_openapi::api::core::v1::Secret> =
-        Api::namespaced(client(&stage.karmada), "karmada-cluster");
+        Api::namespaced(stage.api.user(), "karmada-cluster");
     secrets
         .delete("keyless", &DeleteParams::default())
         .await
@@ -464,9 +373,9 @@ async fn unusable_cluster_is_named() {
 /// A restart writes neither a Work nor an object.
 #[tokio::test]
 async fn restart_writes_nothing() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     let names: BTreeSet<_> = (0..20).map(|number| format!("a{number}")).collect();
     for name in &names {
         stage.dispatch("m1", name, json!({})).await;
@@ -488,8 +397,7 @@ async fn restart_writes_nothing() {
             .into_iter()
             .filter(|work| names.contains(work.metadata.name.as_ref().unwrap()));
         let works = works.map(|work| work.metadata.resource_version.unwrap());
-        let maps = member
-            .api("ConfigMap")
+        let maps = maps(&member)
             .list(&ListParams::default())
             .await
             .unwrap()
@@ -513,9 +421,9 @@ async fn restart_writes_nothing() {
 /// With `--observe-only` everything is decided and counted, and nothing written.
 #[tokio::test]
 async fn observe_only_writes_nothing() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;
     let before = stage.works("m1").get("a").await.unwrap();
     let program = stage.start(&["--observe-only"]);
@@ -537,18 +445,18 @@ async fn observe_only_writes_nothing() {
         "{}",
         text()
     );
-    assert!(member.get("ConfigMap", "a").await.is_none());
+    assert!(map(&member, "a").await.is_none());
     assert_eq!(stage.works("m1").get("a").await.unwrap(), before);
 }
 
 /// Whatever write fails or is lost, the end is the same.
 #[tokio::test]
 async fn lost_writes_change_nothing() {
-    let member = ServedMember::start(|_| true).await;
+    let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("m1", member.port.address()).await;
+    stage.join("m1", member.address()).await;
     let writes = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
-    for server in [&member.server, &stage.karmada] {
+    for server in [&member.server, &stage.api.server] {
         for fault in [Fault::LoseResponse, Fault::InternalError, Fault::Conflict] {
             let injection = fault.verbs(writes).client(NAME).every(3).times(4);
             server.faults().inject(injection);
@@ -561,7 +469,7 @@ async fn lost_writes_change_nothing() {
     let _program = stage.start(&[]);
     for name in &names {
         stage.condition("m1", name, APPLIED, TRUE).await;
-        assert!(member.get("ConfigMap", name).await.is_some());
+        assert!(map(&member, name).await.is_some());
     }
     for name in &names[..3] {
         let works = stage.works("m1");
@@ -569,11 +477,11 @@ async fn lost_writes_change_nothing() {
     }
     for name in &names[..3] {
         stage.gone("m1", name).await;
-        assert!(member.get("ConfigMap", name).await.is_none());
+        assert!(map(&member, name).await.is_none());
     }
     for name in &names[3..] {
-        assert!(member.get("ConfigMap", name).await.is_some());
+        assert!(map(&member, name).await.is_some());
     }
-    let hits = [&member.server, &stage.karmada].map(|server| server.faults().hits());
+    let hits = [&member.server, &stage.api.server].map(|server| server.faults().hits());
     assert!(hits.iter().all(|hits| hits.len() == 3), "{hits:?}");
 }

@@ -19,8 +19,6 @@ mod index;
 mod metrics;
 mod reason;
 mod reconcile;
-#[cfg(test)]
-mod test_api;
 mod watch;
 
 use std::sync::Arc;

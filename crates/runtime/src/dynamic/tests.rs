@@ -1,14 +1,12 @@
 use embedded_apiserver::ApiServer;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::Client;
-use kube::api::{ObjectMeta, PostParams};
+use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::*;
 
 struct Stage {
-    server: ApiServer,
+    api: TestApi,
     watches: DynamicWatches,
     seen: mpsc::UnboundedReceiver<String>,
 }
@@ -23,10 +21,9 @@ fn selected(kind: &ServedKind) -> Config {
 
 /// Watches an empty API that has a namespace, and notes what the watches show.
 fn stage() -> Stage {
-    let server = ApiServer::new();
-    let client = Client::new(server.service(), "default");
+    let api = TestApi::of(ApiServer::new());
     let (sender, seen) = mpsc::unbounded_channel();
-    let (watches, running) = DynamicWatches::new(client, selected, move |kind, event| {
+    let (watches, running) = DynamicWatches::new(api.client(), selected, move |kind, event| {
         let kind = &kind.kind;
         let shown = match event {
             DynamicEvent::Listed => vec![format!("{kind} listed")],
@@ -45,11 +42,7 @@ fn stage() -> Stage {
         }
     });
     tokio::spawn(running);
-    Stage {
-        server,
-        watches,
-        seen,
-    }
+    Stage { api, watches, seen }
 }
 
 fn kinds(kinds: &[(&str, &str)]) -> BTreeSet<GroupVersionKind> {
@@ -78,18 +71,12 @@ impl Stage {
         waited.await.unwrap().unwrap()
     }
 
-    async fn create_map(&self, name: &str) {
-        let maps: Api<ConfigMap> =
-            Api::namespaced(Client::new(self.server.service(), "default"), "default");
-        let map = ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
-            data: Some([("a".to_owned(), "b".to_owned())].into()),
-            ..ConfigMap::default()
-        };
-        maps.create(&PostParams::default(), &map).await.unwrap();
+    /// Creates an object in the namespace `default`.
+    async fn create(&self, kind: &str, name: &str) {
+        let metadata = json!({ "name": name, "namespace": "default" });
+        let object = json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata,
+            "data": { "a": "Yg==" } });
+        self.api.create(&object).await;
     }
 }
 
@@ -101,7 +88,7 @@ async fn wanted_kinds_are_watched() {
         GroupVersionKind::new("v1", "ConfigMap"),
         Key::new("default", "map"),
     );
-    stage.create_map("map").await;
+    stage.create("ConfigMap", "map").await;
     assert_eq!(stage.watches.state(&maps), WatchState::Off);
 
     stage.watches.want(kinds(&[("v1", "ConfigMap")]));
@@ -109,31 +96,19 @@ async fn wanted_kinds_are_watched() {
     assert_eq!(stage.next().await, "ConfigMap listed");
     assert_eq!(stage.watches.state(&maps), WatchState::Complete);
     let object = stage.watches.get(&maps, &map).unwrap();
-    assert_eq!(object.value()["data"], json!({ "a": "b" }));
+    assert_eq!(object.value()["data"], json!({ "a": "Yg==" }));
     assert!(stage.watches.served(&maps).unwrap().namespaced);
 
     stage
         .watches
         .want(kinds(&[("v1", "ConfigMap"), ("v1", "Secret")]));
     assert_eq!(stage.next().await, "Secret listed");
-    stage.create_map("later").await;
+    stage.create("ConfigMap", "later").await;
     assert_eq!(stage.next().await, "ConfigMap default/later new");
 
     stage.watches.want(kinds(&[("v1", "Secret")]));
-    let secrets: Api<Secret> =
-        Api::namespaced(Client::new(stage.server.service(), "default"), "default");
     for name in ["left-out", "s"] {
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
-            ..Secret::default()
-        };
-        secrets
-            .create(&PostParams::default(), &secret)
-            .await
-            .unwrap();
+        stage.create("Secret", name).await;
     }
     assert_eq!(stage.next().await, "Secret default/s new");
     assert_eq!(stage.watches.state(&maps), WatchState::Off);
@@ -157,7 +132,7 @@ async fn late_kind_is_found() {
     stage.watches.want([widget.clone()].into());
     assert_eq!(stage.next().await, "Widget not served");
     assert_eq!(stage.watches.state(&widget), WatchState::NotServed);
-    stage.server.install(&widgets()).unwrap();
+    stage.api.install([widgets()]);
     loop {
         match &*stage.next().await {
             "Widget listed" => break,

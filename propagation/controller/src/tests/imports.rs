@@ -1,6 +1,8 @@
 //! The Service and the `EndpointSlices` that Karmada makes for a `ServiceImport` follow it. The tests stand in for
 //! Karmada.
 
+use kube::api::ListParams;
+
 use super::*;
 
 const IMPORT: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/shop/serviceimports";

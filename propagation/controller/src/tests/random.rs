@@ -55,9 +55,9 @@ impl Stage {
     /// Creates an object, or replaces what is there.
     async fn put(&self, path: &str, body: &Value) {
         let name = body["metadata"]["name"].as_str().unwrap();
-        let created = self.try_send("POST", path, body).await;
+        let created = self.attempt("POST", path, body).await;
         if !created {
-            self.try_send("PUT", &format!("{path}/{name}"), body).await;
+            self.attempt("PUT", &format!("{path}/{name}"), body).await;
         }
     }
 
@@ -82,15 +82,14 @@ impl Stage {
                     "dependentOverrides": waits,
                     "placement": { "clusterAffinity": { "clusterNames": [name] } },
                 });
-                let created = self.try_send("POST", POLICY, &policy(name, &spec)).await;
+                let created = self.attempt("POST", POLICY, &policy(name, &spec)).await;
                 if !created {
                     let path = format!("{POLICY}/{name}");
-                    self.try_send("PATCH", &path, &json!({ "spec": spec }))
-                        .await;
+                    self.attempt("PATCH", &path, &json!({ "spec": spec })).await;
                 }
             }
             Step::DeletePolicy(name) => {
-                self.try_send("DELETE", &format!("{POLICY}/{name}"), &json!({}))
+                self.attempt("DELETE", &format!("{POLICY}/{name}"), &json!({}))
                     .await;
             }
             Step::Template { name, label } => {
@@ -100,32 +99,25 @@ impl Stage {
                 self.put(DEPLOYMENT, &object).await;
             }
             Step::DeleteTemplate(name) => {
-                self.try_send("DELETE", &format!("{DEPLOYMENT}/{name}"), &json!({}))
+                self.attempt("DELETE", &format!("{DEPLOYMENT}/{name}"), &json!({}))
                     .await;
             }
             Step::Override => {
                 self.put(OVERRIDE, &override_policy()).await;
             }
             Step::DeleteOverride => {
-                self.try_send("DELETE", &format!("{OVERRIDE}/o"), &json!({}))
+                self.attempt("DELETE", &format!("{OVERRIDE}/o"), &json!({}))
                     .await;
             }
             Step::Pause => {
                 let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
-                self.try_send("PATCH", &format!("{POLICY}/a"), &pause).await;
+                self.attempt("PATCH", &format!("{POLICY}/a"), &pause).await;
             }
         }
     }
-
     /// Sends a request of a user. Returns `true` unless the API refuses it.
-    async fn try_send(&self, method: &str, path: &str, body: &Value) -> bool {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type(method))
-            .body(body.to_string().into_bytes())
-            .unwrap();
-        self.user().request::<Value>(request).await.is_ok()
+    async fn attempt(&self, method: &str, path: &str, body: &Value) -> bool {
+        self.try_send(method, path, body).await.is_ok()
     }
 }
 

@@ -450,7 +450,7 @@ async fn every_cluster_gets_namespaces() {
             ("Namespace", "shop")
         );
     }
-    stage.writes.lock().clear();
+    stage.writes();
     stage.join("m3").await;
     stage.settle().await;
     assert_eq!(stage.written(), [format!("POST {}", works("m3"))]);
@@ -474,7 +474,7 @@ async fn every_cluster_gets_namespaces() {
 async fn joining_cluster_gets_work() {
     let stage = dispatched().await;
     assert_eq!(stage.schedule(&["m1", "m2", "m3"]).await, [""; 0]);
-    stage.writes.lock().clear();
+    stage.writes();
     stage.join("m3").await;
     stage.settle().await;
     assert_eq!(
@@ -492,7 +492,7 @@ async fn crash_before_each_write() {
         stage.schedule(&["m1"]).await;
         let label = json!({ "metadata": { "labels": { "tier": "front" } } });
         let wrote = stage.change("PATCH", &web(DEPLOYMENT), &label).await;
-        let hung = stage.allowed.load(Relaxed) == 0;
+        let hung = stage.is_limit_reached();
         stage.kill().await;
         stage.limit_writes(usize::MAX);
         stage.start(&[]).await;

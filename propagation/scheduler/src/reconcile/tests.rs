@@ -6,10 +6,10 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WouldWrite, Writer};
 use kube::runtime::watcher::Event as Seen;
+use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::test_api::TestApi;
 use crate::watch::observe_binding;
 
 mod evict;
@@ -21,9 +21,10 @@ const CLUSTER_BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebi
 const NOW: &str = "2026-11-22T08:00:00Z";
 
 fn binding(name: &str, kind: &str, placement: &Value) -> Value {
+    let namespace = (kind == "ResourceBinding").then_some("shop");
     json!({
         "apiVersion": "work.karmada.io/v1alpha2", "kind": kind,
-        "metadata": { "name": name, "labels": { names::POLICY_ID: "1" } },
+        "metadata": { "name": name, "namespace": namespace, "labels": { names::POLICY_ID: "1" } },
         "spec": {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u" },
             "replicas": 2, "placement": placement,
@@ -44,6 +45,13 @@ fn divided() -> Value {
     json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } })
 }
 
+/// Returns an API with the kinds of a fleet and the namespace `shop`.
+async fn api() -> TestApi {
+    let api = TestApi::with_kinds(karmada_api::crd::fleet().unwrap());
+    api.create_namespace("shop").await;
+    api
+}
+
 /// A scheduler with its API, whose watches show what the test shows.
 struct Stage {
     api: TestApi,
@@ -54,7 +62,7 @@ struct Stage {
 impl Stage {
     /// Creates a stage with the clusters `m1` and `m2`.
     async fn new() -> Self {
-        let api = TestApi::new().await;
+        let api = api().await;
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         let stage = Self::on(api, WriteMode::Perform(writer));
         for name in ["m1", "m2"] {
@@ -142,14 +150,12 @@ async fn two_writes_schedule_binding() {
         ),
     ];
     for (collection, kind, key) in kinds {
-        let stored = stage
-            .api
-            .create(collection, &binding("web", kind, &divided()))
-            .await;
+        let stored = stage.api.create(&binding("web", kind, &divided())).await;
         stage.show(&stored);
         stage.reconcile(&key).await.unwrap();
         let path = format!("{collection}/web");
-        assert_eq!(stage.api.writes(), [path.clone(), format!("{path}/status")]);
+        let patches = [&path, &format!("{path}/status")].map(|path| format!("PATCH {path}"));
+        assert_eq!(stage.api.writes(), patches);
         let after = stage.assert_settled(&path, &key).await;
         let clusters = json!([{ "name": "m1", "replicas": 1 }, { "name": "m2", "replicas": 1 }]);
         assert_eq!(after["spec"]["clusters"], clusters);
@@ -174,8 +180,9 @@ async fn crash_between_writes() {
         let stage = Stage::new().await;
         let (key, path) = web();
         let new = binding("web", "ResourceBinding", &placement);
-        stage.show(&stage.api.create(BINDINGS, &new).await);
-        stage.api.reject("/status", (500, "InternalError", "gone"));
+        stage.show(&stage.api.create(&new).await);
+        let call = format!("PATCH {path}/status");
+        stage.api.refuse(&call, 500, "InternalError", "gone");
         assert!(stage.reconcile(&key).await.is_err());
         let half = stage.api.get(&path).await;
         assert_eq!(half.get("status"), None);
@@ -187,7 +194,7 @@ async fn crash_between_writes() {
         }
         stage.show(&half);
         stage.reconcile(&key).await.unwrap();
-        assert_eq!(stage.api.writes(), [format!("{path}/status")]);
+        assert_eq!(stage.api.writes(), [format!("PATCH {path}/status")]);
         let after = stage.assert_settled(&path, &key).await;
         assert_eq!(after["spec"], half["spec"]);
         let annotations = &half["metadata"]["annotations"];
@@ -208,10 +215,10 @@ async fn stale_decision_is_not_stored() {
     let stage = Stage::new().await;
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
-    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.show(&stage.api.create(&new).await);
     let edit =
         json!({ "spec": { "placement": { "clusterAffinity": { "clusterNames": ["m2"] } } } });
-    let edited = stage.api.merge(&path, &edit).await;
+    let edited = stage.api.send("PATCH", &path, &edit).await;
     assert!(stage.reconcile(&key).await.is_err());
     assert_eq!(stage.api.get(&path).await, edited);
     stage.show(&edited);
@@ -229,12 +236,15 @@ async fn others_status_is_kept() {
     let stage = Stage::new().await;
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
-    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.show(&stage.api.create(&new).await);
     stage.reconcile(&key).await.unwrap();
     let other = json!([{ "type": "FullyApplied", "status": "True", "reason": "R", "extra": 1 }]);
     let status =
         json!({ "status": { "conditions": other, "aggregatedStatus": [{ "clusterName": "m1" }] } });
-    let stored = stage.api.merge(&format!("{path}/status"), &status).await;
+    let stored = stage
+        .api
+        .send("PATCH", &format!("{path}/status"), &status)
+        .await;
     stage.show(&stored);
     stage.reconcile(&key).await.unwrap();
     let after = stage.assert_settled(&path, &key).await;
@@ -258,7 +268,7 @@ async fn settled_start_writes_nothing() {
             json!({})
         };
         let new = binding(&format!("b{number}"), "ResourceBinding", &placement);
-        let created = stage.api.create(BINDINGS, &new).await;
+        let created = stage.api.create(&new).await;
         stage.show(&created);
         let key = Key::new("shop", format!("b{number}"));
         stage.reconcile(&key).await.unwrap();
@@ -287,7 +297,7 @@ async fn cluster_wakes_concerned_bindings() {
     let only = |name: &str| json!({ "clusterAffinity": { "clusterNames": [name] } });
     for name in ["m1", "m2"] {
         let new = binding(name, "ResourceBinding", &only(name));
-        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.show(&stage.api.create(&new).await);
         let key = Key::new("shop", name);
         stage.reconcile(&key).await.unwrap();
         stage.show(&stage.api.get(&format!("{BINDINGS}/{name}")).await);
@@ -309,7 +319,7 @@ async fn cluster_wakes_concerned_bindings() {
     stage.api.writes();
     let path = format!("{BINDINGS}/m1");
     stage.reconcile(&Key::new("shop", "m1")).await.unwrap();
-    assert_eq!(stage.api.writes(), [format!("{path}/status")]);
+    assert_eq!(stage.api.writes(), [format!("PATCH {path}/status")]);
     stage.assert_settled(&path, &Key::new("shop", "m1")).await;
     let unread = cluster("m3", 1);
     let invalid = Decoded::Invalid {
@@ -333,7 +343,7 @@ async fn room_wakes_waiting_bindings() {
     for (name, placement) in [("web", aggregated), ("fixed", divided())] {
         let mut new = binding(name, "ResourceBinding", &placement);
         new["spec"]["replicaRequirements"] = json!({ "resourceRequest": { "cpu": "1" } });
-        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.show(&stage.api.create(&new).await);
         stage.reconcile(&Key::new("shop", name)).await.unwrap();
         stage.show(&stage.api.get(&format!("{BINDINGS}/{name}")).await);
     }
@@ -365,7 +375,7 @@ async fn quota_refusal_is_retried() {
     let stage = Stage::new().await;
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
-    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.show(&stage.api.create(&new).await);
     // The webhook of Karmada's quotas, and the admission of a Kubernetes `ResourceQuota`.
     let refusals = [
         (
@@ -375,7 +385,9 @@ async fn quota_refusal_is_retried() {
         ("Forbidden", "exceeded quota: q"),
     ];
     for (reason, message) in refusals {
-        stage.api.reject("/web", (403, reason, message));
+        stage
+            .api
+            .refuse(&format!("PATCH {path}"), 403, reason, message);
         assert!(stage.reconcile(&key).await.is_err());
         assert_eq!(stage.api.writes().len(), 2);
         let stored = stage.api.get(&path).await;
@@ -385,7 +397,9 @@ async fn quota_refusal_is_retried() {
         assert_eq!(stored["spec"].get("clusters"), None);
         stage.show(&stored);
         // The same refusal again is no news.
-        stage.api.reject("/web", (403, reason, message));
+        stage
+            .api
+            .refuse(&format!("PATCH {path}"), 403, reason, message);
         assert!(stage.reconcile(&key).await.is_err());
         assert_eq!(stage.api.writes().len(), 1);
     }
@@ -398,11 +412,11 @@ async fn quota_refusal_is_retried() {
 #[tokio::test]
 async fn observer_counts_writes() {
     let counters = WouldWrite::default();
-    let stage = Stage::on(TestApi::new().await, WriteMode::DryRun(counters.clone()));
+    let stage = Stage::on(api().await, WriteMode::DryRun(counters.clone()));
     stage.show_cluster(cluster("m1", 1));
     let (key, _) = web();
     let new = binding("web", "ResourceBinding", &divided());
-    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.show(&stage.api.create(&new).await);
     stage.reconcile(&key).await.unwrap();
     assert_eq!(stage.api.writes(), Vec::<String>::new());
     assert_eq!((counters.of("clusters"), counters.of("status")), (1, 1));

@@ -18,10 +18,10 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
+use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::test_api::TestApi;
 
 const SERVICES: &str = "/api/v1/namespaces/ns/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices";
@@ -37,7 +37,7 @@ struct Stage {
 impl Stage {
     /// Returns a stage whose gateway cluster has not even the namespace.
     fn empty() -> Self {
-        let api = TestApi::new();
+        let api = TestApi::with_kinds([]);
         let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
         Self {
             provider: Kubernetes::new(api.client(), gateway),
@@ -49,7 +49,7 @@ impl Stage {
     /// Returns a stage whose gateway cluster has the namespace.
     async fn new() -> Self {
         let stage = Self::empty();
-        stage.api.create_namespace().await;
+        stage.api.create_namespace("ns").await;
         stage
     }
 
@@ -104,7 +104,7 @@ impl Stage {
 
     /// Changes an object as another program does and returns what is stored.
     async fn change<K: GatewayKind>(&self, name: &str, change: Value) -> K {
-        let api: Api<K> = Api::namespaced(self.api.outsider(), "ns");
+        let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let parameters = PatchParams::default();
         let patch = Patch::Merge(change);
         api.patch(name, &parameters, &patch).await.unwrap()

@@ -54,7 +54,7 @@ async fn rejected_ingress_is_an_obstacle() {
         serde_json::from_value(json!({ "host": "a..b" })).unwrap(),
     ]);
     let update = format!("PATCH {INGRESSES}/i");
-    stage.api.reject(update.clone(), 422, "Invalid");
+    stage.api.refuse(&update, 422, "Invalid", "Invalid it is");
     let ensured = stage.ensure(&desired).await.unwrap();
     let obstacles: Vec<(Reason, String)> = ensured
         .obstacles
@@ -96,7 +96,9 @@ async fn excluded_endpoints_go_regardless() {
     let stage = Stage::converged(&open()).await;
     let (_, slices) = stage.names(&open());
     let deletion = format!("DELETE {INGRESSES}/i");
-    stage.api.reject(deletion.clone(), 403, "Forbidden");
+    stage
+        .api
+        .refuse(&deletion, 403, "Forbidden", "Forbidden it is");
     let excluded = BTreeSet::from(["m1".to_owned()]);
     let result = stage
         .provider
@@ -114,7 +116,9 @@ async fn failed_deletion_stops_no_other() {
     let (_, mut slices) = stage.names(&open());
     slices.sort();
     let first = format!("DELETE {SLICES}/{}", slices[0]);
-    stage.api.reject(first.clone(), 500, "InternalError");
+    stage
+        .api
+        .refuse(&first, 500, "InternalError", "InternalError it is");
     let blocked = Admission::Blocked;
     let both = desired(&[("m1", blocked), ("m2", Admission::ClusterDeleting)]);
     stage.ensure(&both).await.unwrap_err();
@@ -146,7 +150,7 @@ async fn only_silence_is_an_outage() {
 async fn gone_objects_are_no_error() {
     let stage = Stage::converged(&open()).await;
     assert_eq!(stage.provider.keys(), [key()]);
-    let ingresses: Api<Ingress> = Api::namespaced(stage.api.outsider(), "ns");
+    let ingresses: Api<Ingress> = Api::namespaced(stage.api.user(), "ns");
     let parameters = DeleteParams::default();
     ingresses.delete("i", &parameters).await.unwrap();
     let ensured = stage.delete().await.unwrap();
@@ -170,7 +174,9 @@ async fn gone_objects_are_no_error() {
 async fn kept_object_delays_release() {
     let stage = Stage::converged(&open()).await;
     let deletion = format!("DELETE {INGRESSES}/i");
-    stage.api.reject(deletion.clone(), 403, "Forbidden");
+    stage
+        .api
+        .refuse(&deletion, 403, "Forbidden", "Forbidden it is");
     let error = stage.delete().await.unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -48,7 +48,7 @@ async fn unseen_write_is_not_repeated() {
 async fn converged_gateway_gets_no_request() {
     let stage = Stage::converged(&open()).await;
     let status = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } });
-    let ingresses: Api<Ingress> = Api::namespaced(stage.api.outsider(), "ns");
+    let ingresses: Api<Ingress> = Api::namespaced(stage.api.user(), "ns");
     let patch = Patch::Merge(json!({ "status": status }));
     let parameters = PatchParams::default();
     let ingress = ingresses.patch_status("i", &parameters, &patch).await;
@@ -84,7 +84,7 @@ async fn blocked_endpoints_go_first() {
     let ports = json!([{ "port": 80 }, { "name": "more", "port": 81 }]);
     desired.backends[0].ports = Cached::Present(serde_json::from_value(ports).unwrap());
     let update = format!("PATCH {SERVICES}/{service}");
-    stage.api.reject(update.clone(), 422, "Invalid");
+    stage.api.refuse(&update, 422, "Invalid", "Invalid it is");
     let ensured = stage.ensure(&desired).await.unwrap();
     assert_eq!(ensured.obstacles.len(), 1);
     let expected = [format!("DELETE {SLICES}/{}", slices[0]), update];
@@ -100,7 +100,7 @@ async fn leaving_endpoints_go_regardless() {
         let mut desired = desired(&[("m1", admission), ("m2", Admission::Admitted)]);
         desired.routes.tls = m1_elsewhere_with_tls().routes.tls;
         let update = format!("PATCH {INGRESSES}/i");
-        stage.api.reject(update.clone(), 422, "Invalid");
+        stage.api.refuse(&update, 422, "Invalid", "Invalid it is");
         let ensured = stage.ensure(&desired).await.unwrap();
         assert_eq!(ensured.obstacles.len(), 1);
         let expected = [format!("DELETE {SLICES}/{}", slices[0]), update];

@@ -20,12 +20,12 @@ async fn room_wakes_leaving_bindings() {
             ..Scheduler::default()
         };
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let stage = Stage::of(scheduler, TestApi::new().await, WriteMode::Perform(writer));
+        let stage = Stage::of(scheduler, api().await, WriteMode::Perform(writer));
         stage.show_cluster(with_room("m1", 2));
         stage.show_cluster(with_room("m2", 1));
         let (key, path) = web();
         let new = binding("web", "ResourceBinding", &placement);
-        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.show(&stage.api.create(&new).await);
         stage.reconcile(&key).await.unwrap();
         let mut tainted = with_room("m1", 3);
         tainted.spec.taints = from_value(json!([{ "key": "k", "effect": "NoExecute" }])).unwrap();

@@ -22,13 +22,16 @@ async fn earlier_room_wakes_returning_bindings() {
     placement["clusterAffinities"] = groups;
     for fails_back in [false, true] {
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let api = TestApi::new().await;
-        let stage = Stage::of(scheduler(fails_back), api, WriteMode::Perform(writer));
+        let stage = Stage::of(
+            scheduler(fails_back),
+            api().await,
+            WriteMode::Perform(writer),
+        );
         stage.show_cluster(with_room("m1", 1));
         stage.show_cluster(with_room("m2", 2));
         let (key, path) = web();
         let new = binding("web", "ResourceBinding", &placement);
-        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.show(&stage.api.create(&new).await);
         stage.reconcile(&key).await.unwrap();
         let second = stage.assert_settled(&path, &key).await;
         assert_eq!(second["spec"]["clusters"][0]["name"], "m2");
@@ -55,24 +58,23 @@ async fn former_report_delays_return() {
         { "affinityName": "second", "clusterNames": ["m2"] },
     ]);
     let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-    let api = TestApi::new().await;
-    let stage = Stage::of(scheduler(true), api, WriteMode::Perform(writer));
+    let stage = Stage::of(scheduler(true), api().await, WriteMode::Perform(writer));
     stage.show_cluster(cluster("m2", 1));
     let (key, path) = web();
     let placement = json!({ "clusterAffinities": groups });
     let new = binding("web", "ResourceBinding", &placement);
-    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.show(&stage.api.create(&new).await);
     stage.reconcile(&key).await.unwrap();
     let former = json!([{ "clusterName": "m1", "applied": true, "status": { "replicas": 2 } }]);
     let reports = json!({ "status": { "aggregatedStatus": former } });
     let status = format!("{path}/status");
-    stage.api.merge(&status, &reports).await;
+    stage.api.send("PATCH", &status, &reports).await;
     stage.assert_settled(&path, &key).await;
 
     stage.show_cluster(cluster("m1", 1));
     stage.assert_settled(&path, &key).await;
     let gone = json!({ "status": { "aggregatedStatus": [] } });
-    stage.show(&stage.api.merge(&status, &gone).await);
+    stage.show(&stage.api.send("PATCH", &status, &gone).await);
     stage.reconcile(&key).await.unwrap();
     let after = stage.assert_settled(&path, &key).await;
     assert_eq!(after["spec"]["clusters"][0]["name"], "m1");

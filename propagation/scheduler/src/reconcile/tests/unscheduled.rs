@@ -12,7 +12,7 @@ impl Stage {
         let (key, path) = web();
         let placement = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
         let new = binding("web", "ResourceBinding", &placement);
-        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.show(&stage.api.create(&new).await);
         stage.reconcile(&key).await.unwrap();
         let unfit = stage.assert_settled(&path, &key).await;
         assert_eq!(unfit["status"]["conditions"][0]["reason"], "NoClusterFit");
