@@ -4,5 +4,5 @@
 pub mod agents;
 mod clock;
 pub mod convergence;
+pub mod harness;
 pub mod propagation;
-pub mod search;

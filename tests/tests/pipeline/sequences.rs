@@ -8,7 +8,7 @@ use pipeline_tests::{
     crds, netns, test_name,
 };
 use simulation::convergence::{Convergence, OnRealApis, Remote};
-use simulation::search::{FIRST_SEED, sequence_of};
+use simulation::harness::{FIRST_SEED, sequence_of};
 
 /// Sequences of each test.
 const SEQUENCES: u64 = 5;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use simulation::convergence::Convergence;
+use simulation::harness::{Property, random_seed, search};
 use simulation::propagation::{Lazy, Propagation};
-use simulation::search::{Property, random_seed, search};
 use tools::cargo;
 
 /// The share of the time given to the sequences of each simulation; property tests get the rest.

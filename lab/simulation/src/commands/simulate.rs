@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use lab_parts::interrupt::until_interrupted;
 use simulation::agents;
-use simulation::convergence::{self, Convergence};
-use simulation::propagation::{self, Lazy, Propagation};
-use simulation::search::{Property, random_seed, search, sequence_of};
+use simulation::convergence::Convergence;
+use simulation::harness::{self, Property, random_seed, search, sequence_of};
+use simulation::propagation::{Lazy, Propagation};
 use tools::cargo::{DIST, build_dist, built};
 
 /// The simulations.
@@ -59,35 +59,21 @@ pub(crate) struct Agents {
 pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
     match simulation {
         Simulation::Agents(agents) => run_agents(agents),
-        Simulation::Convergence(sequences) => {
-            run_sequences::<Convergence>(sequences, |seed, steps| {
-                let options = convergence::RunOptions::seeded(seed);
-                convergence::run(steps, &options).log()
-            })
-        }
-        Simulation::Propagation(sequences) => {
-            run_sequences::<Propagation>(sequences, |seed, steps| {
-                propagation::run(steps, seed).log()
-            })
-        }
-        Simulation::Lazy(sequences) => {
-            run_sequences::<Lazy>(sequences, |seed, steps| propagation::run(steps, seed).log())
-        }
+        Simulation::Convergence(sequences) => run_sequences::<Convergence>(sequences),
+        Simulation::Propagation(sequences) => run_sequences::<Propagation>(sequences),
+        Simulation::Lazy(sequences) => run_sequences::<Lazy>(sequences),
     }
 }
 
-/// Runs the sequences of a property; `log` runs one and returns every request and response.
-fn run_sequences<P: Property>(
-    Sequences { seed, sequences }: &Sequences,
-    log: impl Fn(u64, &[P::Step]) -> String,
-) -> anyhow::Result<()> {
+/// Runs the sequences of a property. A single one is printed.
+fn run_sequences<P: Property>(Sequences { seed, sequences }: &Sequences) -> anyhow::Result<()> {
     let seed = seed.unwrap_or_else(random_seed);
     if *sequences == 1 {
         let steps = sequence_of::<P>(seed);
         for step in &steps {
             println!("{step:?}");
         }
-        println!("{}", log(seed, &steps));
+        println!("{}", harness::run::<P>(&steps, seed).log());
     }
     let threads = std::thread::available_parallelism()?.get();
     let seeds = (0..*sequences).map(|nth| seed.wrapping_add(nth));

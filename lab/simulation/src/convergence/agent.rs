@@ -8,15 +8,13 @@ use cluster_health_agent::{Args, IDENTITY, NAME};
 use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Observation};
 use karmada_rules::health::threshold::Round;
-use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::apis::Apis;
 use super::objects::cluster_name;
-use super::replicas::NOWHERE;
-use crate::clock;
+use crate::harness::process;
 
 /// The interval between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -45,8 +43,7 @@ impl Agent {
             // Its verdict follows every change, however often DNS has failed.
             "--max-recovery-hold=3s",
         ])?;
-        let mut program = Program::new(IDENTITY, NOWHERE);
-        program.clock = clock::now;
+        let mut program = process::program(IDENTITY);
         let (finished, rounds) = mpsc::channel(1);
         cluster_health_agent::observe(args, apis.unrecorded(NAME).await?, rounds, &mut program)?;
         let (resolves, observed) = watch::channel(resolves);

@@ -5,18 +5,21 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use embedded_apiserver::{ApiServer, Injection};
-use http::{Method, Request, StatusCode, header};
+use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use karmada_runtime::client;
+use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use tower::Service;
 
+use super::connection::{Delays, Recorded};
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
 use super::program::{Process, Role};
-use super::record::{Delays, Record, Recorded};
+use super::record::Record;
+use crate::harness::access::Access;
+use crate::harness::value;
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
@@ -63,7 +66,7 @@ pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada
 
 /// A server. Only the programs' clients record their requests to it.
 #[derive(Clone, Debug)]
-enum Server {
+pub(crate) enum Server {
     Embedded(ApiServer),
     Real(Remote),
 }
@@ -98,78 +101,15 @@ fn nowhere() -> Config {
     Config::new(http::Uri::from_static("http://api"))
 }
 
-/// Access to an API that injected faults do not affect.
-#[derive(Clone, Debug)]
-pub(crate) struct Access {
-    server: Server,
-}
-
-impl Access {
-    /// Sends a request and reads the whole response.
-    pub(crate) async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<(StatusCode, Value)> {
-        let kind = match method {
-            Method::PATCH => "application/merge-patch+json",
-            _ => "application/json",
-        };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            // Faults are limited to the user agents of the controllers.
-            .header(header::USER_AGENT, "simulation")
-            .header(header::CONTENT_TYPE, kind);
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let (status, body) = match &self.server {
-            Server::Embedded(server) => {
-                let response = server.service().call(request.body(body)?).await?;
-                (
-                    response.status(),
-                    response.into_body().collect().await?.to_bytes(),
-                )
-            }
-            Server::Real(remote) => {
-                let request = request.body(kube::client::Body::from(body.into_bytes()))?;
+impl Access for Server {
+    async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
+        match self {
+            Self::Embedded(server) => server.exchange(request).await,
+            Self::Real(remote) => {
                 let response = remote.client.send(request).await?;
-                (
-                    response.status(),
-                    response.into_body().collect().await?.to_bytes(),
-                )
-            }
-        };
-        Ok((status, serde_json::from_slice(&body)?))
-    }
-
-    /// Reads an object or a list. Returns `None` if it does not exist.
-    pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>> {
-        let (status, body) = self.send(Method::GET, path, None).await?;
-        if status == StatusCode::NOT_FOUND {
-            return Ok(None);
-        }
-        ensure!(status.is_success(), "GET {path}: {body}");
-        Ok(Some(body))
-    }
-
-    /// Sends a write. Returns `None` if the object is absent, exists already or has changed meanwhile,
-    /// all of which random sequences cause.
-    pub(crate) async fn write(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Option<Value>> {
-        let (status, response) = self.send(method.clone(), path, body).await?;
-        match status {
-            StatusCode::NOT_FOUND | StatusCode::CONFLICT => Ok(None),
-            status => {
-                ensure!(
-                    status.is_success(),
-                    "{method} {path} of {body:?}: {response}"
-                );
-                Ok(Some(response))
+                let status = response.status();
+                let body = response.into_body().collect().await?.to_bytes();
+                Ok((status, serde_json::from_slice(&body)?))
             }
         }
     }
@@ -218,21 +158,16 @@ impl Apis {
         });
         let access = self.access(Side::Karmada);
         access
-            .write(Method::POST, "/api/v1/namespaces", Some(&body))
+            .write(Method::POST, "/api/v1/namespaces", &body)
             .await?;
         Ok(())
     }
 
-    fn server(&self, side: Side) -> &Server {
+    /// Returns the access to an API that injected faults do not affect.
+    pub(crate) fn access(&self, side: Side) -> &Server {
         match side {
             Side::Karmada => &self.karmada,
             Side::Gateway => &self.gateway,
-        }
-    }
-
-    pub(crate) fn access(&self, side: Side) -> Access {
-        Access {
-            server: self.server(side).clone(),
         }
     }
 
@@ -244,7 +179,7 @@ impl Apis {
         record: &Record,
     ) -> Result<Client> {
         let name = process.program.name();
-        Ok(match self.server(side) {
+        Ok(match self.access(side) {
             Server::Embedded(server) => {
                 let service = Recorded {
                     inner: server.service(),
@@ -269,7 +204,7 @@ impl Apis {
 
     /// Injects a fault into an embedded server; real servers ignore it.
     pub(crate) fn inject(&self, side: Side, injection: Injection) {
-        if let Server::Embedded(server) = self.server(side) {
+        if let Server::Embedded(server) = self.access(side) {
             server.faults().inject(injection);
         }
     }
@@ -295,7 +230,7 @@ impl Apis {
     }
 
     /// Ends every fault.
-    pub(crate) fn mend(&self) {
+    pub(crate) fn end_faults(&self) {
         for server in [&self.karmada, &self.gateway] {
             if let Server::Embedded(server) = server {
                 server.faults().clear();
@@ -313,14 +248,8 @@ impl Apis {
     pub(crate) async fn objects(&self) -> Result<Objects> {
         let mut objects = Objects::new();
         for kind in Kind::ALL {
-            let access = self.access(kind.side());
-            let mut list = access.get(&kind.collection()).await?.unwrap_or_default();
-            let items = list["items"]
-                .as_array_mut()
-                .context("a list without items")?;
-            for item in std::mem::take(items) {
-                let name = super::kinds::name(&item).to_owned();
-                objects.insert((kind, name), item);
+            for item in self.access(kind.side()).list(&kind.collection()).await? {
+                objects.insert((kind, value::name(&item).to_owned()), item);
             }
         }
         Ok(objects)
@@ -336,7 +265,7 @@ impl Apis {
         match self.object(kind, name).await? {
             None => {
                 access
-                    .write(Method::POST, &kind.collection(), Some(&object))
+                    .write(Method::POST, &kind.collection(), &object)
                     .await?
             }
             Some(found) => {
@@ -345,9 +274,7 @@ impl Apis {
                         object["metadata"][key] = value.clone();
                     }
                 }
-                access
-                    .write(Method::PUT, &kind.path(name), Some(&object))
-                    .await?
+                access.write(Method::PUT, &kind.path(name), &object).await?
             }
         };
         Ok(())
@@ -355,7 +282,9 @@ impl Apis {
 
     pub(crate) async fn delete(&self, kind: Kind, name: &str) -> Result<()> {
         let access = self.access(kind.side());
-        access.write(Method::DELETE, &kind.path(name), None).await?;
+        access
+            .write(Method::DELETE, &kind.path(name), &Value::Null)
+            .await?;
         Ok(())
     }
 }

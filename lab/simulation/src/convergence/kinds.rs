@@ -72,7 +72,7 @@ impl Kind {
     }
 
     /// Returns `true` if a step may make objects of this kind unreadable.
-    pub(crate) fn may_be_spoilt(self) -> bool {
+    pub(crate) fn may_be_corrupted(self) -> bool {
         matches!(
             self,
             Self::Remedy | Self::MultiClusterIngress | Self::Binding
@@ -128,28 +128,3 @@ pub(crate) const NAMESPACE: &str = "shop";
 
 /// Objects by kind and name. All namespaced ones are in [`NAMESPACE`].
 pub(crate) type Objects = BTreeMap<(Kind, String), Value>;
-
-/// Returns the string at a JSON pointer, or an empty one.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
-/// Returns the elements of the list at a JSON pointer.
-pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-pub(crate) fn name(object: &Value) -> &str {
-    text(object, "/metadata/name")
-}
-
-pub(crate) fn is_deleting(object: &Value) -> bool {
-    !text(object, "/metadata/deletionTimestamp").is_empty()
-}

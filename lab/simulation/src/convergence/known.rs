@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kinds::{Kind, name, text};
+use super::kinds::Kind;
 use super::model;
+use crate::harness::value::{name, text};
 
 /// A position in the record.
 pub(crate) type Moment = usize;
@@ -80,7 +81,7 @@ impl Known {
     }
 
     fn remember(&mut self, kind: Kind, object: &Arc<Value>) {
-        let version = text(object, "/metadata/resourceVersion").to_owned();
+        let version = text(&**object, "/metadata/resourceVersion").to_owned();
         let key = (kind, name(object).to_owned(), version);
         self.by_version.insert(key, Arc::clone(object));
     }

@@ -6,19 +6,20 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::kinds::{Kind, is_deleting, list, name, text};
+use super::kinds::Kind;
 use super::program::CONTROLLER;
+use crate::harness::value::{is_deleting, items, name, text};
 
 const TRAFFIC_CONTROL: &str = "TrafficControl";
 const KARMADAS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
 
 fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
-    list(object, pointer).filter_map(Value::as_str).collect()
+    items(object, pointer).filter_map(Value::as_str).collect()
 }
 
-/// Returns `true` unless a step has [spoilt](super::step::Step::Spoil) the object.
+/// Returns `true` unless a step has [corrupted](super::step::Step::Corrupt) the object.
 pub(crate) fn is_readable(kind: Kind, object: &Value) -> bool {
-    !kind.may_be_spoilt() || object["spec"].is_object()
+    !kind.may_be_corrupted() || object["spec"].is_object()
 }
 
 /// The way in which the annotations of a Remedy let it act.
@@ -75,7 +76,7 @@ pub(crate) fn misstatement(
     acting: &BTreeSet<String>,
 ) -> Option<String> {
     let condition = |kind: &str| {
-        let mut conditions = list(status, "/conditions");
+        let mut conditions = items(status, "/conditions");
         conditions
             .find(|condition| condition["type"] == kind)
             .map(|condition| condition["status"].clone())
@@ -106,7 +107,7 @@ pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value, now: Timestamp) ->
     let is_covered = remedy["spec"]["clusterAffinity"].is_null() || named.contains(name(cluster));
     let matches = |entry: &Value| {
         let wanted = &entry["clusterConditionMatch"];
-        let mut conditions = list(cluster, "/status/conditions");
+        let mut conditions = items(cluster, "/status/conditions");
         let found = conditions.find(|condition| condition["type"] == wanted["conditionType"]);
         !wanted.is_null()
             && found.is_some_and(|condition| {
@@ -114,7 +115,7 @@ pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value, now: Timestamp) ->
                 equal == (wanted["operator"] == "Equal")
             })
     };
-    let mut all = list(remedy, "/spec/decisionMatches");
+    let mut all = items(remedy, "/spec/decisionMatches");
     let is_met = remedy["spec"]["decisionMatches"].is_null() || all.any(matches);
     if !is_covered || !is_met || is_deleting(remedy) {
         return BTreeSet::new();
@@ -166,7 +167,7 @@ fn controller_of<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) 
     let wanted = text(ingress, "/spec/ingressClassName");
     let candidates: Vec<&Value> = if wanted.is_empty() {
         classes
-            .filter(|class| text(class, DEFAULT) == "true")
+            .filter(|class| text(*class, DEFAULT) == "true")
             .collect()
     } else {
         classes.filter(|class| name(class) == wanted).collect()
@@ -203,7 +204,7 @@ pub(crate) fn may_keep(finalizer: &str, is_ours: bool) -> bool {
 
 /// Returns the backends of an ingress: the name of each Service, and its port as the ingress has it.
 pub(crate) fn backends(ingress: &Value) -> BTreeSet<(String, String)> {
-    let paths = list(ingress, "/spec/rules").flat_map(|rule| list(rule, "/http/paths"));
+    let paths = items(ingress, "/spec/rules").flat_map(|rule| items(rule, "/http/paths"));
     let of_paths = paths.filter_map(|path| path.pointer("/backend/service"));
     let all = of_paths.chain(ingress.pointer("/spec/defaultBackend/service"));
     all.map(|service| {
@@ -240,10 +241,10 @@ pub(crate) fn located(service: &str, binding: Option<&Value>) -> Option<BTreeSet
     {
         return None;
     }
-    let scheduled = list(binding, "/spec/clusters").map(name_of);
-    let required = list(binding, "/spec/requiredBy");
-    let required = required.flat_map(|by| list(by, "/clusters")).map(name_of);
-    let status = list(binding, "/status/aggregatedStatus");
+    let scheduled = items(binding, "/spec/clusters").map(name_of);
+    let required = items(binding, "/spec/requiredBy");
+    let required = required.flat_map(|by| items(by, "/clusters")).map(name_of);
+    let status = items(binding, "/status/aggregatedStatus");
     let applied = status.filter(|item| item["applied"] == true);
     let applied = applied.map(|item| text(item, "/clusterName"));
     Some(
@@ -289,10 +290,10 @@ pub(crate) fn collected_for(slice: &Value) -> Option<&str> {
 
 /// Returns the endpoints of a slice, each formatted as its address and the slice's ports.
 pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
-    let ports: Vec<String> = list(slice, "/ports")
+    let ports: Vec<String> = items(slice, "/ports")
         .map(|port| format!("{}={}", text(port, "/name"), port["port"]))
         .collect();
-    let endpoints = list(slice, "/endpoints").flat_map(|endpoint| list(endpoint, "/addresses"));
+    let endpoints = items(slice, "/endpoints").flat_map(|endpoint| items(endpoint, "/addresses"));
     let addresses = endpoints.filter_map(Value::as_str);
     addresses
         .map(|address| format!("{address} {}", ports.join(",")))
@@ -301,7 +302,7 @@ pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
 
 /// Returns the ports of a Service, each as `name=number`.
 pub(crate) fn ports(service: &Value) -> Vec<String> {
-    list(service, "/spec/ports")
+    items(service, "/spec/ports")
         .map(|port| format!("{}={}", text(port, "/name"), port["port"]))
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The objects of steps, built from the small numbers in a step.
 
+use std::sync::LazyLock;
+
 use jiff::{SignedDuration, Timestamp};
 use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
@@ -71,7 +73,7 @@ pub(crate) fn foreign() -> Value {
 
 /// Returns these parts as other clients may leave them: each time with one value that is removed, null or
 /// of another type. What says which condition a condition is stays: without it, it may be one of ours.
-pub(crate) fn foreign_mutations() -> Vec<Value> {
+pub(crate) static FOREIGN_MUTATIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let shared = ["", "/status", "/status/conditions", "/status/conditions/0"];
     let all = mutations(&foreign()).into_iter();
     let theirs = all.filter(|mutation| {
@@ -79,7 +81,7 @@ pub(crate) fn foreign_mutations() -> Vec<Value> {
         !shared.contains(&path) && path != "/status/conditions/0/type"
     });
     theirs.map(|mutation| mutation.object).collect()
-}
+});
 
 /// Builds a condition of a cluster. Those that are False have no time and no reason, as careless clients
 /// leave them.

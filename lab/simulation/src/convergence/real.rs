@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::apis::{Apis, LEASES, Remote};
@@ -15,6 +15,7 @@ use super::program::Role;
 use super::record::Record;
 use super::settled;
 use super::step::{REPLICAS, Step};
+use crate::harness::access::Access;
 
 /// The timeout until the fleet has settled: an abandoned lease expires after 15 s, and a failed
 /// reconcile may be requeued later than that.
@@ -80,7 +81,7 @@ impl OnRealApis {
             }
             let lease = format!("{LEASES}/{}", program.name());
             let karmada = self.fleet.apis.access(Side::Karmada);
-            karmada.write(Method::DELETE, &lease, None).await?;
+            karmada.write(Method::DELETE, &lease, &Value::Null).await?;
         }
         for (kind, name) in self.fleet.apis.objects().await?.into_keys() {
             // No controller is left that would remove these finalizers.
@@ -88,7 +89,7 @@ impl OnRealApis {
                 let body = json!({ "metadata": { "finalizers": null } });
                 let access = self.fleet.apis.access(kind.side());
                 access
-                    .write(Method::PATCH, &kind.path(&name), Some(&body))
+                    .write(Method::PATCH, &kind.path(&name), &body)
                     .await?;
             }
             self.fleet.apis.delete(kind, &name).await?;

@@ -1,31 +1,15 @@
 //! Every request of a program and every response to it, in order.
 
-use std::collections::VecDeque;
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
-use embedded_apiserver::{ApiService, Body};
-use futures::TryStreamExt;
-use http::{Method, Request, Response, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http::Method;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tower::Service;
 
 use super::kinds::Side;
-use super::model;
-use super::program::{CONTROLLER, Process};
-
-/// The most requests that all programs may make in one instant of virtual time. Starting, or changing
-/// every ingress, takes a few hundred.
-const MOST_AT_ONCE: usize = 2_000;
+use super::program::Process;
+use crate::harness::pace::Pace;
 
 /// A message between a program and an API.
 #[derive(Clone, Debug)]
@@ -60,21 +44,18 @@ pub(crate) enum Message {
 /// The record of one run. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    shared: Arc<Mutex<Shared>>,
+    pub(crate) shared: Arc<Mutex<Shared>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    entries: Vec<Entry>,
-    requests: usize,
-    /// The instant of the newest request, and the number of requests in it.
-    instant: Option<(Instant, usize)>,
-    /// The first request beyond [`MOST_AT_ONCE`].
-    too_many: Option<String>,
+pub(crate) struct Shared {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) requests: usize,
+    pace: Pace,
     /// The number of requests without a response.
-    pending: usize,
+    pub(crate) pending: usize,
     /// The number of delayed writes, abandoned or not.
-    late: usize,
+    pub(crate) late: usize,
 }
 
 impl Record {
@@ -89,23 +70,12 @@ impl Record {
 
     /// Returns a request that exceeded the limit of one instant.
     pub(crate) fn without_pause(&self) -> Option<String> {
-        self.shared.lock().too_many.clone()
+        self.shared.lock().pace.exceeded()
     }
 
     /// Counts a request. Returns `false` if this instant has too many.
-    fn count(&self, method: &Method, path: &str) -> bool {
-        let (mut shared, now) = (self.shared.lock(), Instant::now());
-        let count = match shared.instant {
-            Some((at, count)) if at == now => count + 1,
-            _ => 1,
-        };
-        shared.instant = Some((now, count));
-        if count > MOST_AT_ONCE {
-            shared
-                .too_many
-                .get_or_insert_with(|| format!("{method} {path}"));
-        }
-        count <= MOST_AT_ONCE
+    pub(crate) fn admits(&self, request: &str) -> bool {
+        self.shared.lock().pace.admits(request)
     }
 
     /// Returns `true` while a program waits for a response, or an abandoned write is in flight.
@@ -113,306 +83,4 @@ impl Record {
         let shared = self.shared.lock();
         shared.pending + shared.late > 0
     }
-}
-
-/// The connection of one process to an API.
-#[derive(Clone, Debug)]
-pub(crate) struct Recorded {
-    pub(crate) inner: ApiService,
-    pub(crate) record: Record,
-    pub(crate) process: Process,
-    pub(crate) side: Side,
-    pub(crate) delays: Delays,
-}
-
-/// Delays of future writes, each of one write. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Delays {
-    waiting: Arc<Mutex<VecDeque<Duration>>>,
-    hits: Arc<AtomicU64>,
-}
-
-impl Delays {
-    pub(crate) fn add(&self, delay: Duration) {
-        self.waiting.lock().push_back(delay);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.waiting.lock().clear();
-    }
-
-    fn next(&self) -> Option<Duration> {
-        let delay = self.waiting.lock().pop_front()?;
-        self.hits.fetch_add(1, Ordering::Relaxed);
-        Some(delay)
-    }
-
-    /// Returns the number of writes that were delayed.
-    pub(crate) fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
-    }
-}
-
-/// A request in flight, which records its end when it is dropped.
-#[derive(Debug)]
-struct Exchange {
-    record: Record,
-    process: Process,
-    side: Side,
-    request: usize,
-    has_response: bool,
-    is_over: bool,
-}
-
-impl Exchange {
-    fn begin(recorded: &Recorded, message: Message) -> Self {
-        let request = {
-            let mut shared = recorded.record.shared.lock();
-            shared.requests += 1;
-            shared.pending += 1;
-            shared.requests
-        };
-        let exchange = Self {
-            record: recorded.record.clone(),
-            process: recorded.process,
-            side: recorded.side,
-            request,
-            has_response: false,
-            is_over: false,
-        };
-        exchange.record(message);
-        exchange
-    }
-
-    /// Marks the response as arrived, or as lost.
-    fn response_arrived(&mut self) {
-        if !self.has_response {
-            self.has_response = true;
-            self.record.shared.lock().pending -= 1;
-        }
-    }
-
-    fn record(&self, message: Message) {
-        self.record.shared.lock().entries.push(Entry {
-            at: Instant::now(),
-            process: self.process,
-            side: self.side,
-            request: self.request,
-            message,
-        });
-    }
-
-    fn end(&mut self, message: Message) {
-        self.record(message);
-        self.is_over = true;
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        self.response_arrived();
-        if !self.is_over {
-            self.record(Message::Abandoned);
-        }
-    }
-}
-
-impl Recorded {
-    /// Returns `true` if a late write must not be stored: one of the status of an ingress without our
-    /// finalizer. No controller reconciles such an ingress again, so nothing would undo the write;
-    /// docs/operate.md names this exception.
-    async fn is_released(&mut self, path: &str) -> io::Result<bool> {
-        let ingress = path.strip_suffix("/status");
-        let Some(ingress) = ingress.filter(|path| path.contains("/multiclusteringresses/")) else {
-            return Ok(false);
-        };
-        let request = Request::get(ingress)
-            // Faults are limited to the user agents of the controllers.
-            .header(header::USER_AGENT, "simulation")
-            .body(Full::<Bytes>::default());
-        let response = self.inner.call(request.map_err(io::Error::other)?).await?;
-        let body = response.into_body().collect().await;
-        let body = body.map_err(io::Error::other)?.to_bytes();
-        let ingress = serde_json::from_slice(&body)?;
-        Ok(!model::carries(&ingress, CONTROLLER))
-    }
-
-    /// Sends a request. A delayed one is sent even if the program has abandoned it.
-    async fn send(mut self, request: Request<Full<Bytes>>) -> io::Result<Response<Body>> {
-        let late = match *request.method() {
-            Method::GET => None,
-            _ => self.delays.next(),
-        };
-        let Some(late) = late else {
-            return self.inner.call(request).await;
-        };
-        let shared = Arc::clone(&self.record.shared);
-        shared.lock().late += 1;
-        // A task of its own outlives this future, which an abandoning program drops.
-        let sending = tokio::spawn(async move {
-            tokio::time::sleep(late).await;
-            let response = match self.is_released(request.uri().path()).await {
-                Ok(false) => self.inner.call(request).await,
-                Ok(true) => Err(io::ErrorKind::ConnectionReset.into()),
-                Err(error) => Err(error),
-            };
-            shared.lock().late -= 1;
-            response
-        });
-        sending.await.map_err(io::Error::other)?
-    }
-
-    async fn exchange(self, request: Request<kube::client::Body>) -> io::Result<Response<Body>> {
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        let path = parts
-            .uri
-            .path_and_query()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        let watches = path.contains("watch=true");
-        let method = parts.method.clone();
-        if !self.record.count(&method, &path) {
-            // Virtual time advances only while every task waits, so a busy loop would never end.
-            return std::future::pending().await;
-        }
-        let message = Message::Request {
-            method,
-            path,
-            body: body.clone(),
-        };
-        let mut exchange = Exchange::begin(&self, message);
-        let response = match self.send(Request::from_parts(parts, Full::new(body))).await {
-            Ok(response) => response,
-            Err(error) => {
-                exchange.end(Message::Response(None));
-                return Err(error);
-            }
-        };
-        exchange.response_arrived();
-        exchange.record(Message::Response(Some(response.status().as_u16())));
-        let (parts, body) = response.into_parts();
-        let body = if watches && parts.status.is_success() {
-            watched(body, exchange)
-        } else {
-            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-            exchange.end(Message::Body(body.clone()));
-            let body = Full::new(body).map_err(|never| match never {});
-            body.boxed_unsync()
-        };
-        Ok(Response::from_parts(parts, body))
-    }
-}
-
-/// Returns the frames of a watch, each recorded when the program takes it.
-fn watched(body: Body, exchange: Exchange) -> Body {
-    let lines = futures::stream::unfold((body, exchange), |(mut body, mut exchange)| async move {
-        if exchange.is_over {
-            return None;
-        }
-        let piece = match body.frame().await {
-            Some(Ok(frame)) => {
-                let piece = frame.into_data().unwrap_or_default();
-                exchange.record(Message::Body(piece.clone()));
-                Ok(piece)
-            }
-            Some(Err(error)) => {
-                exchange.end(Message::Ended);
-                Err(error)
-            }
-            None => {
-                exchange.end(Message::Ended);
-                return None;
-            }
-        };
-        Some((piece, (body, exchange)))
-    });
-    StreamBody::new(lines.map_ok(Frame::data)).boxed_unsync()
-}
-
-impl Service<Request<kube::client::Body>> for Recorded {
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        Box::pin(self.clone().exchange(request))
-    }
-}
-
-/// Formats an entry on one line.
-pub(crate) fn shown(entry: &Entry) -> String {
-    let Process {
-        program,
-        replica,
-        life,
-    } = entry.process;
-    let what = match &entry.message {
-        Message::Request { method, path, body } => {
-            format!("{method} {path} {}", normal(path, body))
-        }
-        Message::Response(Some(status)) => format!("{status}"),
-        Message::Response(None) => "connection lost".to_owned(),
-        Message::Body(bytes) => normal("", bytes),
-        Message::Ended => "ended".to_owned(),
-        Message::Abandoned => "abandoned".to_owned(),
-    };
-    let (side, request) = (entry.side, entry.request);
-    format!(
-        "{}-{replica}.{life} {side:?} {request}: {what}",
-        program.name()
-    )
-}
-
-/// Returns a body without values that depend on a clock or on chance: times of leases and Events,
-/// and the names of replicas and Events.
-fn normal(path: &str, bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let is_dated = path.contains("/events") || text.contains("\"kind\":\"Event\"");
-    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(&text) else {
-        return text.into_owned();
-    };
-    blank(&mut value, is_dated);
-    value.to_string()
-}
-
-/// Replaces the values that depend on a clock or on chance with `null`.
-fn blank(value: &mut serde_json::Value, is_event: bool) {
-    const CHANCE: [&str; 5] = [
-        "renewTime",
-        "acquireTime",
-        "holderIdentity",
-        "eventTime",
-        "firstTimestamp",
-    ];
-    match value {
-        serde_json::Value::Object(map) => {
-            for (key, value) in map.iter_mut() {
-                if CHANCE.contains(&key.as_str()) || is_event && key == "name" {
-                    *value = serde_json::Value::Null;
-                } else {
-                    blank(value, is_event);
-                }
-            }
-        }
-        serde_json::Value::Array(list) => list.iter_mut().for_each(|value| blank(value, is_event)),
-        _ => {}
-    }
-}
-
-/// Formats the entries, one per line, with the virtual time since the first.
-pub(crate) fn log(entries: &[Entry]) -> String {
-    let begun = entries.first().map(|entry| entry.at);
-    let mut log = String::new();
-    for entry in entries {
-        let at = begun
-            .map(|begun| entry.at.duration_since(begun))
-            .unwrap_or_default();
-        log.extend([format!("{at:?} {}\n", shown(entry))]);
-    }
-    log
 }

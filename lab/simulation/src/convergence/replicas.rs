@@ -1,25 +1,19 @@
 //! The replicas of the controllers, any of which may be killed at any time.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
 use ingress_controller::provider::Kubernetes;
 use karmada_rules::ingress::kubernetes::Gateway;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use karmada_runtime::program::Program;
 
 use super::apis::Apis;
 use super::kinds::Side;
 use super::program::{CONTROLLER, Process, Role};
 use super::record::Record;
 use super::step::REPLICAS;
-use crate::clock;
-
-/// The address of the admin server, which no simulated program starts.
-pub(crate) const NOWHERE: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+use crate::harness::process::{self, Running};
 
 /// One replica, running or not.
 #[derive(Debug)]
@@ -29,13 +23,6 @@ struct Slot {
     /// The number of starts.
     lives: u16,
     running: Option<Running>,
-}
-
-#[derive(Debug)]
-struct Running {
-    task: JoinHandle<bool>,
-    stop: Arc<Notify>,
-    is_stopping: bool,
 }
 
 /// The replicas of both controllers.
@@ -76,11 +63,7 @@ impl Replicas {
         let Some(slot) = self.slot(program, replica) else {
             return Ok(());
         };
-        if slot
-            .running
-            .as_ref()
-            .is_some_and(|running| !running.is_stopping)
-        {
+        if slot.running.as_ref().is_some_and(Running::is_wanted) {
             return Ok(());
         }
         slot.kill().await;
@@ -91,14 +74,7 @@ impl Replicas {
         };
         slot.lives += 1;
         let assembled = assemble(apis, &record, process).await?;
-        let stop = Arc::new(Notify::new());
-        let stopped = Arc::clone(&stop);
-        let task = tokio::spawn(assembled.run_until(async move || stopped.notified().await));
-        slot.running = Some(Running {
-            task,
-            stop,
-            is_stopping: false,
-        });
+        slot.running = Some(Running::start(assembled));
         Ok(())
     }
 
@@ -115,15 +91,14 @@ impl Replicas {
             .slot(program, replica)
             .and_then(|slot| slot.running.as_mut())
         {
-            running.stop.notify_one();
-            running.is_stopping = true;
+            running.stop();
         }
     }
 
     /// Starts one replica of each program that has none.
     pub(crate) async fn start_missing(&mut self, apis: &Apis) -> Result<()> {
         for program in Role::ALL {
-            let runs = |slot: &Slot| slot.running.as_ref().is_some_and(|r| !r.is_stopping);
+            let runs = |slot: &Slot| slot.running.as_ref().is_some_and(Running::is_wanted);
             if !self
                 .slots
                 .iter()
@@ -141,20 +116,13 @@ impl Replicas {
             // `lives` counts the running process too, and `life` only those before it.
             (slot.program, slot.replica, slot.lives)
                 == (process.program, process.replica, process.life + 1)
-                && slot
-                    .running
-                    .as_ref()
-                    .is_some_and(|running| !running.is_stopping)
+                && slot.running.as_ref().is_some_and(Running::is_wanted)
         })
     }
 
     /// Returns a replica that ended by itself.
     pub(crate) fn ended(&self) -> Option<String> {
-        let ended = |slot: &&Slot| {
-            slot.running
-                .as_ref()
-                .is_some_and(|r| !r.is_stopping && r.task.is_finished())
-        };
+        let ended = |slot: &&Slot| slot.running.as_ref().is_some_and(Running::has_ended);
         let slot = self.slots.iter().find(ended)?;
         Some(format!(
             "replica {} of {} ended by itself",
@@ -167,23 +135,16 @@ impl Replicas {
 impl Slot {
     async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
-            running.task.abort();
-            // The error is the cancellation requested above.
-            drop(running.task.await);
+            running.kill().await;
         }
     }
 }
 
-async fn assemble(
-    apis: &Apis,
-    record: &Record,
-    process: Process,
-) -> Result<karmada_runtime::program::Program> {
-    let name = process.program.name();
-    let mut program = karmada_runtime::program::Program::new(process.program.identity(), NOWHERE);
-    program.clock = clock::now;
-    let karmada = apis.client(Side::Karmada, process, record).await?;
-    match process.program {
+async fn assemble(apis: &Apis, record: &Record, identity: Process) -> Result<Program> {
+    let name = identity.program.name();
+    let mut program = process::program(identity.program.identity());
+    let karmada = apis.client(Side::Karmada, identity, record).await?;
+    match identity.program {
         Role::Remedy => {
             let args = remedy_controller::Args::try_parse_from([name])?;
             remedy_controller::assemble(&args, karmada, &mut program);
@@ -191,7 +152,7 @@ async fn assemble(
         Role::Ingress => {
             let args = ingress_controller::Args::try_parse_from([name])?;
             let gateway = Gateway::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
-            let client = apis.client(Side::Gateway, process, record).await?;
+            let client = apis.client(Side::Gateway, identity, record).await?;
             let balancer = Arc::new(Kubernetes::new(client, gateway));
             ingress_controller::assemble(args, karmada, balancer, &mut program);
         }

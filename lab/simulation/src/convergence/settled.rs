@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::kinds::{Kind, Objects, is_deleting, list, name, text};
+use super::kinds::{Kind, Objects};
 use super::model;
 use super::program::CONTROLLER;
 use crate::clock;
+use crate::harness::value::{is_deleting, items, name, text};
 
 const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
 const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
@@ -92,7 +93,7 @@ fn check_ingress(objects: &Objects, ingress: &Value, found: &mut Differences) {
     found.equal(&what, &model::carries(ingress, CONTROLLER), &is_served);
     if is_deleting(ingress) {
         let is_ours = model::is_ours(ingress, of(objects, Kind::IngressClass));
-        let finalizers = list(ingress, "/metadata/finalizers").filter_map(Value::as_str);
+        let finalizers = items(ingress, "/metadata/finalizers").filter_map(Value::as_str);
         let stuck: Vec<&str> = finalizers
             .filter(|f| !model::may_keep(f, is_ours))
             .collect();
@@ -124,7 +125,7 @@ fn check_ingress(objects: &Objects, ingress: &Value, found: &mut Differences) {
     };
     let addresses = find(objects, Kind::GatewayIngress, name)
         .map(|served| served["status"]["loadBalancer"].clone())
-        .filter(|balancer| list(balancer, "/ingress").next().is_some());
+        .filter(|balancer| items(balancer, "/ingress").next().is_some());
     for (field, must) in [
         ("serviceLocations", locations),
         ("trafficBlockClusters", model::written(&blocked)),
@@ -210,7 +211,7 @@ fn served(objects: &Objects, ingress: &Value) -> Served {
         .map(|(gateway_service, port)| {
             let service = find(objects, Kind::GatewayService, &gateway_service);
             let slices = of(objects, Kind::GatewaySlice)
-                .filter(|slice| text(slice, SERVICE_LABEL) == gateway_service);
+                .filter(|slice| text(*slice, SERVICE_LABEL) == gateway_service);
             let ports = service.map(model::ports).unwrap_or_default();
             let endpoints = slices.flat_map(model::endpoints).collect();
             let own = gateway_service.strip_prefix(&format!("{}-", name(ingress)));
@@ -235,7 +236,7 @@ fn check_leftovers(objects: &Objects, found: &mut Differences) {
     let left: Vec<&String> = services.difference(&routed).collect();
     found.equal("Services left over at the gateway", &left, &vec![]);
     let left: Vec<&str> = of(objects, Kind::GatewaySlice)
-        .filter(|slice| !services.contains(text(slice, SERVICE_LABEL)))
+        .filter(|slice| !services.contains(text(*slice, SERVICE_LABEL)))
         .map(name)
         .collect();
     found.equal("EndpointSlices left over at the gateway", &left, &vec![]);
@@ -245,7 +246,7 @@ fn check_leftovers(objects: &Objects, found: &mut Differences) {
         Kind::GatewayIngress,
     ] {
         let unmarked =
-            of(objects, kind).filter(|object| text(object, INGRESS_ANNOTATION).is_empty());
+            of(objects, kind).filter(|object| text(*object, INGRESS_ANNOTATION).is_empty());
         let unmarked: Vec<&str> = unmarked.map(name).collect();
         found.equal(
             "objects at the gateway without the name of an ingress",

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-
 use super::program::Role;
+use crate::harness::ApiFault;
 
 /// A step of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +64,7 @@ pub enum Step {
     /// The gateway's own ingress controller sets or clears the address of an ingress.
     Address { ingress: u8, served: bool },
     /// An object of ours in the gateway is deleted.
-    Drift { nth: u8 },
+    DeleteFromGateway { nth: u8 },
     /// A replica is killed.
     Kill { program: Role, replica: u8 },
     /// A replica is stopped as by SIGTERM.
@@ -86,9 +84,9 @@ pub enum Step {
         seconds: u8,
     },
     /// An object gets a spec that the programs cannot read.
-    Spoil { spoilt: Spoilt, nth: u8 },
+    Corrupt { corrupted: Corrupted, nth: u8 },
     /// Every fault ends, and every object is readable again.
-    Mend,
+    Repair,
     /// Time passes.
     Wait { millis: u32 },
 }
@@ -205,56 +203,10 @@ impl About {
 /// The kind of an object that becomes unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is a kind")]
-pub enum Spoilt {
+pub enum Corrupted {
     Remedy,
     Ingress,
     Binding,
-}
-
-/// A fault of an API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "all but `Late` are faults of the embedded server with these names"
-)]
-pub enum ApiFault {
-    Conflicts {
-        every: u8,
-    },
-    TooManyRequests {
-        seconds: u8,
-    },
-    Unauthorized,
-    Forbidden,
-    InternalErrors {
-        every: u8,
-    },
-    Unavailable,
-    Slow {
-        millis: u16,
-    },
-    LoseResponses {
-        every: u8,
-    },
-    Outage,
-    Silence,
-    CutWatches {
-        inside_line: bool,
-    },
-    ExpireWatches,
-    FailWatches,
-    WithholdBookmarks,
-    DelayEvents {
-        millis: u16,
-        coalesce: bool,
-    },
-    StaleLists {
-        versions: u8,
-    },
-    /// A write is delayed, and then stored even if the program has abandoned it.
-    Late {
-        millis: u16,
-    },
 }
 
 impl fmt::Display for ConditionState {
@@ -271,273 +223,6 @@ impl fmt::Display for ConditionState {
 pub(crate) const CLUSTERS: u8 = 3;
 pub(crate) const SERVICES: u8 = 2;
 pub(crate) const INGRESSES: u8 = 3;
-const REMEDIES: u8 = 3;
-const CLASSES: u8 = 2;
+pub(crate) const REMEDIES: u8 = 3;
+pub(crate) const CLASSES: u8 = 2;
 pub(crate) const REPLICAS: u8 = 2;
-
-/// The most steps of a sequence, without the waits for bookmarks.
-const LONGEST: usize = 24;
-
-/// The seconds in which every open watch has a bookmark due.
-const BOOKMARKS: u8 = 60;
-
-/// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
-pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
-    vec(step().prop_map(and_wait), 1..=LONGEST).prop_map(|steps| steps.concat())
-}
-
-/// Adds a wait to a step that withholds bookmarks: most sequences are over before one is due.
-fn and_wait(step: Step) -> Vec<Step> {
-    match step {
-        Step::Fault {
-            fault: ApiFault::WithholdBookmarks,
-            ..
-        } => {
-            let millis = u32::from(BOOKMARKS) * 1_000;
-            vec![step, Step::Wait { millis }]
-        }
-        step => vec![step],
-    }
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        8 => wait(),
-        9 => about_clusters(),
-        4 => about_remedies(),
-        6 => about_ingresses(),
-        6 => about_backends(),
-        5 => about_programs(),
-        5 => fault(),
-        1 => spoil(),
-        1 => Just(Step::Mend),
-    ]
-}
-
-fn wait() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        1 => 1_u32..=20,
-        3 => 20_u32..=1_000,
-        3 => 1_000_u32..=10_000,
-        1 => 10_000_u32..=40_000,
-    ]
-    .prop_map(|millis| Step::Wait { millis })
-}
-
-fn about_clusters() -> impl Strategy<Value = Step> {
-    let cluster = 0..CLUSTERS;
-    prop_oneof![
-        1 => cluster.clone().prop_map(|cluster| Step::Join { cluster }),
-        1 => cluster.clone().prop_map(|cluster| Step::Leave { cluster }),
-        1 => cluster.clone().prop_map(|cluster| Step::RemoveFinalizer { cluster }),
-        4 => (cluster.clone(), prop::bool::weighted(0.25), prop::option::weighted(0.9, verdict()))
-            .prop_map(|(cluster, reporter, status)| Step::Condition { cluster, reporter, status }),
-        2 => (cluster, 0_u8..4).prop_map(|(cluster, age)| Step::RewriteStatus { cluster, age }),
-    ]
-}
-
-fn verdict() -> impl Strategy<Value = ConditionState> {
-    prop_oneof![
-        3 => Just(ConditionState::Healthy),
-        3 => Just(ConditionState::Unhealthy),
-        1 => Just(ConditionState::Unknown),
-    ]
-}
-
-fn about_remedies() -> impl Strategy<Value = Step> {
-    let remedy = 0..REMEDIES;
-    prop_oneof![
-        2 => (remedy.clone(), spec()).prop_map(|(remedy, spec)| Step::PutRemedy { remedy, spec }),
-        1 => remedy.prop_map(|remedy| Step::DeleteRemedy { remedy }),
-    ]
-}
-
-fn spec() -> impl Strategy<Value = RemedyShape> {
-    let one = (prop::bool::weighted(0.2), any::<bool>(), verdict()).prop_map(
-        |(reporter, equal, status)| Match {
-            reporter,
-            equal,
-            status,
-        },
-    );
-    let clusters = prop::option::weighted(0.6, 0_u8..(1 << CLUSTERS));
-    let actions = prop_oneof![6 => Just(1_u8), 1 => Just(3), 1 => Just(2), 1 => Just(0)];
-    let matches = prop::option::weighted(0.7, vec(one, 0..3));
-    let observe_only = prop_oneof![
-        12 => Just(None),
-        1 => Just(Some("false")),
-        2 => Just(Some("true")),
-        2 => Just(Some("yes")),
-    ];
-    // Each has passed before a fleet counts as settled.
-    let expires = prop_oneof![
-        8 => Just(None),
-        3 => (0_u8..=20).prop_map(|seconds| Some(Expires::After(seconds))),
-        1 => Just(Some(Expires::Unreadable)),
-    ];
-    (clusters, matches, actions, observe_only, expires).prop_map(
-        |(clusters, matches, actions, observe_only, expires)| RemedyShape {
-            clusters,
-            matches,
-            actions,
-            observe_only,
-            expires,
-        },
-    )
-}
-
-fn about_ingresses() -> impl Strategy<Value = Step> {
-    let ingress = 0..INGRESSES;
-    let class = prop_oneof![
-        5 => Just(Class::Named(0)),
-        2 => Just(Class::Named(1)),
-        2 => Just(Class::None),
-    ];
-    let backends = prop_oneof![
-        (0..SERVICES).prop_map(Backends::Rule),
-        (0..SERVICES).prop_map(Backends::Default),
-        Just(Backends::Both),
-    ];
-    prop_oneof![
-        5 => (ingress.clone(), class, backends)
-            .prop_map(|(ingress, class, backends)| Step::PutIngress { ingress, class, backends }),
-        2 => ingress.clone().prop_map(|ingress| Step::DeleteIngress { ingress }),
-        1 => (ingress, any::<bool>())
-            .prop_map(|(ingress, held)| Step::HoldIngress { ingress, held }),
-        2 => (0..CLASSES, prop::bool::weighted(0.6), prop::bool::weighted(0.4))
-            .prop_map(|(class, ours, default)| Step::PutClass { class, ours, default }),
-        1 => (0..CLASSES).prop_map(|class| Step::DeleteClass { class }),
-    ]
-}
-
-fn about_backends() -> impl Strategy<Value = Step> {
-    let (service, cluster, bits) = (0..SERVICES, 0..CLUSTERS, 0_u8..(1 << CLUSTERS));
-    let applied = prop_oneof![3 => Just(0_u8), 1 => bits.clone()];
-    prop_oneof![
-        3 => (service.clone(), bits, applied)
-            .prop_map(|(service, to, applied)| Step::Bind { service, to, applied }),
-        1 => service.clone().prop_map(|service| Step::Unbind { service }),
-        2 => (service.clone(), prop::option::weighted(0.8, 0_u8..3))
-            .prop_map(|(service, ports)| Step::Template { service, ports }),
-        3 => (service, cluster, prop::option::weighted(0.8, 0_u8..3))
-            .prop_map(|(service, cluster, endpoints)| Step::Collect { service, cluster, endpoints }),
-        1 => (0..INGRESSES, any::<bool>())
-            .prop_map(|(ingress, served)| Step::Address { ingress, served }),
-        1 => (0_u8..8).prop_map(|nth| Step::Drift { nth }),
-    ]
-}
-
-fn program() -> impl Strategy<Value = Role> {
-    prop_oneof![Just(Role::Remedy), Just(Role::Ingress)]
-}
-
-fn about_programs() -> impl Strategy<Value = Step> {
-    let replica = || (program(), 0..REPLICAS);
-    prop_oneof![
-        3 => replica().prop_map(|(program, replica)| Step::Kill { program, replica }),
-        1 => replica().prop_map(|(program, replica)| Step::Stop { program, replica }),
-        4 => replica().prop_map(|(program, replica)| Step::Start { program, replica }),
-        1 => program().prop_map(|program| Step::StealLease { program }),
-        1 => program().prop_map(|program| Step::DeleteLease { program }),
-    ]
-}
-
-fn spoil() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        (0..REMEDIES).prop_map(|nth| (Spoilt::Remedy, nth)),
-        (0..INGRESSES).prop_map(|nth| (Spoilt::Ingress, nth)),
-        (0..SERVICES).prop_map(|nth| (Spoilt::Binding, nth)),
-    ]
-    .prop_map(|(spoilt, nth)| Step::Spoil { spoilt, nth })
-}
-
-/// Generates faults that can happen: each API has its clients, each client its kinds, and only writes
-/// conflict, lose their response, or come late.
-fn fault() -> impl Strategy<Value = Step> {
-    let client = prop_oneof![
-        3 => Just((false, Some(Role::Remedy))),
-        3 => Just((false, Some(Role::Ingress))),
-        5 => Just((false, None)),
-        4 => Just((true, Some(Role::Ingress))),
-    ];
-    (client, api_fault(), 1_u8..=40).prop_flat_map(|((gateway, program), fault, seconds)| {
-        let written = matches!(
-            fault,
-            ApiFault::Conflicts { .. } | ApiFault::LoseResponses { .. }
-        );
-        let kinds = about(gateway, program, written);
-        let about = prop::option::weighted(0.5, prop::sample::select(kinds));
-        about.prop_map(move |about| Step::Fault {
-            gateway,
-            program,
-            // A late write is of any kind.
-            about: about.filter(|_| !matches!(fault, ApiFault::Late { .. })),
-            fault,
-            seconds: match fault {
-                ApiFault::WithholdBookmarks => BOOKMARKS + seconds,
-                _ => seconds,
-            },
-        })
-    })
-}
-
-/// Returns the kinds that a program reads from an API, or writes to it.
-fn about(gateway: bool, program: Option<Role>, written: bool) -> Vec<About> {
-    let remedy = program != Some(Role::Ingress);
-    let ingress = program != Some(Role::Remedy);
-    let all = [
-        // The kind, and whether it is read at the gateway, by the remedy-controller, by the
-        // ingress-controller, and written.
-        (About::Clusters, false, true, true, remedy),
-        (About::Remedies, false, true, true, remedy),
-        (About::MultiClusterIngresses, false, false, true, true),
-        (About::IngressClasses, false, false, true, false),
-        (About::ResourceBindings, false, false, true, false),
-        (About::Services, true, false, true, gateway),
-        (About::EndpointSlices, true, false, true, gateway),
-        (About::Ingresses, true, false, false, gateway),
-        (About::Leases, false, true, true, true),
-    ];
-    let concerned = all
-        .into_iter()
-        .filter(|(_, at_gateway, by_remedy, by_ingress, writes)| {
-            let is_read = if gateway {
-                *at_gateway
-            } else {
-                remedy && *by_remedy || ingress && *by_ingress
-            };
-            is_read && (*writes || !written)
-        });
-    concerned.map(|(about, ..)| about).collect()
-}
-
-fn api_fault() -> impl Strategy<Value = ApiFault> {
-    let every = 1_u8..4;
-    prop_oneof![
-        every
-            .clone()
-            .prop_map(|every| ApiFault::Conflicts { every }),
-        (1_u8..4).prop_map(|seconds| ApiFault::TooManyRequests { seconds }),
-        Just(ApiFault::Unauthorized),
-        Just(ApiFault::Forbidden),
-        every
-            .clone()
-            .prop_map(|every| ApiFault::InternalErrors { every }),
-        Just(ApiFault::Unavailable),
-        (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        every.prop_map(|every| ApiFault::LoseResponses { every }),
-        Just(ApiFault::Outage),
-        Just(ApiFault::Silence),
-        any::<bool>().prop_map(|inside_line| ApiFault::CutWatches { inside_line }),
-        Just(ApiFault::ExpireWatches),
-        Just(ApiFault::FailWatches),
-        Just(ApiFault::WithholdBookmarks),
-        (1_u16..=8_000, any::<bool>())
-            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
-        (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
-        (1_u16..=20_000).prop_map(|millis| ApiFault::Late { millis }),
-    ]
-}
-
-#[cfg(test)]
-mod tests;

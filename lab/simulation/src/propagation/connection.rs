@@ -18,12 +18,11 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::programs::Role;
+use crate::harness::Log;
+use crate::harness::pace::Pace;
 
 /// The name of the fleet's API.
 pub(crate) const FLEET: &str = "fleet";
-
-/// The most requests that all programs may make in one instant of virtual time.
-const MOST_AT_ONCE: usize = 3_000;
 
 /// A message takes less time than this.
 const LATENCY_MILLIS: u64 = 20;
@@ -40,10 +39,7 @@ struct Requests {
     log: Vec<String>,
     count: u64,
     writes: Vec<String>,
-    /// The instant of the newest request, and the number of requests in it.
-    instant: Option<(Instant, usize)>,
-    /// The first request beyond [`MOST_AT_ONCE`].
-    too_many: Option<String>,
+    pace: Pace,
     /// The number of writes without a response.
     pending: usize,
 }
@@ -60,10 +56,6 @@ impl Traffic {
     pub(crate) fn note(&self, line: &str) {
         let at = self.begun.elapsed().as_millis();
         self.shared.lock().log.push(format!("{at} ms: {line}"));
-    }
-
-    pub(crate) fn log(&self) -> String {
-        self.shared.lock().log.join("\n")
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -86,22 +78,21 @@ impl Traffic {
 
     /// Returns a request that exceeded the limit of one instant.
     pub(crate) fn without_pause(&self) -> Option<String> {
-        self.shared.lock().too_many.clone()
+        self.shared.lock().pace.exceeded()
     }
 
     /// Counts a request. Returns `false` if this instant has too many.
     fn count(&self, line: &str) -> bool {
-        let (mut shared, now) = (self.shared.lock(), Instant::now());
+        let mut shared = self.shared.lock();
         shared.count += 1;
-        let count = match shared.instant {
-            Some((at, count)) if at == now => count + 1,
-            _ => 1,
-        };
-        shared.instant = Some((now, count));
-        if count > MOST_AT_ONCE {
-            shared.too_many.get_or_insert_with(|| line.to_owned());
-        }
-        count <= MOST_AT_ONCE
+        shared.pace.admits(line)
+    }
+}
+
+impl Log for Traffic {
+    /// Has the response to each request but watches.
+    fn text(&self) -> String {
+        self.shared.lock().log.join("\n")
     }
 }
 
@@ -196,7 +187,6 @@ impl Connection {
             path.unwrap_or_default()
         );
         if self.fate.lock().is_dead || !self.traffic.count(&line) {
-            // Virtual time advances only while every task waits, so a busy loop would never end.
             return std::future::pending().await;
         }
         self.traffic

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use embedded_apiserver::{ApiServer, Fault};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::apis::{Apis, get, list, write};
+use super::apis::Apis;
 use super::connection::Traffic;
 use super::history::History;
-use super::injection::injection;
 use super::objects::{self, CLUSTERS, NAMESPACE, SECRETS, Template};
 use super::programs::Programs;
 use super::specs;
 use super::step::{self, Part, PolicyShape, Spread, Step};
-use super::world::{name, text};
 use crate::clock;
+use crate::harness::access::Access;
+use crate::harness::value::{name, text};
 
 /// The pods for which a cluster has room when it joins.
 const ROOM: u8 = 4;
@@ -78,7 +78,7 @@ impl Fleet {
     }
 
     async fn write(&self, method: Method, path: &str, body: &Value) -> Result<bool> {
-        write(&self.apis.fleet, method, path, body).await
+        Ok(self.apis.fleet.write(method, path, body).await?.is_some())
     }
 
     /// Creates an object, or changes the one of its name.
@@ -172,12 +172,12 @@ impl Fleet {
                 self.delete(&format!("{CLUSTERS}/{}", objects::cluster(*cluster)))
                     .await?;
             }
-            Step::Drift {
+            Step::ChangeCopy {
                 cluster,
                 template,
                 deletes,
             } => {
-                self.drift(*cluster, *template, *deletes).await?;
+                self.change_copy(*cluster, *template, *deletes).await?;
             }
             Step::DeleteWork { cluster, template } => {
                 self.delete_work(*cluster, *template).await?;
@@ -208,8 +208,10 @@ impl Fleet {
                 fault,
                 seconds,
             } => {
-                let mut injection =
-                    injection(*fault).lasting(Duration::from_secs((*seconds).into()));
+                let Ok(injection) = fault.injection() else {
+                    bail!("no connection of this world delays writes");
+                };
+                let mut injection = injection.lasting(Duration::from_secs((*seconds).into()));
                 // A part of the programs' user agents: the steps' own requests must succeed.
                 injection = match (member, program) {
                     (None, Some(program)) => injection.client(program.name()),
@@ -243,9 +245,9 @@ impl Fleet {
                         .inject(ends.lasting(moment).client("er/"));
                 }
             }
-            Step::Mend => self.mend(),
+            Step::Repair => self.end_faults(),
             Step::Settle => {
-                self.mend();
+                self.end_faults();
                 self.programs.revive(&self.apis).await?;
             }
             Step::Wait { millis } => {
@@ -256,7 +258,7 @@ impl Fleet {
     }
 
     /// Ends every fault.
-    pub(crate) fn mend(&self) {
+    pub(crate) fn end_faults(&self) {
         for server in self.apis.all() {
             server.faults().clear();
         }
@@ -295,7 +297,7 @@ impl Fleet {
     /// Returns the member of a cluster that is joined.
     async fn member(&self, cluster: u8) -> Result<Option<ApiServer>> {
         let path = format!("{CLUSTERS}/{}", objects::cluster(cluster));
-        let found = get(&self.apis.fleet, &path).await?;
+        let found = self.apis.fleet.get(&path).await?;
         Ok(self.apis.member(text(found.as_ref(), "/spec/apiEndpoint")))
     }
 
@@ -305,7 +307,7 @@ impl Fleet {
         let path = format!("{CLUSTERS}/{name}");
         let region = format!("r{region}");
         let labels = json!({ "region": region });
-        if get(&self.apis.fleet, &path).await?.is_some() {
+        if self.apis.fleet.get(&path).await?.is_some() {
             let change = json!({ "metadata": { "labels": labels }, "spec": { "region": region } });
             self.write(Method::PATCH, &path, &change).await?;
             return Ok(());
@@ -348,7 +350,7 @@ impl Fleet {
         self.history.disturbed.insert(key);
     }
 
-    async fn drift(&mut self, cluster: u8, template: Template, deletes: bool) -> Result<()> {
+    async fn change_copy(&mut self, cluster: u8, template: Template, deletes: bool) -> Result<()> {
         let Some(member) = self.member(cluster).await? else {
             return Ok(());
         };
@@ -358,14 +360,14 @@ impl Fleet {
         } else {
             (Method::PATCH, template.drift())
         };
-        write(&member, method, &template.path(), &body).await?;
+        member.write(method, &template.path(), &body).await?;
         Ok(())
     }
 
     async fn delete_work(&mut self, cluster: u8, template: Template) -> Result<()> {
         self.disturb(cluster, template);
         let works = objects::works(&objects::cluster(cluster));
-        for work in list(&self.apis.fleet, &works).await? {
+        for work in self.apis.fleet.list(&works).await? {
             let manifest = &work["spec"]["workload"]["manifests"][0];
             if manifest["kind"] == template.kind() && name(manifest) == template.name() {
                 self.delete(&format!("{works}/{}", name(&work))).await?;

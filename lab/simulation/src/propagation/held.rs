@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::model;
 use super::objects::Template;
+use super::snapshot::Snapshot;
 use super::step::Step;
-use super::world::{World, is_deleting, text};
+use crate::harness::value::{is_deleting, text};
 
 /// The time after which every program knows of a pause: no fault lasts longer, and a watch that failed
 /// starts again within 5 s.
@@ -27,24 +28,24 @@ pub(crate) struct Held {
 
 impl Held {
     /// Notes which copies are held now. Returns those that should have been, and are gone.
-    pub(crate) fn observe(&mut self, step: Option<&Step>, world: &World) -> Vec<String> {
+    pub(crate) fn observe(&mut self, step: Option<&Step>, snapshot: &Snapshot) -> Vec<String> {
         if let Some(step) = step {
             self.since
                 .retain(|((cluster, template, _), _)| !disturbs(step, cluster, *template));
         }
         let mut gone = Vec::new();
-        let (paused, now) = (paused(world), Instant::now());
+        let (paused, now) = (paused(snapshot), Instant::now());
         self.since.retain(|(copy, since)| {
             let (cluster, template, _) = copy;
             let still = paused.contains(copy);
-            let is_there = world.copies.contains_key(&(cluster.clone(), *template));
+            let is_there = snapshot.copies.contains_key(&(cluster.clone(), *template));
             if still && !is_there && since.elapsed() > KNOWN_AFTER {
                 gone.push(format!("{cluster} has lost {template:?} during a pause"));
             }
             still && is_there
         });
         for copy in paused {
-            let is_there = world.copies.contains_key(&(copy.0.clone(), copy.1));
+            let is_there = snapshot.copies.contains_key(&(copy.0.clone(), copy.1));
             if is_there && !self.since.iter().any(|(known, _)| *known == copy) {
                 self.since.push((copy, now));
             }
@@ -56,7 +57,7 @@ impl Held {
 /// Returns `true` if a step may take a copy away in spite of a pause.
 fn disturbs(step: &Step, cluster: &str, of: Template) -> bool {
     match step {
-        Step::Drift {
+        Step::ChangeCopy {
             cluster: nth,
             template,
             ..
@@ -72,12 +73,13 @@ fn disturbs(step: &Step, cluster: &str, of: Template) -> bool {
 }
 
 /// Returns the copies, there or not, that a pause of everything holds.
-fn paused(world: &World) -> BTreeSet<Copy> {
+fn paused(snapshot: &Snapshot) -> BTreeSet<Copy> {
     let mut paused = BTreeSet::new();
-    for (template, object) in &world.templates {
-        let (Some(policy), Some(binding)) =
-            (model::claimed(world, object), world.bindings.get(template))
-        else {
+    for (template, object) in &snapshot.templates {
+        let (Some(policy), Some(binding)) = (
+            model::claimed(snapshot, object),
+            snapshot.bindings.get(template),
+        ) else {
             continue;
         };
         let is_paused = |of: &Value| of["spec"]["suspension"]["dispatching"] == true;
@@ -86,8 +88,8 @@ fn paused(world: &World) -> BTreeSet<Copy> {
             && is_paused(binding)
             && ![object, policy, binding].into_iter().any(is_deleting)
             && owner == text(object, "/metadata/uid");
-        for (name, cluster) in world.clusters.iter().filter(|_| is_whole) {
-            let work = world.works.get(&(name.clone(), *template));
+        for (name, cluster) in snapshot.clusters.iter().filter(|_| is_whole) {
+            let work = snapshot.works.get(&(name.clone(), *template));
             // Without a Work the copy counts, too: neither may have gone.
             let is_held = work.is_none_or(|work| {
                 work["spec"]["suspendDispatching"] == true && !is_deleting(work)

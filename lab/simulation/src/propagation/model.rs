@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::objects::Template;
-use super::world::{World, is_deleting, items, name, text};
+use super::snapshot::Snapshot;
+use crate::harness::value::{is_deleting, items, name, text};
 
 /// Returns `true` for a policy of templates of any namespace.
 fn is_of_cluster(policy: &Value) -> bool {
@@ -36,19 +37,19 @@ fn selects(policy: &Value, template: Template) -> bool {
 
 /// Returns `true` if a policy or a binding is about a kind of templates. Nobody looks at any others, such as that
 /// of a template whose policy was replaced when it had a claim and no binding yet.
-pub(crate) fn is_watched(world: &World, template: Template) -> bool {
-    let mut selectors = world
+pub(crate) fn is_watched(snapshot: &Snapshot, template: Template) -> bool {
+    let mut selectors = snapshot
         .policies
         .iter()
         .flat_map(|policy| items(policy, "/spec/resourceSelectors"));
-    let mut bound = world.bindings.keys();
+    let mut bound = snapshot.bindings.keys();
     selectors.any(|selector| selector["kind"] == template.kind())
         || bound.any(|bound| bound.kind() == template.kind())
 }
 
 /// Returns the policies that select a template.
-pub(crate) fn candidates(world: &World, template: Template) -> Vec<&Value> {
-    let policies = world.policies.iter();
+pub(crate) fn candidates(snapshot: &Snapshot, template: Template) -> Vec<&Value> {
+    let policies = snapshot.policies.iter();
     policies
         .filter(|policy| !is_deleting(policy) && selects(policy, template))
         .collect()
@@ -66,11 +67,11 @@ pub(crate) fn preempts(other: &Value, policy: &Value) -> bool {
 }
 
 /// Returns the policy that an object names as its own.
-pub(crate) fn claimed<'a>(world: &'a World, object: &Value) -> Option<&'a Value> {
+pub(crate) fn claimed<'a>(snapshot: &'a Snapshot, object: &Value) -> Option<&'a Value> {
     let annotation = |key: &str| text(object, &format!("/metadata/annotations/{key}"));
     let of_cluster = annotation("clusterpropagationpolicy.karmada.io~1name");
     let of_namespace = annotation("propagationpolicy.karmada.io~1name");
-    world.policies.iter().find(|policy| {
+    snapshot.policies.iter().find(|policy| {
         let (prefix, wanted) = if is_of_cluster(policy) {
             ("clusterpropagationpolicy", of_cluster)
         } else {
@@ -116,10 +117,10 @@ pub(crate) struct Group<'a> {
 }
 
 /// Returns the groups of a placement, in their order.
-pub(crate) fn groups<'a>(world: &World, placement: &'a Value) -> Vec<Group<'a>> {
+pub(crate) fn groups<'a>(snapshot: &Snapshot, placement: &'a Value) -> Vec<Group<'a>> {
     let group = |affinity: &'a Value| Group {
         name: text(affinity, "/affinityName"),
-        clusters: allowed(world, affinity),
+        clusters: allowed(snapshot, affinity),
     };
     let groups: Vec<_> = items(placement, "/clusterAffinities").map(group).collect();
     if groups.is_empty() {
@@ -129,20 +130,20 @@ pub(crate) fn groups<'a>(world: &World, placement: &'a Value) -> Vec<Group<'a>> 
 }
 
 /// Returns `true` if workloads have to leave a cluster for its taint, now or once it is tolerated no longer.
-pub(crate) fn drives_away(world: &World, placement: &Value, cluster: &str) -> bool {
+pub(crate) fn drives_away(snapshot: &Snapshot, placement: &Value, cluster: &str) -> bool {
     let mut tolerations = items(placement, "/clusterTolerations");
     let is_tolerated = tolerations.any(|toleration| toleration["tolerationSeconds"].is_null());
-    !is_tolerated && has_taint(world, cluster, "NoExecute")
+    !is_tolerated && has_taint(snapshot, cluster, "NoExecute")
 }
 
 /// Returns the clusters that workloads may come to and stay in.
 pub(crate) fn open(
-    world: &World,
+    snapshot: &Snapshot,
     placement: &Value,
     clusters: &BTreeSet<String>,
 ) -> BTreeSet<String> {
     let is_open = |cluster: &&String| {
-        !drives_away(world, placement, cluster) && !has_taint(world, cluster, "NoSchedule")
+        !drives_away(snapshot, placement, cluster) && !has_taint(snapshot, cluster, "NoSchedule")
     };
     clusters.iter().filter(is_open).cloned().collect()
 }
@@ -163,13 +164,13 @@ pub(crate) fn has_regions(placement: &Value) -> bool {
 /// Returns every choice among clusters that the bounds of a placement leave: as many as are allowed, with at least
 /// one of each region in use.
 pub(crate) fn choices(
-    world: &World,
+    snapshot: &Snapshot,
     placement: &Value,
     clusters: &BTreeSet<String>,
 ) -> Vec<BTreeSet<String>> {
     let (of_regions, of_clusters) = (bounds(placement, "region"), bounds(placement, "cluster"));
     let region = |name: &String| match of_regions {
-        Some(_) => text(world.clusters.get(name), "/spec/region"),
+        Some(_) => text(snapshot.clusters.get(name), "/spec/region"),
         None => "",
     };
     let is_allowed = |choice: &BTreeSet<String>| {
@@ -195,15 +196,15 @@ pub(crate) fn choices(
     choices
 }
 
-fn has_taint(world: &World, cluster: &str, effect: &str) -> bool {
-    let object = world.clusters.get(cluster);
+fn has_taint(snapshot: &Snapshot, cluster: &str, effect: &str) -> bool {
+    let object = snapshot.clusters.get(cluster);
     object.is_some_and(|object| items(object, "/spec/taints").any(|one| one["effect"] == effect))
 }
 
 /// Returns the number of pods for which a cluster has room. No member counts those that it has.
-pub(crate) fn room(world: &World, cluster: &str) -> u64 {
+pub(crate) fn room(snapshot: &Snapshot, cluster: &str) -> u64 {
     let pods = "/status/resourceSummary/allocatable/pods";
-    let pods = text(world.clusters.get(cluster), pods);
+    let pods = text(snapshot.clusters.get(cluster), pods);
     pods.parse().unwrap_or_default()
 }
 
@@ -249,24 +250,24 @@ pub(crate) struct Need {
 }
 
 /// Returns the clusters in which the Deployment needs a template.
-pub(crate) fn need(world: &World, template: Template) -> Need {
+pub(crate) fn need(snapshot: &Snapshot, template: Template) -> Need {
     let mut need = Need {
         clusters: BTreeSet::new(),
         suspension: Value::Null,
         is_frozen: false,
     };
-    let deployment = world.templates.get(&Template::Deployment);
-    let binding = world.bindings.get(&Template::Deployment);
+    let deployment = snapshot.templates.get(&Template::Deployment);
+    let binding = snapshot.bindings.get(&Template::Deployment);
     let (Some(deployment), Some(binding)) = (deployment, binding) else {
         return need;
     };
     let spec = &binding["spec"];
-    let policy = claimed(world, deployment);
+    let policy = claimed(snapshot, deployment);
     let suspension = policy.map_or(&spec["suspension"], |policy| &policy["spec"]["suspension"]);
     need.suspension.clone_from(suspension);
     need.is_frozen = template.is_namespaced() && (policy.is_none() || pauses(suspension));
     if need.is_frozen {
-        let required = world.bindings.get(&template).into_iter();
+        let required = snapshot.bindings.get(&template).into_iter();
         let required = required.flat_map(|binding| items(binding, "/spec/requiredBy"));
         let required = required.flat_map(|snapshot| items(snapshot, "/clusters"));
         need.clusters = required.map(|one| text(one, "/name").to_owned()).collect();
@@ -280,14 +281,14 @@ pub(crate) fn need(world: &World, template: Template) -> Need {
     need
 }
 
-fn allowed(world: &World, affinity: &Value) -> BTreeSet<String> {
+fn allowed(snapshot: &Snapshot, affinity: &Value) -> BTreeSet<String> {
     let names: Vec<&Value> = items(affinity, "/clusterNames").collect();
     let region = text(affinity, "/labelSelector/matchLabels/region");
     let is_allowed = |(cluster, object): &(&String, &Value)| {
         (names.is_empty() || names.iter().any(|name| name.as_str() == Some(cluster)))
             && (region.is_empty() || text(*object, "/metadata/labels/region") == region)
     };
-    let allowed = world.clusters.iter().filter(is_allowed);
+    let allowed = snapshot.clusters.iter().filter(is_allowed);
     allowed.map(|(cluster, _)| cluster.clone()).collect()
 }
 
@@ -316,12 +317,12 @@ pub(crate) fn is_divided(seats: &BTreeMap<String, u64>, weights: &BTreeMap<Strin
 
 /// Returns the labels that override policies give the copy of a template in a cluster.
 pub(crate) fn override_labels(
-    world: &World,
+    snapshot: &Snapshot,
     template: Template,
     cluster: &str,
 ) -> BTreeMap<String, Value> {
     let mut labels = BTreeMap::new();
-    for policy in &world.overrides {
+    for policy in &snapshot.overrides {
         let may = is_of_cluster(policy) || template.is_namespaced();
         let selected = items(policy, "/spec/resourceSelectors").any(|selector| {
             selector["kind"] == template.kind() && selector["name"] == template.name()
@@ -353,14 +354,14 @@ pub(crate) fn essence(template: Template, object: &Value) -> Value {
 
 /// Returns the essence of the copy of a template in a cluster that gets `replicas`.
 pub(crate) fn copy(
-    world: &World,
+    snapshot: &Snapshot,
     template: Template,
     cluster: &str,
     replicas: Option<u64>,
 ) -> Value {
-    let source = world.templates.get(&template).unwrap_or(&Value::Null);
+    let source = snapshot.templates.get(&template).unwrap_or(&Value::Null);
     let mut essence = essence(template, source);
-    for (key, value) in override_labels(world, template, cluster) {
+    for (key, value) in override_labels(snapshot, template, cluster) {
         essence["labels"][key] = value;
     }
     if let Some(replicas) = replicas {

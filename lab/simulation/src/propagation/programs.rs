@@ -1,20 +1,15 @@
 //! The programs, one process of each, any of which may die at any time.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
 use karmada_runtime::members::{AccessError, Connect};
 use karmada_runtime::program::{Identity, Program};
-use tokio::task::JoinHandle;
 
 use super::apis::Apis;
 use super::connection::{Connection, FLEET, SharedFate, Traffic};
-use crate::clock;
-
-/// The address of the admin server, which no simulated program starts.
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+use crate::harness::process::{self, Running};
 
 /// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,16 +38,17 @@ impl Role {
     }
 }
 
+/// A process, and whether it will die at a write.
 #[derive(Debug)]
-struct Running {
-    task: JoinHandle<bool>,
+struct Process {
+    running: Running,
     fate: SharedFate,
 }
 
 /// The processes.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    running: [Option<Running>; 3],
+    running: [Option<Process>; 3],
     traffic: Traffic,
     /// Set if the scheduler returns workloads to earlier groups of clusters.
     fails_back: bool,
@@ -76,8 +72,8 @@ impl Programs {
         self.kill(program).await;
         let fate = SharedFate::default();
         let assembled = assemble(apis, program, self.flags(program), &fate, &self.traffic)?;
-        let task = tokio::spawn(assembled.run_until(async || std::future::pending().await));
-        self.running[program as usize] = Some(Running { task, fate });
+        let running = Running::start(assembled);
+        self.running[program as usize] = Some(Process { running, fate });
         Ok(())
     }
 
@@ -110,10 +106,8 @@ impl Programs {
     }
 
     pub(crate) async fn kill(&mut self, program: Role) {
-        if let Some(running) = self.running[program as usize].take() {
-            running.task.abort();
-            // The error is the cancellation requested above.
-            drop(running.task.await);
+        if let Some(process) = self.running[program as usize].take() {
+            process.running.kill().await;
         }
     }
 
@@ -127,8 +121,8 @@ impl Programs {
     /// Returns a program that ended by itself.
     pub(crate) fn ended(&self) -> Option<Role> {
         Role::ALL.into_iter().find(|program| {
-            let running = self.running[*program as usize].as_ref();
-            running.is_some_and(|running| running.task.is_finished())
+            let process = self.running[*program as usize].as_ref();
+            process.is_some_and(|process| process.running.has_ended())
         })
     }
 }
@@ -140,8 +134,7 @@ fn assemble(
     fate: &SharedFate,
     traffic: &Traffic,
 ) -> Result<Program> {
-    let mut program = Program::new(role.identity(), NOWHERE);
-    program.clock = clock::now;
+    let mut program = process::program(role.identity());
     let (fate, traffic) = (Arc::clone(fate), traffic.clone());
     let is_upgraded = Arc::clone(&apis.is_upgraded);
     let connection = move |api: &str, service| Connection {

@@ -11,8 +11,9 @@ use super::sequences::{
     template, wait,
 };
 use super::step::{
-    About, Affinity, ApiFault, By, CLUSTERS, Division, Part, Pause, PolicyShape, Step, TaintEffect,
+    About, Affinity, By, CLUSTERS, Division, Part, Pause, PolicyShape, Step, TaintEffect,
 };
+use crate::harness::ApiFault;
 
 /// Generates one of the scenes.
 pub(super) fn scene() -> impl Strategy<Value = Vec<Step>> {
@@ -77,7 +78,7 @@ fn lost_report() -> impl Strategy<Value = Vec<Step>> {
         member: Some(member),
         program: None,
         about: None,
-        fault: ApiFault::TooManyRequests,
+        fault: ApiFault::TooManyRequests { seconds: 2 },
         seconds,
     });
     let edits = [0_u8..20, 0..20];

@@ -9,17 +9,18 @@ use serde_json::Value;
 
 use super::history::History;
 use super::model::{self, Division, Group};
-use super::world::{World, condition, items, text};
+use super::snapshot::{Snapshot, condition};
+use crate::harness::value::{items, text};
 
 /// Returns the differences between the clusters of a binding and its placement. If clusters have changed, replicas
 /// may have been divided among others than there are now.
-pub(crate) fn differences(world: &World, history: &History, binding: &Value) -> Vec<String> {
+pub(crate) fn differences(snapshot: &Snapshot, history: &History, binding: &Value) -> Vec<String> {
     let spec = &binding["spec"];
     // Without clusters that is rather taken for a fault of the API than for the end of every workload.
-    if spec["placement"].is_null() || world.clusters.is_empty() {
+    if spec["placement"].is_null() || snapshot.clusters.is_empty() {
         return Vec::new();
     }
-    let schedule = Schedule::of(world, binding);
+    let schedule = Schedule::of(snapshot, binding);
     let mut found = schedule.differences(history, binding);
     if items(spec, "/gracefulEvictionTasks").next().is_some() {
         found.push("an eviction is not over".to_owned());
@@ -35,8 +36,8 @@ pub(crate) fn differences(world: &World, history: &History, binding: &Value) -> 
 }
 
 /// Returns the groups of a binding that a workload may not fit in, in whatever way it comes there.
-pub(crate) fn unfit(world: &World, binding: &Value) -> Vec<String> {
-    let schedule = Schedule::of(world, binding);
+pub(crate) fn unfit(snapshot: &Snapshot, binding: &Value) -> Vec<String> {
+    let schedule = Schedule::of(snapshot, binding);
     let reported = items(binding, "/status/aggregatedStatus").map(|one| text(one, "/clusterName"));
     let leaving = items(binding, "/spec/gracefulEvictionTasks");
     let leaving = leaving.map(|task| text(task, "/fromCluster"));
@@ -66,7 +67,7 @@ pub(crate) fn targets(binding: &Value) -> BTreeMap<String, Option<u64>> {
 /// A placement, and the clusters that were chosen for it.
 #[derive(Debug)]
 struct Schedule<'a> {
-    world: &'a World,
+    snapshot: &'a Snapshot,
     placement: &'a Value,
     groups: Vec<Group<'a>>,
     targets: BTreeMap<String, Option<u64>>,
@@ -75,13 +76,13 @@ struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    fn of(world: &'a World, binding: &'a Value) -> Self {
+    fn of(snapshot: &'a Snapshot, binding: &'a Value) -> Self {
         let placement = &binding["spec"]["placement"];
         let replicas = binding["spec"]["replicas"].as_u64();
         Self {
-            world,
+            snapshot,
             placement,
-            groups: model::groups(world, placement),
+            groups: model::groups(snapshot, placement),
             targets: targets(binding),
             replicas,
             division: match replicas {
@@ -157,7 +158,7 @@ impl<'a> Schedule<'a> {
         let seats = self.seats();
         if let Some(gone) = seats
             .keys()
-            .find(|name| !self.world.clusters.contains_key(*name))
+            .find(|name| !self.snapshot.clusters.contains_key(*name))
         {
             found.push(format!("scheduled to {gone}, which has left"));
         }
@@ -207,7 +208,7 @@ impl<'a> Schedule<'a> {
     /// Returns the clusters that the workload has to leave, now or once it is tolerated no longer.
     fn leaving(&self) -> impl Iterator<Item = &str> {
         let targets = self.targets.keys().map(String::as_str);
-        targets.filter(|name| model::drives_away(self.world, self.placement, name))
+        targets.filter(|name| model::drives_away(self.snapshot, self.placement, name))
     }
 
     /// Returns a group before that in use in which the workload could run, too.
@@ -239,8 +240,8 @@ impl<'a> Schedule<'a> {
     /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number.
     fn choices(&self, clusters: &BTreeSet<String>) -> Vec<BTreeSet<String>> {
         match self.division {
-            Division::Weights(_) => model::choices(self.world, &Value::Null, clusters),
-            _ => model::choices(self.world, self.placement, clusters),
+            Division::Weights(_) => model::choices(self.snapshot, &Value::Null, clusters),
+            _ => model::choices(self.snapshot, self.placement, clusters),
         }
     }
 
@@ -249,13 +250,13 @@ impl<'a> Schedule<'a> {
         let seats = self.seats();
         let had = |name: &String| seats.get(name).copied().unwrap_or_default();
         let room = clusters.iter();
-        let room = room.map(|name| had(name) + model::room(self.world, name));
+        let room = room.map(|name| had(name) + model::room(self.snapshot, name));
         !matches!(self.division, Division::Room) || Some(room.sum()) >= self.replicas
     }
 
     /// Returns the clusters of a group that workloads may come to, and those where this one is.
     fn feasible(&self, group: &Group<'_>) -> BTreeSet<String> {
-        let mut feasible = model::open(self.world, self.placement, &group.clusters);
+        let mut feasible = model::open(self.snapshot, self.placement, &group.clusters);
         let stay = self.targets.keys();
         feasible.extend(stay.filter(|name| group.clusters.contains(*name)).cloned());
         feasible

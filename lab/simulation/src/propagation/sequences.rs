@@ -8,15 +8,16 @@ use super::objects::Template;
 use super::programs::Role;
 use super::scenes::scene;
 use super::step::{
-    About, Affinity, ApiFault, By, CLUSTERS, Division, Part, Pause, PolicyShape, Purge, Spread,
-    Step, TaintEffect, Toleration,
+    About, Affinity, By, CLUSTERS, Division, Part, Pause, PolicyShape, Purge, Spread, Step,
+    TaintEffect, Toleration,
 };
+use crate::harness::ApiFault;
 
 /// The most steps of a sequence.
 const LONGEST: usize = 20;
 
 /// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
-pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn sequences() -> impl Strategy<Value = Vec<Step>> {
     let one = step().prop_map(|step| vec![step]);
     let steps = vec(prop_oneof![10 => one, 1 => scene()], 1..=LONGEST);
     steps.prop_map(|steps| steps.concat())
@@ -27,7 +28,7 @@ const LONGEST_LAZY: usize = 12;
 
 /// Returns the strategy that generates short histories of Lazy policies, with calm between their steps: then
 /// it is certain what each move is owed to.
-pub fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
     let steps = vec(lazy_step(), 1..=LONGEST_LAZY);
     (lazy_beginning(), steps).prop_map(|(beginning, steps)| [beginning, steps].concat())
 }
@@ -76,7 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => by_hand(),
         4 => about_programs(),
         8 => fault(),
-        1 => Just(Step::Mend),
+        1 => Just(Step::Repair),
     ]
 }
 
@@ -264,7 +265,7 @@ fn effect() -> impl Strategy<Value = Option<TaintEffect>> {
 pub(super) fn by_hand() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0..CLUSTERS, template(), any::<bool>())
-            .prop_map(|(cluster, template, deletes)| Step::Drift { cluster, template, deletes }),
+            .prop_map(|(cluster, template, deletes)| Step::ChangeCopy { cluster, template, deletes }),
         1 => (0..CLUSTERS, template())
             .prop_map(|(cluster, template)| Step::DeleteWork { cluster, template }),
         1 => template().prop_map(|template| Step::DeleteBinding { template }),
@@ -320,7 +321,7 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
     let every = || 1_u8..4;
     prop_oneof![
         4 => every().prop_map(|every| ApiFault::Conflicts { every }),
-        1 => Just(ApiFault::TooManyRequests),
+        1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
         1 => Just(ApiFault::Unauthorized),
         1 => Just(ApiFault::Forbidden),
         2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
@@ -329,7 +330,7 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
         4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
         2 => Just(ApiFault::Outage),
         1 => Just(ApiFault::Silence),
-        1 => Just(ApiFault::CutWatches),
+        1 => Just(ApiFault::CutWatches { inside_line: true }),
         1 => Just(ApiFault::ExpireWatches),
         1 => Just(ApiFault::FailWatches),
         3 => (1_u16..=8_000, any::<bool>())

@@ -9,17 +9,22 @@ use super::history::History;
 use super::model;
 use super::objects::Template;
 use super::schedule;
-use super::world::{World, condition, is_deleting, items, name, text};
+use super::snapshot::{Snapshot, condition};
 use crate::clock;
+use crate::harness::value::{is_deleting, items, name, text};
 
 /// Returns every difference between the objects and the model.
-pub(crate) fn differences(world: &World, history: &History) -> Vec<String> {
+pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {
     let mut found = Vec::new();
-    for policy in world.policies.iter().filter(|policy| is_deleting(policy)) {
+    for policy in snapshot
+        .policies
+        .iter()
+        .filter(|policy| is_deleting(policy))
+    {
         found.push(format!("policy {} is still there", name(policy)));
     }
-    for (name, cluster) in &world.clusters {
-        if !world.spaces.contains(name) {
+    for (name, cluster) in &snapshot.clusters {
+        if !snapshot.spaces.contains(name) {
             found.push(format!("{name} lacks the namespace"));
         }
         if items(cluster, "/spec/taints").any(may_be_tolerated) {
@@ -28,7 +33,7 @@ pub(crate) fn differences(world: &World, history: &History) -> Vec<String> {
     }
     for template in Template::ALL {
         let check = Check {
-            world,
+            snapshot,
             history,
             template,
         };
@@ -51,16 +56,16 @@ fn may_be_tolerated(taint: &Value) -> bool {
 
 /// The check of one template and all that became of it.
 struct Check<'a> {
-    world: &'a World,
+    snapshot: &'a Snapshot,
     history: &'a History,
     template: Template,
 }
 
 impl Check<'_> {
     fn differences(&self) -> Vec<String> {
-        let (world, mut found) = (self.world, Vec::new());
-        let binding = world.bindings.get(&self.template);
-        let Some(template) = world.templates.get(&self.template) else {
+        let (snapshot, mut found) = (self.snapshot, Vec::new());
+        let binding = snapshot.bindings.get(&self.template);
+        let Some(template) = snapshot.templates.get(&self.template) else {
             if binding.is_some() {
                 found.push("a binding without a template".to_owned());
             }
@@ -68,15 +73,15 @@ impl Check<'_> {
             found.extend(self.gone_clusters(&BTreeSet::new()));
             return found;
         };
-        let candidates = model::candidates(world, self.template);
-        let Some(policy) = model::claimed(world, template) else {
+        let candidates = model::candidates(snapshot, self.template);
+        let Some(policy) = model::claimed(snapshot, template) else {
             if !candidates.is_empty() || model::is_claimed(template) {
                 found.push("unclaimed, or claimed by a policy that is gone".to_owned());
             }
             found.extend(self.unclaimed(binding));
             return found;
         };
-        if !candidates.contains(&policy) && !model::is_watched(world, self.template) {
+        if !candidates.contains(&policy) && !model::is_watched(snapshot, self.template) {
             return found;
         }
         if !candidates.contains(&policy) {
@@ -94,7 +99,7 @@ impl Check<'_> {
         match binding {
             // It waits for an edit, or was unbound by hand and forgotten.
             None if model::is_lazy(policy) => {
-                let need = model::need(world, self.template);
+                let need = model::need(snapshot, self.template);
                 if !need.clusters.is_empty() && !need.is_frozen {
                     found.push("no binding, though the Deployment needs it".to_owned());
                 }
@@ -115,7 +120,7 @@ impl Check<'_> {
     /// Compares what no policy has: what the Deployment refers to is where that needs it, and all else stays as
     /// it was, Works of clusters that leave included.
     fn unclaimed(&self, binding: Option<&Value>) -> Vec<String> {
-        let need = model::need(self.world, self.template);
+        let need = model::need(self.snapshot, self.template);
         let is_frozen = need.is_frozen || need.clusters.is_empty();
         match binding {
             None if !need.clusters.is_empty() => {
@@ -131,9 +136,9 @@ impl Check<'_> {
 
     /// Returns what remains of clusters that have left, and that are not `wanted`.
     fn gone_clusters(&self, wanted: &BTreeSet<String>) -> Vec<String> {
-        let left = self.world.works.keys().filter(|(cluster, template)| {
+        let left = self.snapshot.works.keys().filter(|(cluster, template)| {
             *template == self.template
-                && !self.world.clusters.contains_key(cluster)
+                && !self.snapshot.clusters.contains_key(cluster)
                 && !wanted.contains(cluster)
         });
         left.map(|(cluster, _)| format!("a Work of {cluster}, which has left"))
@@ -144,15 +149,15 @@ impl Check<'_> {
     fn superfluous(&self, wanted: &BTreeSet<String>) -> Vec<String> {
         let mut found = Vec::new();
         for cluster in self
-            .world
+            .snapshot
             .clusters
             .keys()
             .filter(|name| !wanted.contains(*name))
         {
             let key = (cluster.clone(), self.template);
             for (what, is_there) in [
-                ("Work", self.world.works.contains_key(&key)),
-                ("copy", self.world.copies.contains_key(&key)),
+                ("Work", self.snapshot.works.contains_key(&key)),
+                ("copy", self.snapshot.copies.contains_key(&key)),
             ] {
                 if is_there {
                     found.push(format!("a {what} in {cluster}, which should have none"));
@@ -164,10 +169,10 @@ impl Check<'_> {
 
     /// Compares the copies of each Work that is not suspended with it.
     fn works_match_members(&self) -> Vec<String> {
-        let (world, mut found) = (self.world, Vec::new());
-        for cluster in world.clusters.keys() {
+        let (snapshot, mut found) = (self.snapshot, Vec::new());
+        for cluster in snapshot.clusters.keys() {
             let key = (cluster.clone(), self.template);
-            let (work, copy) = (world.works.get(&key), world.copies.get(&key));
+            let (work, copy) = (snapshot.works.get(&key), snapshot.copies.get(&key));
             let Some(work) = work else {
                 if copy.is_some() {
                     found.push(format!("a copy in {cluster} without a Work"));
@@ -185,9 +190,9 @@ impl Check<'_> {
 
     /// Compares everything with the policy that has the template.
     fn claimed(&self, policy: &Value, binding: &Value) -> Vec<String> {
-        let (world, mut found) = (self.world, Vec::new());
+        let (snapshot, mut found) = (self.snapshot, Vec::new());
         let spec = &policy["spec"];
-        if model::claimed(world, binding) != Some(policy) {
+        if model::claimed(snapshot, binding) != Some(policy) {
             found.push("the binding is another policy's".to_owned());
         }
         let followed: &[&str] = if model::is_lazy(policy) {
@@ -204,22 +209,22 @@ impl Check<'_> {
                 found.push(format!("the binding's {what} is {is} instead of {must}"));
             }
         }
-        let source = &world.templates[&self.template]["spec"]["replicas"];
+        let source = &snapshot.templates[&self.template]["spec"]["replicas"];
         let is_as_source = binding["spec"]["replicas"].as_u64() == source.as_u64();
         // An edit that comes with another Lazy policy does not count as one, nor is what others need scheduled.
         if !is_as_source && !model::is_lazy(policy) {
             found.push(format!("the binding has not {source} replicas"));
         }
-        found.extend(schedule::differences(world, self.history, binding));
+        found.extend(schedule::differences(snapshot, self.history, binding));
         found.extend(self.dispatched(binding, &spec["suspension"]));
         found
     }
 
     /// Compares the Works and copies of a binding under this suspension with its clusters.
     fn dispatched(&self, binding: &Value, suspension: &Value) -> Vec<String> {
-        let (world, mut found) = (self.world, Vec::new());
+        let (snapshot, mut found) = (self.snapshot, Vec::new());
         let scheduled = schedule::targets(binding);
-        let need = model::need(world, self.template);
+        let need = model::need(snapshot, self.template);
         let wanted: BTreeSet<String> = scheduled.keys().chain(&need.clusters).cloned().collect();
         if !model::pauses(suspension) && !need.is_frozen {
             // Nobody ends an eviction of what no policy has any more.
@@ -228,14 +233,14 @@ impl Check<'_> {
             let may_stay = wanted.iter().cloned().chain(leaving).collect();
             found.extend(self.superfluous(&may_stay));
             // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
-            if !world.clusters.is_empty() {
+            if !snapshot.clusters.is_empty() {
                 // Where nothing else fits, what runs stays scheduled to a cluster that has left.
                 found.extend(self.gone_clusters(&may_stay));
             }
         }
         for cluster in wanted
             .iter()
-            .filter(|name| world.clusters.contains_key(*name))
+            .filter(|name| snapshot.clusters.contains_key(*name))
         {
             let replicas = scheduled.get(cluster).copied();
             let is_paused = model::is_paused(suspension, cluster)
@@ -247,10 +252,10 @@ impl Check<'_> {
 
     /// Checks the Work and the copy of one cluster.
     fn target(&self, cluster: &str, replicas: Option<u64>, is_paused: bool) -> Vec<String> {
-        let (world, mut found) = (self.world, Vec::new());
+        let (snapshot, mut found) = (self.snapshot, Vec::new());
         let key = (cluster.to_owned(), self.template);
-        let must = model::copy(world, self.template, cluster, replicas);
-        let Some(work) = world.works.get(&key).filter(|work| !is_deleting(work)) else {
+        let must = model::copy(snapshot, self.template, cluster, replicas);
+        let Some(work) = snapshot.works.get(&key).filter(|work| !is_deleting(work)) else {
             return vec![format!("no Work in {cluster}")];
         };
         let is = model::essence(self.template, manifest(work));
@@ -262,7 +267,7 @@ impl Check<'_> {
                 "the Work in {cluster} should be suspended: {is_paused}"
             ));
         }
-        let copy = world.copies.get(&key);
+        let copy = snapshot.copies.get(&key);
         let is = copy.map(|copy| model::essence(self.template, copy));
         if is_paused {
             let content = is.as_ref().map(|is| &is["content"]);
@@ -286,7 +291,7 @@ impl Check<'_> {
                 "the Work in {cluster} is dispatching: {dispatching:?}"
             ));
         }
-        let binding = &world.bindings[&self.template];
+        let binding = &snapshot.bindings[&self.template];
         let mut reported = items(binding, "/status/aggregatedStatus");
         let is_reported =
             reported.any(|one| text(one, "/clusterName") == cluster && one["applied"] == true);

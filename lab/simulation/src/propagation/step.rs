@@ -2,6 +2,7 @@
 
 use super::objects::Template;
 use super::programs::Role;
+use crate::harness::ApiFault;
 
 /// A step of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub enum Step {
     /// A Cluster is deleted.
     Leave { cluster: u8 },
     /// Somebody in a member changes or deletes a copy.
-    Drift {
+    ChangeCopy {
         cluster: u8,
         template: Template,
         deletes: bool,
@@ -76,7 +77,7 @@ pub enum Step {
     /// The API of the fleet becomes that of a later version, which shows Deployments with a further default.
     Upgrade,
     /// Every fault ends.
-    Mend,
+    Repair,
     /// Every fault ends, every program runs, and time passes until the fleet has settled.
     Settle,
     /// Time passes.
@@ -229,27 +230,6 @@ pub struct About {
 pub enum Part {
     Spec,
     Status,
-}
-
-/// A fault of an API, as the embedded server names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are faults of the embedded server")]
-pub enum ApiFault {
-    Conflicts { every: u8 },
-    TooManyRequests,
-    Unauthorized,
-    Forbidden,
-    InternalErrors { every: u8 },
-    Unavailable,
-    Slow { millis: u16 },
-    LoseResponses { every: u8 },
-    Outage,
-    Silence,
-    CutWatches,
-    ExpireWatches,
-    FailWatches,
-    DelayEvents { millis: u16, coalesce: bool },
-    StaleLists { versions: u8 },
 }
 
 /// The number of clusters.

@@ -1,107 +1,201 @@
-//! Every object that a fleet and its members hold at one moment.
+//! The world of propagation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use anyhow::Result;
-use serde_json::Value;
+use anyhow::{Context, Result, bail, ensure};
+use jiff::Timestamp;
+use proptest::strategy::{BoxedStrategy, Strategy};
 
-use super::apis::{Apis, get, list};
-use super::objects::{self, CLUSTERS, NAMESPACE, POLICIES, Template};
-use super::step;
+use super::connection::Traffic;
+use super::fleet::Fleet;
+use super::held::Held;
+use super::moves::Moves;
+use super::programs::Role;
+use super::sequences::{lazy_sequences, sequences};
+use super::settled;
+use super::snapshot::Snapshot;
+use super::step::Step;
+use crate::harness::{Figures, Log, Property, Timing, World, settle, stay_quiet};
 
-/// The objects. Those of a cluster are there only while it is joined, except its Works.
-#[derive(Debug, Default)]
-pub(crate) struct World {
-    pub(crate) templates: BTreeMap<Template, Value>,
-    /// The propagation policies of the namespace and of the cluster.
-    pub(crate) policies: Vec<Value>,
-    pub(crate) overrides: Vec<Value>,
-    pub(crate) clusters: BTreeMap<String, Value>,
-    pub(crate) bindings: BTreeMap<Template, Value>,
-    pub(crate) works: BTreeMap<(String, Template), Value>,
-    /// The copies of templates in members.
-    pub(crate) copies: BTreeMap<(String, Template), Value>,
-    /// The clusters whose members have the users' namespace.
-    pub(crate) spaces: BTreeSet<String>,
-}
+/// The property that members hold what the policies ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Propagation;
 
-impl World {
-    pub(crate) async fn read(apis: &Apis) -> Result<Self> {
-        let (mut world, fleet) = (Self::default(), &apis.fleet);
-        for template in Template::ALL {
-            if let Some(object) = get(fleet, &template.path()).await? {
-                world.templates.insert(template, object);
-            }
-            if let Some(object) = get(fleet, &template.binding()).await? {
-                world.bindings.insert(template, object);
-            }
-        }
-        for collection in (0..POLICIES)
-            .map(|nth| objects::policy(nth).0)
-            .collect::<BTreeSet<_>>()
-        {
-            world.policies.extend(list(fleet, &collection).await?);
-        }
-        for of_cluster in [false, true] {
-            let found = list(fleet, &objects::overrides(of_cluster)).await?;
-            world.overrides.extend(found);
-        }
-        for cluster in list(fleet, CLUSTERS).await? {
-            world.clusters.insert(name(&cluster).to_owned(), cluster);
-        }
-        for cluster in (0..step::CLUSTERS).map(objects::cluster) {
-            for work in list(fleet, &objects::works(&cluster)).await? {
-                if let Some(template) = template_of(&work["spec"]["workload"]["manifests"][0]) {
-                    world.works.insert((cluster.clone(), template), work);
-                }
-            }
-            let endpoint = text(world.clusters.get(&cluster), "/spec/apiEndpoint");
-            let Some(member) = apis.member(endpoint) else {
-                continue;
-            };
-            for template in Template::ALL {
-                if let Some(copy) = get(&member, &template.path()).await? {
-                    world.copies.insert((cluster.clone(), template), copy);
-                }
-            }
-            let space = format!("/api/v1/namespaces/{NAMESPACE}");
-            if get(&member, &space).await?.is_some() {
-                world.spaces.insert(cluster);
-            }
-        }
-        Ok(world)
+impl Property for Propagation {
+    type World = Members;
+    const NAME: &'static str = "propagation";
+    const FAILED_ONCE: &'static str = include_str!("../../propagation-seeds.txt");
+    const SEEDS: &'static str = "lab/simulation/propagation-seeds.txt";
+    // Twice what the longest wait of a program takes, that of an eviction.
+    const QUIET: Duration = Duration::from_mins(20);
+
+    fn sequences() -> BoxedStrategy<Vec<Step>> {
+        sequences().boxed()
     }
 }
 
-fn template_of(manifest: &Value) -> Option<Template> {
-    let is = |template: &Template| {
-        manifest["kind"] == template.kind() && name(manifest) == template.name()
+/// The same property for many short histories of Lazy policies.
+#[derive(Clone, Copy, Debug)]
+pub struct Lazy;
+
+impl Property for Lazy {
+    type World = Members;
+    const NAME: &'static str = "lazy";
+    const FAILED_ONCE: &'static str = include_str!("../../lazy-seeds.txt");
+    const SEEDS: &'static str = "lab/simulation/lazy-seeds.txt";
+    const QUIET: Duration = Duration::from_mins(6);
+
+    fn sequences() -> BoxedStrategy<Vec<Step>> {
+        lazy_sequences().boxed()
+    }
+}
+
+/// A fleet of three members in a run, and what is known about its past.
+#[derive(Debug)]
+pub struct Members {
+    fleet: Fleet,
+    traffic: Traffic,
+    held: Held,
+    moves: Moves,
+    /// The versions of the objects that were observed last.
+    versions: Vec<u64>,
+}
+
+impl Members {
+    /// Starts every program anew.
+    async fn restart(&mut self) -> Result<()> {
+        self.traffic.note("every program starts again");
+        for program in Role::ALL {
+            self.fleet.programs.kill(program).await;
+        }
+        self.fleet.programs.revive(&self.fleet.apis).await
+    }
+
+    /// Notes a step, if there was one, and checks what must hold at every moment.
+    async fn observe(&mut self, step: Option<&Step>) -> Result<()> {
+        if let Some(ended) = self.fleet.programs.ended() {
+            bail!("{} ended by itself", ended.name());
+        }
+        if let Some(request) = self.traffic.without_pause() {
+            bail!("a program repeats a request without a pause: {request}");
+        }
+        let versions = self.fleet.apis.versions();
+        if step.is_none() && versions == self.versions {
+            return none(&self.held.observe(None, self.moves.snapshot()));
+        }
+        let snapshot = Snapshot::read(&self.fleet.apis).await?;
+        self.versions = versions;
+        none(&self.held.observe(step, &snapshot))?;
+        none(&self.moves.observe(step, snapshot))
+    }
+}
+
+impl World for Members {
+    type Step = Step;
+    // 2026-01-01T00:00:00Z
+    const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
+    const TIMING: Timing = Timing {
+        look: Duration::from_secs(10),
+        // An Event may wait for 30 s.
+        calm_looks: 4,
+        // A failed reconcile is tried again within 30 s, and a scheduling that did not fit within 5 minutes; an
+        // eviction ends after 10 minutes.
+        settles_within: Duration::from_mins(25),
     };
-    Template::ALL.into_iter().find(is)
+
+    async fn new() -> Result<Self> {
+        let traffic = Traffic::new();
+        Ok(Self {
+            fleet: Fleet::new(traffic.clone()).await?,
+            traffic,
+            held: Held::default(),
+            moves: Moves::default(),
+            versions: Vec::new(),
+        })
+    }
+
+    async fn start(&mut self) -> Result<()> {
+        self.observe(None).await?;
+        self.fleet.programs.revive(&self.fleet.apis).await
+    }
+
+    async fn apply(&mut self, step: &Step) -> Result<()> {
+        self.traffic.note(&format!("{step:?}"));
+        self.fleet.apply(step).await?;
+        self.observe(Some(step)).await?;
+        if *step == Step::Settle {
+            settle(self).await?;
+        }
+        Ok(())
+    }
+
+    async fn check(&mut self) -> Result<()> {
+        self.observe(None).await
+    }
+
+    async fn recover(&mut self) -> Result<()> {
+        self.fleet.end_faults();
+        self.fleet.programs.revive(&self.fleet.apis).await
+    }
+
+    fn position(&self) -> usize {
+        self.traffic.writes()
+    }
+
+    fn write_since(&self, position: usize) -> Option<String> {
+        self.traffic.writes_since(position).into_iter().next()
+    }
+
+    fn unrest(&self) -> Option<String> {
+        let waits = || "programs wait for a response to a write".to_owned();
+        self.traffic.is_waiting().then(waits)
+    }
+
+    async fn differences(&mut self) -> Result<Vec<String>> {
+        let snapshot = self.moves.snapshot();
+        Ok(settled::differences(snapshot, &self.fleet.history))
+    }
+
+    fn settled(&mut self) -> Result<()> {
+        none(&self.moves.settle())
+    }
+
+    /// Checks in addition that programs that start anew find nothing to write.
+    async fn finish(&mut self, steps: &[Step], quiet: Duration) -> Result<()> {
+        if steps.contains(&Step::Upgrade) {
+            self.apply(&Step::Settle).await?;
+            // Only a start shows the default of a template that nobody writes, and Works get it then.
+            self.restart().await?;
+        }
+        self.apply(&Step::Settle).await?;
+        stay_quiet(self, quiet).await?;
+        self.restart().await?;
+        let restarted = stay_quiet(self, quiet / 10).await;
+        restarted.context("after a restart")
+    }
+
+    fn figures(&self) -> Figures {
+        let mut judged = BTreeMap::new();
+        for write in self.traffic.writes_since(0) {
+            let wrote = |program: &Role| write.starts_with(program.name());
+            let program = Role::ALL.into_iter().find(wrote);
+            *judged.entry(program.map_or("", Role::name)).or_default() += 1;
+        }
+        Figures {
+            requests: self.traffic.requests(),
+            judged,
+            faults: self.fleet.faults(),
+        }
+    }
+
+    fn log(&self) -> Box<dyn Log> {
+        Box::new(self.traffic.clone())
+    }
 }
 
-/// Returns the string at a JSON pointer, or an empty one.
-pub(crate) fn text<'a>(object: impl Into<Option<&'a Value>>, pointer: &str) -> &'a str {
-    let found = object.into().and_then(|object| object.pointer(pointer));
-    found.and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Returns the elements of the list at a JSON pointer.
-pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    let found = object.pointer(pointer).and_then(Value::as_array);
-    found.into_iter().flatten()
-}
-
-pub(crate) fn name(object: &Value) -> &str {
-    text(object, "/metadata/name")
-}
-
-pub(crate) fn is_deleting(object: &Value) -> bool {
-    !text(object, "/metadata/deletionTimestamp").is_empty()
-}
-
-/// Returns the status of a condition.
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
-    let mut conditions = items(object, "/status/conditions");
-    text(conditions.find(|one| one["type"] == kind), "/status")
+/// Fails with what was found, if anything was.
+fn none(found: &[String]) -> Result<()> {
+    ensure!(found.is_empty(), "{}", found.join("; "));
+    Ok(())
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::convergence::kinds::{Kind, is_deleting, list, text};
+use crate::convergence::kinds::Kind;
 use crate::convergence::known::{Known, Moment};
 use crate::convergence::model;
 use crate::convergence::program::CONTROLLER;
+use crate::harness::value::{is_deleting, items, text};
 
 /// The most combinations of classes to try.
 const COMBINATIONS: usize = 4_096;
@@ -107,7 +108,7 @@ impl<'a> Facts<'a> {
             }
             if keeps {
                 // What an unreadable Remedy wants is unknown: nothing may be cleared.
-                let before = list(cluster, "/status/remedyActions").filter_map(Value::as_str);
+                let before = items(cluster, "/status/remedyActions").filter_map(Value::as_str);
                 let before: BTreeSet<String> = before.map(str::to_owned).collect();
                 let kept: Vec<_> = sums.iter().map(|sum| sum | &before).collect();
                 sums.extend(kept);
@@ -138,7 +139,7 @@ impl<'a> Facts<'a> {
         let version = &body["metadata"]["resourceVersion"];
         let remedy = self.base(Kind::Remedy, name, version)?;
         let status = &body["status"];
-        let acting = list(status, "/activeClusterNames").filter_map(Value::as_str);
+        let acting = items(status, "/activeClusterNames").filter_map(Value::as_str);
         let acting: BTreeSet<String> = acting.map(str::to_owned).collect();
         for cluster in self.known.names(Kind::Cluster) {
             let versions = self.versions(Kind::Cluster, cluster);
@@ -219,8 +220,8 @@ impl<'a> Facts<'a> {
             .into_iter()
             .any(|served| {
                 let shown = served.map_or(&Value::Null, |served| &served["status"]["loadBalancer"]);
-                let has_none = list(shown, "/ingress").next().is_none();
-                shown == written || has_none && list(written, "/ingress").next().is_none()
+                let has_none = items(shown, "/ingress").next().is_none();
+                shown == written || has_none && items(written, "/ingress").next().is_none()
             });
         check(shown, || {
             "the gateway never showed these addresses".to_owned()
@@ -247,9 +248,9 @@ impl<'a> Facts<'a> {
     }
 
     fn is_located(&self, ingress: &'a Value, status: &Value) -> bool {
-        let written: Vec<&Value> = list(status, "/serviceLocations").collect();
+        let written: Vec<&Value> = items(status, "/serviceLocations").collect();
         let services = model::services(ingress);
-        let is_known = |written: &&Value| services.contains(text(written, "/name"));
+        let is_known = |written: &&Value| services.contains(text(*written, "/name"));
         if !written.iter().all(is_known) {
             return false;
         }
@@ -257,7 +258,7 @@ impl<'a> Facts<'a> {
             let mut entries = entries.iter();
             entries.find(|entry| entry["name"] == *service).copied()
         };
-        let before: Vec<&Value> = list(ingress, "/status/serviceLocations").collect();
+        let before: Vec<&Value> = items(ingress, "/status/serviceLocations").collect();
         let located = services.iter().all(|service| {
             let written = written.iter().find(|entry| entry["name"] == **service);
             let bindings = self.versions(Kind::Binding, &model::binding_name(service));
@@ -275,10 +276,10 @@ impl<'a> Facts<'a> {
         });
         let clusters: BTreeSet<&str> = written
             .iter()
-            .flat_map(|entry| list(entry, "/clusters"))
+            .flat_map(|entry| items(entry, "/clusters"))
             .filter_map(Value::as_str)
             .collect();
-        let blocked: BTreeSet<&str> = list(status, "/trafficBlockClusters")
+        let blocked: BTreeSet<&str> = items(status, "/trafficBlockClusters")
             .filter_map(Value::as_str)
             .collect();
         let agrees = |cluster: &&&str| {
@@ -299,7 +300,7 @@ impl<'a> Facts<'a> {
         let guard = text(&object, "/metadata/resourceVersion").into();
         let mut untouched = self.base(kind, name, &guard)?.clone();
         let finalizers = |object: &Value| -> Vec<String> {
-            let all = list(object, "/metadata/finalizers").filter_map(Value::as_str);
+            let all = items(object, "/metadata/finalizers").filter_map(Value::as_str);
             all.map(str::to_owned).collect()
         };
         let (before, after) = (finalizers(&untouched), finalizers(&object));

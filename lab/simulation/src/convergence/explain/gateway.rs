@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::facts::{Check, Facts, check};
-use crate::convergence::kinds::{Kind, Side, list, name, text};
+use crate::convergence::kinds::{Kind, Side};
 use crate::convergence::model;
+use crate::harness::value::{items, name, text};
 
 pub(super) const INGRESS_ANNOTATION: &str =
     "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
@@ -34,7 +35,7 @@ fn routes(served: &Value) -> Option<[Value; 3]> {
 }
 
 fn rename(backend: &mut Value, ingress: &str) -> Option<()> {
-    let name = original(text(backend, "/service/name"), ingress)?.to_owned();
+    let name = original(text(&*backend, "/service/name"), ingress)?.to_owned();
     backend["service"]["name"] = name.into();
     Some(())
 }
@@ -209,7 +210,7 @@ impl Facts<'_> {
         let sources = self.versions(Kind::EndpointSlice, text(slice, SOURCE_ANNOTATION));
         let gone = sources.iter().any(|source| {
             source.is_none_or(|source| {
-                list(source, "/endpoints").next().is_none()
+                items(source, "/endpoints").next().is_none()
                     || model::collected_for(source) != Some(service)
                     || model::collected_from(source) != Some(cluster)
             })

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use crate::harness::value::text;
 use serde_json::Value;
 use tokio::time::Instant;
-
-use crate::convergence::kinds::text;
 
 /// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);

@@ -30,11 +30,12 @@ use tokio::time::Instant;
 use self::facts::Facts;
 use self::gateway::INGRESS_ANNOTATION;
 use self::lease::Lease;
-use super::kinds::{Kind, NAMESPACE, Side, text};
+use super::kinds::{Kind, NAMESPACE, Side};
 use super::known::{Known, Moment};
 use super::program::{Process, Role};
 use super::record::{Entry, Message};
 use crate::clock;
+use crate::harness::value::text;
 
 /// The delay with which a timer may fire.
 const TIMER: Duration = Duration::from_millis(2);

@@ -11,10 +11,11 @@ use serde_json::json;
 use super::*;
 use crate::convergence::apis::{Apis, LEASES};
 use crate::convergence::fleet::Fleet;
-use crate::convergence::kinds::list;
 use crate::convergence::program::CONTROLLER;
 use crate::convergence::record::Record;
 use crate::convergence::step::{Class, RemedyShape, Step};
+use crate::harness::access::Access;
+use crate::harness::value::items;
 
 const M0: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m0/status";
 const SERVICE: &str = "i0-web-0123456789";
@@ -267,14 +268,14 @@ async fn an_unreadable_remedy_clears_nothing() {
     let mut writer = Writer::new(Role::Remedy).await;
     writer.apply(remedy()).await;
     writer
-        .apply(Step::Spoil {
-            spoilt: crate::convergence::Spoilt::Remedy,
+        .apply(Step::Corrupt {
+            corrupted: crate::convergence::Corrupted::Remedy,
             nth: 0,
         })
         .await;
     let set = json!({ "status": { "remedyActions": ["Cordon"] } });
     let karmada = writer.fleet.apis.access(Side::Karmada);
-    karmada.write(Method::PATCH, M0, Some(&set)).await.unwrap();
+    karmada.write(Method::PATCH, M0, &set).await.unwrap();
     writer.list().await;
     writer.lead().await;
     writer.later().await;
@@ -647,7 +648,7 @@ async fn the_finalizers_of_an_ingress_follow_from_facts() {
     writer.later().await;
     let version = writer.version(kind, "i0").await;
     let found = writer.fleet.apis.object(kind, "i0").await.unwrap().unwrap();
-    let theirs = list(&found, "/metadata/finalizers").filter(|f| **f != CONTROLLER);
+    let theirs = items(&found, "/metadata/finalizers").filter(|f| **f != CONTROLLER);
     let released = patch(&version, &[finalizers(theirs.cloned().collect())]);
     let violated = writer.write(Method::PATCH, Side::Karmada, &path, released);
     assert_eq!(violated.await, None);

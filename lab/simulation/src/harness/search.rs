@@ -7,77 +7,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use parking_lot::Mutex;
-use proptest::strategy::{BoxedStrategy, Strategy, ValueTree};
+use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// A property of random sequences of steps.
-pub trait Property {
-    /// A step of a sequence.
-    type Step: Clone + fmt::Debug + 'static;
-    /// The name of the property among those of `cargo xtask simulate`.
-    const NAME: &'static str;
-    /// The committed list of the seeds whose sequences failed once.
-    const FAILED_ONCE: &'static str;
-    /// The path of that list.
-    const SEEDS: &'static str;
-
-    /// Returns the strategy that generates sequences.
-    fn sequences() -> BoxedStrategy<Vec<Self::Step>>;
-
-    /// Runs a sequence, with a seed for what the programs draw themselves.
-    fn run(steps: &[Self::Step], seed: u64) -> Tried;
-}
-
-/// The result of one run.
-#[derive(Clone, Debug)]
-pub struct Tried {
-    /// The error is the property that does not hold.
-    pub outcome: Result<(), String>,
-    /// The number of requests that the programs made.
-    pub requests: u64,
-    /// The number of writes that were judged, by what they write.
-    pub judged: BTreeMap<&'static str, u64>,
-    /// The number of times that each fault was applied, by its name.
-    pub faults: BTreeMap<&'static str, u64>,
-}
+use super::play::run;
+use super::world::{Figures, Property, StepOf};
 
 /// The limit of attempts to shorten a failing sequence.
 const SHRINKING: u32 = 500;
 
-/// Totals of a search in which every sequence converged.
+/// Totals of a search in which every sequence settled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The number of sequences.
     pub sequences: u64,
     /// The number of their steps.
     pub steps: u64,
-    /// The number of requests that the programs made.
-    pub requests: u64,
-    /// The number of writes that were judged, by what they write.
-    pub judged: BTreeMap<&'static str, u64>,
-    /// The number of times that each fault was applied, by its name.
-    pub faults: BTreeMap<&'static str, u64>,
+    /// What was done in them.
+    pub figures: Figures,
 }
 
 impl Summary {
-    fn of(steps: usize, run: Tried) -> Self {
-        Self {
-            sequences: 1,
-            steps: steps as u64,
-            requests: run.requests,
-            judged: run.judged,
-            faults: run.faults,
-        }
-    }
-
-    fn add(&mut self, one: Self) {
-        self.sequences += one.sequences;
-        self.steps += one.steps;
-        self.requests += one.requests;
-        for (sum, counts) in [
-            (&mut self.judged, one.judged),
-            (&mut self.faults, one.faults),
-        ] {
+    fn add(&mut self, steps: usize, run: Figures) {
+        self.sequences += 1;
+        self.steps += steps as u64;
+        let sum = &mut self.figures;
+        sum.requests += run.requests;
+        for (sum, counts) in [(&mut sum.judged, run.judged), (&mut sum.faults, run.faults)] {
             for (what, count) in counts {
                 *sum.entry(what).or_default() += count;
             }
@@ -90,10 +46,13 @@ impl fmt::Display for Summary {
         let Self {
             sequences,
             steps,
+            figures,
+        } = self;
+        let Figures {
             requests,
             judged,
             faults,
-        } = self;
+        } = figures;
         let counts = |counts: &BTreeMap<&str, u64>| {
             let counts = counts.iter().map(|(what, count)| format!("{what} {count}"));
             counts.collect::<Vec<_>>().join(", ")
@@ -101,7 +60,7 @@ impl fmt::Display for Summary {
         let writes: u64 = judged.values().sum();
         writeln!(
             f,
-            "converged: {sequences} sequences, {steps} steps, {requests} requests"
+            "settled: {sequences} sequences, {steps} steps, {requests} requests"
         )?;
         writeln!(f, "judged: {writes} writes: {}", counts(judged))?;
         write!(f, "faults: {}", counts(faults))
@@ -174,7 +133,7 @@ impl fmt::Display for Found {
 }
 
 /// Generates the sequence of a seed, with the runner that can shrink it.
-fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<P::Step>>) {
+fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<StepOf<P>>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config {
@@ -192,7 +151,7 @@ fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<P
 }
 
 /// Returns the sequence of a seed.
-pub fn sequence_of<P: Property>(seed: u64) -> Vec<P::Step> {
+pub fn sequence_of<P: Property>(seed: u64) -> Vec<StepOf<P>> {
     sequence::<P>(seed).1.current()
 }
 
@@ -214,7 +173,7 @@ pub fn search<P: Property>(
                 return;
             };
             match run_seed::<P>(seed) {
-                Ok(one) => summary.lock().add(one),
+                Ok((steps, figures)) => summary.lock().add(steps, figures),
                 Err(error) => {
                     failed.store(true, Ordering::Relaxed);
                     *found.lock() = Some(error);
@@ -233,17 +192,17 @@ pub fn search<P: Property>(
     }
 }
 
-/// Runs the sequence of one seed, and shrinks it if it fails.
-fn run_seed<P: Property>(seed: u64) -> Result<Summary, Box<Found>> {
+/// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps and what was done.
+fn run_seed<P: Property>(seed: u64) -> Result<(usize, Figures), Box<Found>> {
     let (mut runner, tree) = sequence::<P>(seed);
     let steps = tree.current();
-    let first = P::run(&steps, seed);
+    let first = run::<P>(&steps, seed);
     let Err(why) = &first.outcome else {
-        return Ok(Summary::of(steps.len(), first));
+        return Ok((steps.len(), first.figures));
     };
     tracing::info!(seed, why, "Shrinking a sequence that fails");
     let shrunken = runner.run_one(tree, |steps| {
-        P::run(&steps, seed).outcome.map_err(TestCaseError::fail)
+        run::<P>(&steps, seed).outcome.map_err(TestCaseError::fail)
     });
     let (why, steps) = match shrunken {
         Err(TestError::Fail(why, steps)) => (why.to_string(), steps),
@@ -262,25 +221,14 @@ fn run_seed<P: Property>(seed: u64) -> Result<Summary, Box<Found>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convergence::Convergence;
 
+    /// Comments are left out, and anything else is an error.
     #[test]
-    fn seeds_are_read_without_comments_and_anything_else_is_an_error() {
+    fn seeds_are_read() {
         assert_eq!(seeds("# all\n\n7 # why\n 8\n"), Ok(vec![7, 8]));
         assert_eq!(
             seeds("7\nx # why"),
             Err(r#"no seed in "x # why""#.to_owned())
         );
-        assert!(failed_once::<Convergence>().is_ok());
-    }
-
-    #[test]
-    fn a_search_runs_the_sequence_of_every_seed() {
-        let summary = search::<Convergence>([1, 2, 3], 2).unwrap();
-        let steps: usize = [1, 2, 3]
-            .map(|seed| sequence_of::<Convergence>(seed).len())
-            .iter()
-            .sum();
-        assert_eq!((summary.sequences, summary.steps), (3, steps as u64));
     }
 }

@@ -1,0 +1,76 @@
+//! The requests of everybody but the programs, which injected faults do not affect.
+
+use anyhow::{Result, ensure};
+use embedded_apiserver::ApiServer;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// The user agent of the steps: faults are limited to those of the programs.
+pub(crate) const USER_AGENT: &str = "simulation";
+
+/// Access to an API by its paths.
+pub(crate) trait Access {
+    /// Sends a request and reads the whole response.
+    async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)>;
+
+    /// Sends a request. A patch that is a list is a JSON patch, and else a merge patch.
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<(StatusCode, Value)> {
+        let kind = match (&method, body) {
+            (&Method::PATCH, Value::Array(_)) => "application/json-patch+json",
+            (&Method::PATCH, _) => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let body = match body {
+            Value::Null => Body::empty(),
+            body => body.to_string().into_bytes().into(),
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::USER_AGENT, USER_AGENT)
+            .header(header::CONTENT_TYPE, kind);
+        self.exchange(request.body(body)?).await
+    }
+
+    /// Reads an object or a list. Returns `None` if it does not exist.
+    async fn get(&self, path: &str) -> Result<Option<Value>> {
+        let (status, body) = self.send(Method::GET, path, &Value::Null).await?;
+        if status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        ensure!(status.is_success(), "GET {path}: {body}");
+        Ok(Some(body))
+    }
+
+    /// Reads the objects of a collection.
+    async fn list(&self, path: &str) -> Result<Vec<Value>> {
+        let mut body = self.get(path).await?.unwrap_or_default();
+        let items = body["items"].as_array_mut();
+        Ok(items.map(std::mem::take).unwrap_or_default())
+    }
+
+    /// Sends a write. Returns `None` if the object is absent, exists already or has changed meanwhile,
+    /// all of which random sequences cause.
+    async fn write(&self, method: Method, path: &str, body: &Value) -> Result<Option<Value>> {
+        let (status, response) = self.send(method.clone(), path, body).await?;
+        let is_expected = matches!(status, StatusCode::NOT_FOUND | StatusCode::CONFLICT);
+        ensure!(
+            is_expected || status.is_success(),
+            "{method} {path} of {body}: {response}"
+        );
+        Ok(status.is_success().then_some(response))
+    }
+}
+
+impl Access for ApiServer {
+    async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
+        let response = self.service().oneshot(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await;
+        let body = body.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
+        Ok((status, serde_json::from_slice(&body)?))
+    }
+}

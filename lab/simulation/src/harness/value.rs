@@ -1,0 +1,25 @@
+//! What an oracle reads from objects, without the types that the programs read them with.
+
+use serde_json::Value;
+
+/// Returns the string at a JSON pointer, or an empty one.
+pub(crate) fn text<'a>(object: impl Into<Option<&'a Value>>, pointer: &str) -> &'a str {
+    let found = object.into().and_then(|object| object.pointer(pointer));
+    found.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the elements of the list at a JSON pointer.
+pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let found = object.pointer(pointer).and_then(Value::as_array);
+    found.into_iter().flatten()
+}
+
+/// Returns the name.
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+/// Returns `true` if the object is being deleted.
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    !text(object, "/metadata/deletionTimestamp").is_empty()
+}

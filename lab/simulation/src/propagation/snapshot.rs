@@ -1,0 +1,89 @@
+//! Every object that a fleet and its members hold at one moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::apis::Apis;
+use super::objects::{self, CLUSTERS, NAMESPACE, POLICIES, Template};
+use super::step;
+use crate::harness::access::Access;
+use crate::harness::value::{items, name, text};
+
+/// The objects. Those of a cluster are there only while it is joined, except its Works.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) templates: BTreeMap<Template, Value>,
+    /// The propagation policies of the namespace and of the cluster.
+    pub(crate) policies: Vec<Value>,
+    pub(crate) overrides: Vec<Value>,
+    pub(crate) clusters: BTreeMap<String, Value>,
+    pub(crate) bindings: BTreeMap<Template, Value>,
+    pub(crate) works: BTreeMap<(String, Template), Value>,
+    /// The copies of templates in members.
+    pub(crate) copies: BTreeMap<(String, Template), Value>,
+    /// The clusters whose members have the users' namespace.
+    pub(crate) spaces: BTreeSet<String>,
+}
+
+impl Snapshot {
+    pub(crate) async fn read(apis: &Apis) -> Result<Self> {
+        let (mut snapshot, fleet) = (Self::default(), &apis.fleet);
+        for template in Template::ALL {
+            if let Some(object) = fleet.get(&template.path()).await? {
+                snapshot.templates.insert(template, object);
+            }
+            if let Some(object) = fleet.get(&template.binding()).await? {
+                snapshot.bindings.insert(template, object);
+            }
+        }
+        for collection in (0..POLICIES)
+            .map(|nth| objects::policy(nth).0)
+            .collect::<BTreeSet<_>>()
+        {
+            snapshot.policies.extend(fleet.list(&collection).await?);
+        }
+        for of_cluster in [false, true] {
+            let found = fleet.list(&objects::overrides(of_cluster)).await?;
+            snapshot.overrides.extend(found);
+        }
+        for cluster in fleet.list(CLUSTERS).await? {
+            snapshot.clusters.insert(name(&cluster).to_owned(), cluster);
+        }
+        for cluster in (0..step::CLUSTERS).map(objects::cluster) {
+            for work in fleet.list(&objects::works(&cluster)).await? {
+                if let Some(template) = template_of(&work["spec"]["workload"]["manifests"][0]) {
+                    snapshot.works.insert((cluster.clone(), template), work);
+                }
+            }
+            let endpoint = text(snapshot.clusters.get(&cluster), "/spec/apiEndpoint");
+            let Some(member) = apis.member(endpoint) else {
+                continue;
+            };
+            for template in Template::ALL {
+                if let Some(copy) = member.get(&template.path()).await? {
+                    snapshot.copies.insert((cluster.clone(), template), copy);
+                }
+            }
+            let space = format!("/api/v1/namespaces/{NAMESPACE}");
+            if member.get(&space).await?.is_some() {
+                snapshot.spaces.insert(cluster);
+            }
+        }
+        Ok(snapshot)
+    }
+}
+
+fn template_of(manifest: &Value) -> Option<Template> {
+    let is = |template: &Template| {
+        manifest["kind"] == template.kind() && name(manifest) == template.name()
+    };
+    Template::ALL.into_iter().find(is)
+}
+
+/// Returns the status of a condition.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
+    let mut conditions = items(object, "/status/conditions");
+    text(conditions.find(|one| one["type"] == kind), "/status")
+}
