@@ -19,8 +19,6 @@ use crate::modules::{Sources, read};
 const KNOWN: &[&str] = &[
     "lab/parts: dns/mod.rs dns/response.rs dns/serve.rs",
     "lab/simulation: agents/apis.rs agents/leader.rs agents/mod.rs agents/nodes.rs",
-    "lab/simulation: propagation/connection.rs propagation/programs.rs",
-    "lab/simulation: propagation/scenes.rs propagation/sequences.rs",
     "tests: bench/propagation/limit.rs bench/propagation/mod.rs bench/propagation/objects.rs",
     "tests: control_plane/mod.rs control_plane/real.rs",
     "tests: netns.rs scratch.rs",

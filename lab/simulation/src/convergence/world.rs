@@ -15,7 +15,7 @@ use super::record::{Entry, Message, Record};
 use super::sequences::sequences;
 use super::settled;
 use super::step::Step;
-use crate::harness::{Figures, Log, Property, Timing, World};
+use crate::harness::{Figures, Log, Property, Timing, World, settle, stay_quiet};
 
 /// The longest interval between two renewals of a leader's lease.
 const RENEWAL: Duration = Duration::from_secs(5);
@@ -129,6 +129,12 @@ impl World for Controllers {
 
     async fn differences(&mut self) -> Result<Vec<String>> {
         Ok(settled::differences(&self.fleet.apis.objects().await?))
+    }
+
+    async fn finish(&mut self, _: &[Step], quiet: Duration) -> Result<()> {
+        self.recover().await?;
+        settle(self).await?;
+        stay_quiet(self, quiet).await
     }
 
     fn figures(&self) -> Figures {

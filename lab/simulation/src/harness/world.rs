@@ -8,8 +8,6 @@ use anyhow::Result;
 use jiff::Timestamp;
 use proptest::strategy::BoxedStrategy;
 
-use super::play::{settle, stay_quiet};
-
 /// Programs on embedded APIs, the steps that may happen to them, and an oracle.
 #[expect(
     async_fn_in_trait,
@@ -55,12 +53,8 @@ pub trait World: Sized {
         Ok(())
     }
 
-    /// Ends a run after its steps: the world settles, and then nothing may write for as long as `quiet`.
-    async fn finish(&mut self, _steps: &[Self::Step], quiet: Duration) -> Result<()> {
-        self.recover().await?;
-        settle(self).await?;
-        stay_quiet(self, quiet).await
-    }
+    /// Ends a run after its steps: recovers, settles, and then lets nothing write for as long as `quiet`.
+    async fn finish(&mut self, steps: &[Self::Step], quiet: Duration) -> Result<()>;
 
     /// Returns the figures of the run so far.
     fn figures(&self) -> Figures;

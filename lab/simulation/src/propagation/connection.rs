@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::Service;
 
-use super::programs::Role;
+use super::role::Role;
 use crate::harness::Log;
 use crate::harness::pace::Pace;
 

@@ -10,9 +10,9 @@
 //! | File | It answers |
 //! |---|---|
 //! | `world.rs` | what the harness drives, and what must hold at every moment |
-//! | `step.rs`, `sequences.rs`, `scenes.rs` | what may happen, and how often |
+//! | `step.rs`, `parts.rs`, `scenes.rs`, `sequences.rs` | what may happen, and how often |
 //! | `fleet.rs`, `objects.rs`, `specs.rs` | what a step does |
-//! | `programs.rs`, `connection.rs` | which processes run, what they request, and at which write they die |
+//! | `role.rs`, `programs.rs`, `connection.rs` | which processes run, what they request, and at which write they die |
 //! | `apis.rs`, `snapshot.rs` | which servers there are, and what they hold at one moment |
 //! | `model.rs` | what the documentation demands, `schedule.rs` where workloads run |
 //! | `settled.rs` | whether a settled fleet is as the model demands |
@@ -32,7 +32,9 @@ mod history;
 mod model;
 mod moves;
 mod objects;
+mod parts;
 mod programs;
+mod role;
 mod scenes;
 mod schedule;
 mod sequences;
@@ -44,7 +46,7 @@ mod step;
 mod world;
 
 pub use self::objects::Template;
-pub use self::programs::Role;
+pub use self::role::Role;
 pub use self::step::{
     About, Affinity, By, Division, Part, Pause, PolicyShape, Purge, Spread, Step, TaintEffect,
     Toleration,

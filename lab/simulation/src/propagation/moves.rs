@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::objects::Template;
-use super::programs::Role;
+use super::role::Role;
 use super::since::{ByHand, Since, essence, place};
 use super::snapshot::Snapshot;
 use super::step::Step;

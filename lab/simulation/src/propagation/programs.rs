@@ -5,38 +5,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Parser;
 use karmada_runtime::members::{AccessError, Connect};
-use karmada_runtime::program::{Identity, Program};
+use karmada_runtime::program::Program;
 
 use super::apis::Apis;
 use super::connection::{Connection, FLEET, SharedFate, Traffic};
+use super::role::Role;
 use crate::harness::process::{self, Running};
-
-/// A program under simulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is a program")]
-pub enum Role {
-    Propagation,
-    Scheduler,
-    Execution,
-}
-
-impl Role {
-    /// Every program.
-    pub const ALL: [Self; 3] = [Self::Propagation, Self::Scheduler, Self::Execution];
-
-    /// Returns the name of the program.
-    pub fn name(self) -> &'static str {
-        self.identity().name
-    }
-
-    fn identity(self) -> Identity {
-        match self {
-            Self::Propagation => propagation_controller::IDENTITY,
-            Self::Scheduler => scheduler::IDENTITY,
-            Self::Execution => execution_controller::IDENTITY,
-        }
-    }
-}
 
 /// A process, and whether it will die at a write.
 #[derive(Debug)]

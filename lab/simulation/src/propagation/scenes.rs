@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::objects::Template;
-use super::programs::Role;
-use super::sequences::{
+use super::parts::{
     about_policies, about_programs, about_templates, by_hand, fault, put_override, shape, taint,
     template, wait,
 };
+use super::role::Role;
 use super::step::{
     About, Affinity, By, CLUSTERS, Division, Part, Pause, PolicyShape, Step, TaintEffect,
 };

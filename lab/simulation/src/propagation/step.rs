@@ -1,7 +1,7 @@
 //! The steps of a sequence: changes to objects, members, programs and APIs.
 
 use super::objects::Template;
-use super::programs::Role;
+use super::role::Role;
 use crate::harness::ApiFault;
 
 /// A step of a sequence.

@@ -11,7 +11,7 @@ use super::connection::Traffic;
 use super::fleet::Fleet;
 use super::held::Held;
 use super::moves::Moves;
-use super::programs::Role;
+use super::role::Role;
 use super::sequences::{lazy_sequences, sequences};
 use super::settled;
 use super::snapshot::Snapshot;
