@@ -467,22 +467,26 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
         CLUSTER_FLAG,
         "--listen-address=127.0.0.1:0",
         "--probe-endpoints=127.0.0.1:1",
+        "--detectors=coredns-detector,service-network",
+        "--service-network-address=127.0.0.1:1",
     ];
     let mut running = Running::start(place.command(&flags)).await;
     next_line(&mut running.log, "Names do not resolve").await;
     let counted = async {
-        while !running
-            .get("/metrics")
-            .await
-            .contains("_probe_direct_answers_total{")
-        {
-            tokio::task::yield_now().await;
+        for counter in [
+            "_probe_direct_answers_total{",
+            "_service_network_probe_rounds_total{",
+        ] {
+            while !running.get("/metrics").await.contains(counter) {
+                tokio::task::yield_now().await;
+            }
         }
     };
     timeout(AMPLE, counted).await.unwrap();
     let mut documented = documented();
     // Only a leader shows any.
     documented.remove("failing_node");
+    documented.remove("service_network_failing_node");
     // The kubeconfig has no credentials.
     documented.remove("credentials_expiry_timestamp_seconds");
     assert_eq!(shown(&running.get("/metrics").await), documented);
