@@ -5,7 +5,7 @@
 //!   probe → rounds → vote → votes → peers → tallies → report → conditions of the Cluster
 //! ```
 //!
-//! Each arrow carries one value for each signal (`karmada_rules::health::signal`), and only [`probe`] knows
+//! Each arrow carries one value for each signal (`karmada_rules::health::signal`), and only `probe` knows
 //! what a signal is about.
 //!
 //! - Which signals are there, and how is one probed: `probe/`, with a folder for each.

@@ -1,7 +1,7 @@
 //! The pipeline's tests, each on both APIs: the embedded one and the real one.
 //!
 //! A test is one function that takes the [`ApiKind`] of its APIs, and [`on_both!`] makes two tests of
-//! it: `embedded::…` needs only namespaces, `real::…` needs [tools](tools) too. Tests that
+//! it: `embedded::…` needs only namespaces, `real::…` needs [`tools`] too. Tests that
 //! need tools on either API are in a module `with_tools`.
 //!
 //! These run on one API only:

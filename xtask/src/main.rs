@@ -1,6 +1,6 @@
 //! `cargo xtask …`: the developer's commands. CI runs the same ones.
 //!
-//! This program depends on nothing that it builds, so that it starts soon: [`test`] has cargo build everything
+//! This program depends on nothing that it builds, so that it starts soon: [`mod@test`] has cargo build everything
 //! and runs it; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
 //! does the rest.
 #![expect(

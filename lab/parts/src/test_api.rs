@@ -1,6 +1,8 @@
 //! The embedded API on which a test runs one program, with a log of what the program asks of it.
 //!
-//!     program ──client()──▶ log ──▶ refusal, limit of writes ──▶ ApiServer ◀──user(), create(), send() …── test
+//! ```text
+//! program ──client()──▶ log ──▶ refusal, limit of writes ──▶ ApiServer ◀──user(), create(), send() …── test
+//! ```
 //!
 //! What the test sends as another client is neither logged nor refused. A real API server also refuses by
 //! validation, admission and authorization, which the embedded one does not have: [`TestApi::refuse`] stands for

@@ -4,11 +4,11 @@
 //!
 //! - Which Work does an object name? [`work_of`].
 //! - May the Work write an object that exists? [`adoption`], by the user's conflict resolution.
-//! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's [`marks`].
+//! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's `marks`.
 //! - By which managers do we know what we, or Karmada before us, have written? [`MANAGERS`].
 //! - Was the Work, as it is now, applied already? [`is_applied`].
 //!
-//! From what the engine then has observed, [`status`] plans the Work's status and its Events.
+//! From what the engine then has observed, `status` plans the Work's status and its Events.
 
 mod marks;
 mod ownership;

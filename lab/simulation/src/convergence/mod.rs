@@ -4,9 +4,11 @@
 //! The real controllers of health and traffic run in one thread, over two embedded API servers, in virtual time. A
 //! seed determines a sequence of [`Step`]s and the whole run, request by request.
 //!
-//!     sequences ─▶ step ─▶ fleet ─▶ clients, replicas, agent ─▶ apis
-//!                                   replicas ─▶ connection ─▶ record ─▶ explain: why was this written?
-//!                          world ◀─ settled: is what is stored what `model` demands?
+//! ```text
+//! sequences ─▶ step ─▶ fleet ─▶ clients, replicas, agent ─▶ apis
+//!                               replicas ─▶ connection ─▶ record ─▶ explain: why was this written?
+//!                      world ◀─ settled: is what is stored what `model` demands?
+//! ```
 //!
 //! | File | It answers |
 //! |---|---|

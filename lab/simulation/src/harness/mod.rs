@@ -1,7 +1,9 @@
 //! The part that all simulations share. A world brings its programs, the steps that may happen to them, and an
 //! oracle that says what must come of it.
 //!
-//!     seed ─▶ search: a sequence of steps ─▶ play: a run in virtual time ─▶ outcome ─▶ search: a shorter sequence
+//! ```text
+//! seed ─▶ search: a sequence of steps ─▶ play: a run in virtual time ─▶ outcome ─▶ search: a shorter sequence
+//! ```
 //!
 //! | File | It answers |
 //! |---|---|

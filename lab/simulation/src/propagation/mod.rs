@@ -4,8 +4,10 @@
 //! The real programs run in one thread, over embedded API servers for the fleet and for each member, in
 //! virtual time. A seed determines a sequence of [`Step`]s and the whole run.
 //!
-//!     sequences, scenes ─▶ step ─▶ fleet ─▶ programs ─▶ connection ─▶ apis
-//!                                  fleet ─▶ history        apis ─▶ snapshot ─▶ settled, moves, held ─▶ world
+//! ```text
+//! sequences, scenes ─▶ step ─▶ fleet ─▶ programs ─▶ connection ─▶ apis
+//!                              fleet ─▶ history        apis ─▶ snapshot ─▶ settled, moves, held ─▶ world
+//! ```
 //!
 //! | File | It answers |
 //! |---|---|

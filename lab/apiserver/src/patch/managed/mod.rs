@@ -1,7 +1,7 @@
 //! Field managers: `metadata.managedFields`, and the server-side apply that is based on it.
 //!
-//! A `writer` makes a change. Whatever it is, [`record`] compares the object before and after it, and gives each
-//! field that differs to the writer; an [`apply`] says beforehand which fields it wants, and meets a conflict where
+//! A `writer` makes a change. Whatever it is, [`record()`] compares the object before and after it, and gives each
+//! field that differs to the writer; an [`apply()`] says beforehand which fields it wants, and meets a conflict where
 //! one of them belongs to somebody else. Both work on the list of an object's `fields`, each `entry` of which is
 //! what one manager owns.
 //!
