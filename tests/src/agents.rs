@@ -59,8 +59,12 @@ pub struct Agents {
     nodes: Vec<Node>,
 }
 
+/// The further flags of the agent of a node.
+type Flags = fn(u8) -> Vec<String>;
+
 struct Node {
     dns: DnsServer,
+    flags: Vec<String>,
     running: Option<Running>,
 }
 
@@ -70,7 +74,17 @@ pub const MEMBER: Member = Member(1);
 impl Agents {
     /// Starts agents on so many nodes, all with working DNS.
     pub async fn start(fleet: &Fleet, count: u8, others: Others) -> Result<Self> {
-        Self::start_cut_off(fleet, count, others, Vec::new()).await
+        Self::start_all(fleet, count, others, Vec::new(), |_| Vec::new()).await
+    }
+
+    /// Starts agents on so many nodes, all with working DNS, each with these flags too.
+    pub async fn start_with(
+        fleet: &Fleet,
+        count: u8,
+        others: Others,
+        flags: Flags,
+    ) -> Result<Self> {
+        Self::start_all(fleet, count, others, Vec::new(), flags).await
     }
 
     /// Starts agents on so many nodes, all with working DNS. The nodes `cut_off` cannot reach Karmada.
@@ -79,6 +93,16 @@ impl Agents {
         count: u8,
         others: Others,
         cut_off: Vec<u8>,
+    ) -> Result<Self> {
+        Self::start_all(fleet, count, others, cut_off, |_| Vec::new()).await
+    }
+
+    async fn start_all(
+        fleet: &Fleet,
+        count: u8,
+        others: Others,
+        cut_off: Vec<u8>,
+        flags: Flags,
     ) -> Result<Self> {
         let user = format!(
             "system:serviceaccount:{}:cluster-health-agent",
@@ -98,7 +122,11 @@ impl Agents {
         for node in 0..count {
             netns::add_address(address(node).ip())?;
             let dns = DnsServer::start(Response::Ipv4(KUBERNETES_IP)).await?;
-            agents.nodes.push(Node { dns, running: None });
+            agents.nodes.push(Node {
+                dns,
+                flags: flags(node),
+                running: None,
+            });
         }
         for node in 0..count {
             agents.restart(node).await?;
@@ -136,6 +164,7 @@ impl Agents {
         .map(OsString::from)
         .into();
         flags.extend(ProbeTiming::SHORT.flags().map(OsString::from));
+        flags.extend(at.flags.iter().map(OsString::from));
         match &self.others {
             Others::Named | Others::Namesakes => {
                 let others = (0..count).filter(|other| *other != node);

@@ -29,6 +29,7 @@ pub mod coredns;
 pub mod crashes;
 pub mod crds;
 pub mod fleet;
+pub mod kube_proxy;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod manifests;

@@ -37,4 +37,5 @@ mod remedies;
 mod rights;
 mod sandbox;
 mod sequences;
+mod service_network;
 mod writes;

@@ -1,0 +1,174 @@
+//! The Service network as a signal of its own, beside DNS. kube-proxy is emulated.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+use anyhow::Result;
+use karmada_api::{
+    TRAFFIC_CONTROL,
+    condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY},
+};
+use pipeline_tests::{
+    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
+    control_plane::ApiKind,
+    fleet::Fleet,
+    kube_proxy::{KubeProxy, Plane, Rule},
+    on_both,
+    programs::Profile,
+};
+use serde_json::json;
+
+const NODES: u8 = 5;
+
+/// A cluster whose agents probe DNS and the Service network.
+struct Cluster {
+    fleet: Fleet,
+    proxy: KubeProxy,
+    agents: Agents,
+    leader: u8,
+}
+
+impl Cluster {
+    /// Starts a healthy one.
+    async fn start(server: ApiKind, plane: Plane) -> Result<Self> {
+        Fleet::lay_network(&[])?;
+        let fleet = Fleet::start(server, Profile::Debug).await?;
+        fleet.join(MEMBER).await?;
+        let endpoints = (0..NODES).map(agents::address).collect();
+        let proxy = KubeProxy::start(plane, NODES, endpoints).await?;
+        let flags = |node| {
+            vec![
+                "--detectors=coredns-detector,service-network".to_owned(),
+                KubeProxy::flag(node),
+            ]
+        };
+        let agents = Agents::start_with(&fleet, NODES, Others::Named, flags).await?;
+        let leader = agents.leader().await?;
+        let cluster = Self {
+            fleet,
+            proxy,
+            agents,
+            leader,
+        };
+        cluster.votes("healthy", NODES).await?;
+        cluster.agents.votes(leader, "healthy", NODES).await?;
+        cluster
+            .has(SERVICE_NETWORK_READY, "True", "no node fails")
+            .await?;
+        cluster.has(DNS_READY, "True", "no node fails").await?;
+        cluster
+            .has(REPORTER_READY, "True", "enough nodes vote")
+            .await?;
+        Ok(cluster)
+    }
+
+    /// Waits until the leader counts so many nodes with this vote on the Service network.
+    async fn votes(&self, vote: &str, count: u8) -> Result<()> {
+        let metric = format!("{PREFIX}service_network_nodes{{answer=\"{vote}\"}}");
+        let leader = self.agents.on(self.leader)?;
+        let count = f64::from(count);
+        leader
+            .until_metric(&metric, |value| (value - count).abs() < 0.5)
+            .await
+    }
+
+    async fn has(&self, kind: &str, status: &str, text: &str) -> Result<()> {
+        has_condition(&self.fleet, kind, status, text).await
+    }
+
+    async fn status(&self, kind: &str) -> Result<String> {
+        let cluster = self.fleet.clusters().get(&MEMBER.name()).await?;
+        Ok(cluster.condition(kind).unwrap().status.clone())
+    }
+
+    /// Breaks the rules of one node, then of most, and mends them.
+    async fn breaks_and_mends(self) -> Result<()> {
+        let broken = (self.leader + 1) % NODES;
+        self.proxy.set([broken], Rule::Refuse)?;
+        self.votes("unhealthy", 1).await?;
+        let named = format!(
+            "{PREFIX}service_network_failing_node{{node=\"{}\"}}",
+            agents::name(broken)
+        );
+        let leader = self.agents.on(self.leader)?;
+        leader.until_metric(&named, |value| value > 0.5).await?;
+        assert_eq!(self.status(SERVICE_NETWORK_READY).await?, "True");
+
+        let most: Vec<u8> = (0..NODES).filter(|node| *node != self.leader).collect();
+        self.proxy.set(most, Rule::Refuse)?;
+        self.has(
+            SERVICE_NETWORK_READY,
+            "False",
+            "4 of 5 nodes fail: refused from 10.96.0.20:",
+        )
+        .await?;
+        assert_eq!(self.status(DNS_READY).await?, "True");
+        self.proxy.set(0..NODES, Rule::Forward)?;
+        self.has(SERVICE_NETWORK_READY, "True", "").await?;
+        self.agents.stop_all().await
+    }
+}
+
+/// The node is named; the condition changes only with a quorum.
+async fn broken_rules_follow_the_quorum(server: ApiKind) -> Result<()> {
+    let cluster = Cluster::start(server, Plane::available()).await?;
+    cluster.breaks_and_mends().await
+}
+
+/// The same where `nft` is not installed.
+async fn relay_stands_for_rules(server: ApiKind) -> Result<()> {
+    let cluster = Cluster::start(server, Plane::Relay).await?;
+    cluster.breaks_and_mends().await
+}
+
+/// Each way to lose a connection has its class in the message.
+async fn message_has_the_class(server: ApiKind) -> Result<()> {
+    let cluster = Cluster::start(server, Plane::available()).await?;
+    cluster.proxy.set(0..NODES, Rule::Drop)?;
+    cluster
+        .has(SERVICE_NETWORK_READY, "False", "timeout from 10.96.0.20:")
+        .await?;
+    cluster.proxy.set(0..NODES, Rule::Forward)?;
+    cluster.has(SERVICE_NETWORK_READY, "True", "").await?;
+    cluster.proxy.set(0..NODES, Rule::Reset)?;
+    cluster
+        .has(SERVICE_NETWORK_READY, "False", "reset from 10.96.0.20:")
+        .await?;
+    cluster.agents.stop_all().await
+}
+
+/// What is dead of the two makes its own condition False, and a Remedy on either acts on that one alone.
+async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
+    let cluster = Cluster::start(server, Plane::available()).await?;
+    let matches = json!([{ "clusterConditionMatch": { "conditionType": SERVICE_NETWORK_READY,
+        "operator": "Equal", "conditionStatus": "False" } }]);
+    let remedy = json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] });
+    cluster
+        .fleet
+        .create_remedy("service-network", remedy)
+        .await?;
+    let controller = cluster.fleet.remedy_controller().await?;
+
+    cluster.agents.dns_works_on([]);
+    cluster.has(DNS_READY, "False", "5 of 5 nodes fail").await?;
+    assert_eq!(cluster.status(SERVICE_NETWORK_READY).await?, "True");
+    cluster.fleet.has_actions(MEMBER, &[]).await?;
+    cluster.agents.dns_works_on(0..NODES);
+    cluster.has(DNS_READY, "True", "").await?;
+
+    cluster.proxy.set(0..NODES, Rule::Drop)?;
+    cluster
+        .fleet
+        .has_actions(MEMBER, &[TRAFFIC_CONTROL])
+        .await?;
+    assert_eq!(cluster.status(DNS_READY).await?, "True");
+    cluster.proxy.set(0..NODES, Rule::Forward)?;
+    cluster.fleet.has_actions(MEMBER, &[]).await?;
+    controller.stop().await?;
+    cluster.agents.stop_all().await
+}
+
+on_both!(
+    broken_rules_follow_the_quorum,
+    relay_stands_for_rules,
+    message_has_the_class,
+    each_condition_stands_alone,
+);
