@@ -6,6 +6,8 @@
 //! kernel kills every process there. It ends itself when the process outside is gone, which it
 //! learns from a pipe.
 
+pub(crate) mod inside;
+
 use std::{
     env,
     ffi::OsString,
@@ -23,10 +25,9 @@ use anyhow::{Context, Result, bail, ensure};
 use tools::namespaces::{HELP, unshare};
 use tools::{Tool, last_lines};
 
+use self::inside::INSIDE;
+pub use self::inside::inside;
 use crate::{kubeconfig::write, scratch};
-
-/// The variable that is set inside to the folder for all temporary files of that run.
-const INSIDE: &str = "PIPELINE_TESTS_NAMESPACE";
 
 /// A file in that folder that exists once the namespace was entered.
 const ENTERED: &str = "entered";
@@ -95,12 +96,6 @@ pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let arguments: Vec<_> = env::args_os().skip(1).collect();
         enter(&arguments, Show::Directly)
     }
-}
-
-/// Returns `true` if this process is the first one of a namespace that [`isolated`] or
-/// [`isolated_command`] has created.
-pub fn inside() -> bool {
-    std::process::id() == 1 && env::var_os(INSIDE).is_some()
 }
 
 /// Adds an address to the namespace's loopback device, so that servers can listen on it.

@@ -18,7 +18,10 @@ use kube::{
 };
 use tempfile::TempDir;
 
-use self::{embedded::Embedded, real::Real};
+use self::{
+    embedded::Embedded,
+    real::{Real, TOKEN},
+};
 use crate::{
     certs::Authority,
     crds,
@@ -26,9 +29,6 @@ use crate::{
     scratch,
     writes::WriteCounts,
 };
-
-/// A token with every right. On [`ApiKind::Embedded`] any other has, too.
-const TOKEN: &str = "a-token-of-tests";
 
 /// The implementation of an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,8 +14,10 @@ use rcgen::KeyPair;
 use tokio::{net::TcpStream, process::Command, time::timeout};
 use tools::Tool;
 
-use super::TOKEN;
 use crate::{certs::Authority, kubeconfig::write, process::Process};
+
+/// A token with every right. On the embedded API any other has, too.
+pub(super) const TOKEN: &str = "a-token-of-tests";
 
 /// The limit until both are ready: a cold start takes about four seconds on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(90);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use karmada_runtime::events::EventReason;
 
-use crate::cell;
+use crate::table::cell;
 
 /// Returns the page that lists the reasons of the Events of every program.
 pub(crate) fn page() -> Result<String> {

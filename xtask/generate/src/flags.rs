@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use crate::cell;
+use crate::table::cell;
 
 /// Returns the page that lists the flags of every program.
 pub(crate) fn page() -> Result<String> {

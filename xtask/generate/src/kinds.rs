@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Context;
 use serde_json::{Map, Value};
 
-use crate::cell;
+use crate::table::cell;
 
 /// The path of the fields in a definition.
 const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";

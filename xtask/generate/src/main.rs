@@ -6,6 +6,7 @@ mod flags;
 mod kinds;
 mod man;
 mod metrics;
+mod table;
 
 use std::fs;
 use std::path::PathBuf;
@@ -101,12 +102,6 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
         }
     }
     Ok(files)
-}
-
-/// Returns `text` as the cell of a table in Markdown.
-fn cell(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").replace('|', "\\|")
 }
 
 fn plural(crd: &Value) -> anyhow::Result<&str> {

@@ -12,7 +12,7 @@ use karmada_runtime::program::{Identity, Program, StartError};
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 
-use crate::cell;
+use crate::table::cell;
 
 /// The flag of the programs that count writes instead of performing them.
 const OBSERVE_ONLY: &str = "--observe-only";

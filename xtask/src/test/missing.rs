@@ -6,9 +6,10 @@ use std::process::Command;
 use anyhow::{Result, anyhow};
 use tools::{Tool, chromium, namespaces};
 
-use super::IN_NAMESPACES;
 use super::executable::Executable;
 
+/// The package whose tests need namespaces.
+const IN_NAMESPACES: &str = "pipeline-tests";
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
 

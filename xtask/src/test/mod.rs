@@ -18,8 +18,6 @@ use self::missing::Missing;
 use self::report::Report;
 use crate::cargo;
 
-/// The package whose tests need namespaces.
-const IN_NAMESPACES: &str = "pipeline-tests";
 /// The test binary whose tests mostly wait.
 const WAITING: &str = "pipeline";
 /// Tests of that binary at once, for each core. More of them make each other late.

@@ -8,7 +8,7 @@ use hickory_proto::rr::rdata::{A, AAAA, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 
-use super::Response;
+use super::behaviour::Response;
 
 /// The time to live of every record, in seconds: short, so that a client with a cache notices a
 /// changed behaviour within a test.

@@ -12,8 +12,9 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::behaviour::Response;
+use super::record::Shared;
 use super::response::Sent;
-use super::{Response, Shared};
 
 /// The longest query over UDP: the size that DNS Flag Day 2020 recommends for EDNS.
 const LONGEST_DATAGRAM: usize = 1232;
