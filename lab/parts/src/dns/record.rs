@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::behaviour::{Behaviour, Received, Response};
 
 /// Bounds the record, so that a server that runs for long holds no more memory than at first.
-const RECORDED: usize = 256;
+pub(super) const RECORDED: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Shared {
