@@ -29,8 +29,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::Service;
 
+use super::addresses::{LISTENING, PODS, name, pod_ip};
 use super::figures::Figures;
-use super::{LISTENING, PODS, name, pod_ip};
 
 /// The cluster of the agents.
 pub const CLUSTER: &str = "member1";
@@ -239,7 +239,7 @@ mod tests {
     use kube::api::ListParams;
 
     use super::*;
-    use crate::agents::address;
+    use crate::agents::addresses::address;
 
     #[tokio::test]
     async fn agents_are_found_where_they_listen() {

@@ -17,8 +17,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
+use super::addresses::{address, name};
 use super::apis::Apis;
-use super::{Options, PATIENCE, POLL, address, name, nodes};
+use super::nodes;
+use super::options::{Options, PATIENCE, POLL};
 
 const PREFIX: &str = "karmada_cluster_health_agent_";
 /// The kernel's `USER_HZ`: ticks per second of the times in `/proc/PID/stat`.

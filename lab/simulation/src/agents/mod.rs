@@ -4,70 +4,30 @@
 //!
 //! The results depend on this machine and its load, and none of them is checked.
 
+pub mod addresses;
 pub mod apis;
 pub mod figures;
 pub mod leader;
 pub mod limits;
 mod nodes;
+mod options;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use lab_parts::dns::{DnsServer, KUBERNETES, KUBERNETES_IP, Response};
+use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use lab_parts::port::ReservedPort;
-use lab_parts::thresholds::ProbeTiming;
 use tokio::time::{Instant, sleep, timeout};
 
-use self::apis::{Apis, CLUSTER};
+use self::apis::Apis;
 use self::figures::{Figures, millis, seconds};
 use self::leader::Leader;
 use self::nodes::Nodes;
+pub use self::options::Options;
+use self::options::{PATIENCE, POLL};
 
-/// Options of a simulation.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The number of nodes.
-    pub nodes: u16,
-    /// The probe period of each agent.
-    pub period: Duration,
-    /// The time for which DNS must fail, or work again, before a node's vote changes.
-    pub threshold: Duration,
-    /// The time for which the cluster is observed at rest.
-    pub rest: Duration,
-    /// The binary of the leader.
-    pub binary: PathBuf,
-}
-
-/// The timeout of every wait, without thresholds.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// The prefix of every [`pod_ip`] in JSON.
-const PODS: &str = "\"10.77.";
-/// The prefix of every [`address`] in JSON.
-const LISTENING: &str = "\"127.77.";
 /// The response of the cluster's DNS server while it works.
 pub const WORKING_DNS: Response = Response::Ipv4(KUBERNETES_IP);
-/// The interval at which something that cannot be watched is polled.
-const POLL: Duration = Duration::from_millis(20);
-
-impl Options {
-    /// Returns the flags that all agents share.
-    fn flags(&self, dns: SocketAddr) -> Vec<String> {
-        let thresholds = ProbeTiming {
-            period: self.period,
-            threshold: self.threshold,
-        };
-        let mut flags = vec![
-            format!("--cluster-name={CLUSTER}"),
-            format!("--nameserver={dns}"),
-            // A fully qualified name, to which this machine's search list does not apply.
-            format!("--probe-name={KUBERNETES}"),
-        ];
-        flags.extend(thresholds.flags());
-        flags
-    }
-}
 
 /// Runs the simulation and passes each line of its results to `print`.
 ///
@@ -233,24 +193,4 @@ async fn at_rest(
 pub fn mebibytes(kibibytes: u64) -> String {
     let (whole, rest) = (kibibytes / 1024, kibibytes % 1024);
     format!("{whole}.{}", rest * 10 / 1024)
-}
-
-/// Returns the address on which the agent of a node listens.
-///
-/// An API server rejects endpoints on loopback, so it stores the agent's pod IP, which is replaced in
-/// every response.
-pub fn address(node: u16, port: u16) -> SocketAddr {
-    let [high, low] = node.to_be_bytes();
-    (Ipv4Addr::new(127, 77, high, low), port).into()
-}
-
-/// Returns the pod IP of a node's agent in the API.
-fn pod_ip(node: u16) -> Ipv4Addr {
-    let [high, low] = node.to_be_bytes();
-    Ipv4Addr::new(10, 77, high, low)
-}
-
-/// Returns the name of a node.
-pub fn name(node: u16) -> String {
-    format!("n{node:04}")
 }

@@ -9,8 +9,9 @@ use cluster_health_agent::{Args, IDENTITY, NAME};
 use karmada_runtime::program::Program;
 use tokio::task::JoinSet;
 
+use super::addresses::{address, name};
 use super::apis::{Apis, SERVICE};
-use super::{Options, address, name};
+use super::options::Options;
 
 /// Running agents, which are killed when dropped.
 pub(super) struct Nodes {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    Bench, bindings, create, merge,
+    clients::{bindings, create, merge, untyped},
     objects::{is_reported, waits},
-    untyped,
+    stand::Bench,
 };
 use crate::{
     bench::{Seen, all},

@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    Bench, LOST, Times, binding_name, bindings, create, delete, median, merge, merge_status,
-    objects::{Deployed, Made, bare, is_moved, is_paused, makes_paused, template},
-    until_count, until_edited, untyped,
+    clients::{binding_name, bindings, create, delete, merge, merge_status, untyped},
+    objects::{Deployed, LOST, Made, bare, is_moved, is_paused, makes_paused, template},
+    stand::{Bench, Times, until_count, until_edited},
 };
 use crate::{
-    bench::{Seen, all, beside_a_watch},
+    bench::{Seen, all, beside_a_watch, median},
     fleet::{Member, NAMESPACE},
     propagation::PropagationFleet,
 };

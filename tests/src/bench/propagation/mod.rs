@@ -1,40 +1,34 @@
 //! The three programs that propagate, with many templates and a policy for each.
 
+mod clients;
 mod lazy;
 mod limit;
 mod objects;
+mod stand;
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
-use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{ClusterView, ResourceBinding, names};
+use anyhow::Result;
+use karmada_api::{ClusterView, ResourceBinding};
 use kube::{
-    Api, Resource,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams},
     runtime::watcher::Config,
 };
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use self::{
+    clients::{binding_name, bindings, create, delete, merge, untyped},
     limit::Chain,
-    objects::{Binding, Deployed, bare, is_moved, is_paused, is_reported, policy, template},
+    objects::{Binding, LOST, bare, is_moved, is_paused, policy, template},
+    stand::{Bench, ROWS, Times, until_count, until_edited},
 };
 use super::{AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median, rests};
 use crate::{
-    control_plane::{ApiKind, ControlPlane},
-    fleet::{Member, NAMESPACE},
+    control_plane::ApiKind,
     programs::{Binary, Profile},
     propagation::{PropagationFleet, PropagationPrograms},
-    writes::WriteCounts,
 };
-
-/// The number of edits whose median is taken.
-const EDITS: usize = 101;
-/// The cluster that is lost.
-const LOST: Member = Member(1);
 
 /// The extent of the benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -92,57 +86,7 @@ pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Res
     Ok(())
 }
 
-/// The rows of the result that have a limit.
-const ROWS: [&str; 6] = [
-    "created, until all are in all members",
-    "and until every binding reports it",
-    "an edited template, until it is in all members, p50 of 101",
-    "the same beside the writes of the template and its Works alone",
-    "a cluster lost, until all are scheduled again (the scheduler alone)",
-    "deleted, until all are gone in all members",
-];
-
-type Times = [Duration; ROWS.len()];
-
-struct Bench {
-    fleet: PropagationFleet,
-    names: Vec<String>,
-    /// The copies in each member.
-    copies: Vec<Seen<Deployed>>,
-    /// The bindings that report all of their copies.
-    reported: Seen<Binding>,
-}
-
 impl Bench {
-    async fn new(fleet: PropagationFleet, names: Vec<String>) -> Result<Self> {
-        let reported = Seen::watch(bindings(&fleet), Config::default(), is_reported);
-        let mut bench = Self {
-            reported: reported.await?,
-            copies: Vec::new(),
-            fleet,
-            names,
-        };
-        bench.copies = bench.watch_copies(|_| true).await?;
-        Ok(bench)
-    }
-
-    async fn watch_copies(
-        &self,
-        is_of_interest: fn(&Deployed) -> bool,
-    ) -> Result<Vec<Seen<Deployed>>> {
-        let deployments = ApiResource::erase::<Deployment>(&());
-        let watches = self.fleet.members().map(|member| {
-            let client = self.fleet.member(member).client();
-            let copies = Api::namespaced_with(client, NAMESPACE, &deployments);
-            Seen::watch(copies, Config::default(), is_of_interest)
-        });
-        futures::future::try_join_all(watches).await
-    }
-
-    fn templates(&self) -> Api<DynamicObject> {
-        untyped::<Deployment>(&self.fleet)
-    }
-
     /// Measures the programs. Returns the times, the objects that they made, and what else is of note.
     async fn round(&mut self) -> Result<(Times, Vec<Chain>, Vec<String>)> {
         let programs = self.start().await?;
@@ -177,30 +121,6 @@ impl Bench {
         Ok((times, chains, notes))
     }
 
-    async fn start(&self) -> Result<PropagationPrograms> {
-        let programs = self.fleet.run().await?;
-        for (program, name) in programs.all() {
-            leads(program, &format!("karmada_{name}")).await?;
-        }
-        programs.rest().await?;
-        Ok(programs)
-    }
-
-    /// Returns the writes to every API so far: first that of the fleet.
-    async fn writes(&self) -> Result<Vec<WriteCounts>> {
-        let members = self.fleet.members().map(|member| self.fleet.member(member));
-        let apis = std::iter::once(&self.fleet.karmada).chain(members);
-        futures::future::try_join_all(apis.map(ControlPlane::successful_writes)).await
-    }
-
-    async fn written(&self, before: &[WriteCounts]) -> Result<String> {
-        let since = self.writes().await?.into_iter().zip(before);
-        let mut since = since.map(|(now, before)| now.since(before));
-        let fleet = since.next().context("no API")?;
-        let members: u64 = since.map(|writes| writes.total()).sum();
-        Ok(format!("{fleet}; in the members {members}"))
-    }
-
     /// Creates the templates. Returns the time until every member has every copy, and the time until
     /// every binding reports that.
     async fn create_all(&mut self) -> Result<[Duration; 2]> {
@@ -233,14 +153,6 @@ impl Bench {
             times.push(seen - began);
         }
         Ok(median(times))
-    }
-
-    /// Returns the template of each edit, and if the edit pauses or resumes it. They take turns: a user
-    /// does not edit one a hundred times a second.
-    fn edits(&self) -> impl Iterator<Item = (&String, bool)> {
-        let turns = [true, false].into_iter().cycle();
-        let edits = turns.flat_map(|edit| self.names.iter().map(move |name| (name, edit)));
-        edits.take(EDITS)
     }
 
     /// Deletes a cluster while only the scheduler runs, and creates it again. Returns the time until all
@@ -290,66 +202,6 @@ impl Bench {
         )?;
         Ok(gone - began)
     }
-}
-
-fn binding_name(template: &str) -> String {
-    names::binding("Deployment", template)
-}
-
-fn bindings(fleet: &PropagationFleet) -> Api<Binding> {
-    let resource = ApiResource::erase::<ResourceBinding>(&());
-    Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource)
-}
-
-/// Returns the objects of a kind in the API of the fleet, in [`NAMESPACE`] if they have one.
-fn untyped<K: Resource<DynamicType = ()>>(fleet: &PropagationFleet) -> Api<DynamicObject> {
-    let resource = ApiResource::erase::<K>(&());
-    if K::kind(&()) == "Cluster" {
-        return Api::all_with(fleet.karmada.client(), &resource);
-    }
-    Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource)
-}
-
-async fn create(objects: &Api<DynamicObject>, object: &Value) -> Result<()> {
-    let object = DynamicObject::deserialize(object)?;
-    objects.create(&PostParams::default(), &object).await?;
-    Ok(())
-}
-
-async fn merge(objects: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<()> {
-    let patch = Patch::Merge(patch);
-    objects.patch(name, &PatchParams::default(), &patch).await?;
-    Ok(())
-}
-
-async fn merge_status(objects: &Api<DynamicObject>, name: &str, status: &Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "status": status }));
-    let parameters = PatchParams::default();
-    objects.patch_status(name, &parameters, &patch).await?;
-    Ok(())
-}
-
-async fn delete(objects: &Api<DynamicObject>, name: &str) -> Result<()> {
-    objects.delete(name, &DeleteParams::default()).await?;
-    Ok(())
-}
-
-async fn until_count(copies: &mut [Seen<Deployed>], count: usize) -> Result<Instant> {
-    let counts = copies.iter_mut().map(|copies| copies.until_count(count));
-    let seen = futures::future::try_join_all(counts).await?;
-    seen.into_iter().max().context("no members")
-}
-
-/// Waits until the object of the name in each watch is of interest, or is no longer.
-async fn until_edited<K>(copies: &mut [Seen<K>], name: &str, edit: bool) -> Result<Instant>
-where
-    K: Resource<DynamicType: Clone> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let edited = copies
-        .iter_mut()
-        .map(|copies| copies.until(|paused| paused.contains(name) == edit));
-    let seen = futures::future::try_join_all(edited).await?;
-    seen.into_iter().max().context("no members")
 }
 
 /// Formats the resident memory of the programs.

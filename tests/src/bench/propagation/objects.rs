@@ -5,8 +5,10 @@ use kube::core::{NotUsed, Object};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::LOST;
-use crate::fleet::NAMESPACE;
+use crate::fleet::{Member, NAMESPACE};
+
+/// The cluster that is lost.
+pub(super) const LOST: Member = Member(1);
 
 /// A Deployment, of which only the edit is decoded.
 pub(super) type Deployed = Object<Edit, NotUsed>;
