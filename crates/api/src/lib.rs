@@ -10,6 +10,7 @@ pub mod cluster_view;
 pub mod condition;
 pub mod crd;
 mod export;
+pub mod fleet;
 mod ingress;
 pub mod names;
 pub mod overrides;

@@ -1,13 +1,13 @@
 //! The unit of dispatch to one member cluster.
 
 use objects::condition::find;
+use objects::lenient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::resource::kind;
 use crate::{Condition, schema};
-use objects::lenient;
 
 /// The condition of a Work: False while nothing is created or changed in the member.
 pub const DISPATCHING: &str = "Dispatching";

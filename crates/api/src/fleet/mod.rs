@@ -1,0 +1,26 @@
+//! KubeFleet's API as Rust types: placements, their snapshots and bindings, Works, and the clusters of a fleet.
+//!
+//! The fields of a type stand in the order of KubeFleet's: snapshots carry hashes of their JSON, in which that
+//! order counts, so that a fleet that changes hands keeps its snapshots.
+//!
+//! - [`policy`]: which clusters a placement is for.
+//! - [`placement`]: the user's ClusterResourcePlacement, its strategy, and its status.
+//! - [`snapshot`]: what a placement selected, and its policy, as they were at one moment.
+//! - [`binding`]: a placement on one cluster.
+//! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
+//! - [`member`]: the clusters.
+//! - [`names`]: the labels, annotations and finalizers that tie these together.
+
+pub mod binding;
+pub mod member;
+pub mod names;
+pub mod placement;
+pub mod policy;
+pub mod snapshot;
+pub mod work;
+
+pub use binding::ClusterResourceBinding;
+pub use member::{InternalMemberCluster, MemberCluster};
+pub use placement::ClusterResourcePlacement;
+pub use snapshot::{ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot};
+pub use work::{AppliedWork, Work};

@@ -1,0 +1,64 @@
+//! Labels, annotations and finalizers of KubeFleet's, and the names of what belongs to one cluster.
+
+/// The label of everything that a placement made: the placement's name.
+pub const PARENT_PLACEMENT: &str = "kubernetes-fleet.io/parent-CRP";
+/// The label of a snapshot: `true` on the latest.
+pub const IS_LATEST: &str = "kubernetes-fleet.io/is-latest-snapshot";
+/// The label of a policy snapshot: its index.
+pub const POLICY_INDEX: &str = "kubernetes-fleet.io/policy-index";
+/// The label of a resource snapshot: the index of its group.
+pub const RESOURCE_INDEX: &str = "kubernetes-fleet.io/resource-index";
+/// The label of a Work: the binding that it is of.
+pub const PARENT_BINDING: &str = "kubernetes-fleet.io/parent-resource-binding";
+/// The label of a Work: the index of the snapshot that it is of.
+pub const PARENT_SNAPSHOT_INDEX: &str = "kubernetes-fleet.io/parent-resource-snapshot-index";
+/// The label of a member cluster, and of its namespace: the cluster's name.
+pub const MEMBER_NAME: &str = "kubernetes-fleet.io/member-name";
+/// The label of a namespace that belongs to the fleet itself.
+pub const IS_FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
+
+/// The annotation of a policy snapshot: the placement's generation that it was last brought up to.
+pub const PLACEMENT_GENERATION: &str = "kubernetes-fleet.io/CRP-generation";
+/// The annotation of a policy snapshot: the number of clusters to pick.
+pub const NUMBER_OF_CLUSTERS: &str = "kubernetes-fleet.io/number-of-clusters";
+/// The annotation of the master of a group of resource snapshots: the hash of the whole content.
+pub const RESOURCE_HASH: &str = "kubernetes-fleet.io/resource-hash";
+/// The annotation of a master: the number of its group's snapshots.
+pub const NUMBER_OF_SNAPSHOTS: &str = "kubernetes-fleet.io/number-of-resource-snapshots";
+/// The annotation of a master: the number of envelopes in its group.
+pub const NUMBER_OF_ENVELOPES: &str = "kubernetes-fleet.io/number-of-enveloped-object";
+/// The annotation of a snapshot that is not the master: its place among those of its group.
+pub const PART_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot";
+/// The annotation of an unscheduled binding: the state that it had before.
+pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
+/// The annotation of a Work: the master of the group of snapshots that it is of.
+pub const PARENT_SNAPSHOT_NAME: &str = "kubernetes-fleet.io/parent-resource-snapshot-name";
+/// The annotation of a Work: the hash of the names of the cluster-scoped overrides in it.
+pub const CLUSTER_OVERRIDES_HASH: &str =
+    "kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash";
+/// The annotation of a Work: the hash of the names of the namespaced overrides in it.
+pub const OVERRIDES_HASH: &str = "kubernetes-fleet.io/parent-resource-override-snapshot-hash";
+
+/// The finalizer of a placement, until its snapshots are gone.
+pub const PLACEMENT_FINALIZER: &str = "kubernetes-fleet.io/crp-cleanup";
+/// The finalizer of a placement, until its bindings are gone.
+pub const PLACEMENT_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-cleanup";
+/// The finalizer of a binding, until its scheduler lets it go.
+pub const BINDING_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-crb-cleanup";
+/// The finalizer of a binding until its Works are gone, and of a Work until its objects are.
+pub const WORK_FINALIZER: &str = "kubernetes-fleet.io/work-cleanup";
+/// The finalizer of a member cluster, until it has left.
+pub const MEMBER_FINALIZER: &str = "kubernetes-fleet.io/membercluster-finalizer";
+
+/// Returns the namespace on the hub that belongs to the member cluster `cluster`.
+pub fn member_namespace(cluster: &str) -> String {
+    format!("{MEMBER_NAMESPACE_PREFIX}{cluster}")
+}
+
+/// Returns the member cluster to which `namespace` belongs, if it is that of one.
+pub fn cluster_of_member_namespace(namespace: &str) -> Option<&str> {
+    let cluster = namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX);
+    cluster.filter(|cluster| !cluster.is_empty())
+}
+
+const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
