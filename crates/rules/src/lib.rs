@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod execution;
 pub mod health;
 pub mod ingress;
+pub mod placement;
 pub mod propagation;
 pub mod remedy;
 pub mod schedule;

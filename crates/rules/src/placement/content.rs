@@ -1,0 +1,358 @@
+//! The objects of a snapshot: which may be in one, what it has of them, and in which order.
+
+use objects::{Metadata, kind};
+use serde_json::{Map, Value};
+
+/// The settings of a hub that decide what is placed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hub {
+    /// True if the hub runs workloads itself, so that its volumes are its own.
+    pub runs_workloads: bool,
+}
+
+/// Returns `true` if the object may be placed, when a selector selects it or its namespace.
+pub fn is_placeable(object: &Value, hub: Hub) -> bool {
+    !object.is_deleting() && !is_of_a_control_plane(object) && !is_made_where_it_is(object, hub)
+}
+
+/// Returns `true` for kinds by which a control plane works: placed, they would take the fleet with them.
+fn is_of_a_control_plane(object: &Value) -> bool {
+    let api_version = objects::api_version(object);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    match group {
+        "placement.kubernetes-fleet.io" => {
+            !matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
+        }
+        // On an API that is shared with a Karmada, its policies and bindings stay there.
+        _ => group.ends_with("kubernetes-fleet.io") || group.ends_with(".karmada.io"),
+    }
+}
+
+/// Returns `true` if each cluster makes the object itself, from another one or for itself.
+fn is_made_where_it_is(object: &Value, hub: Hub) -> bool {
+    let has_owner = || {
+        let owners = objects::metadata::field(object, "ownerReferences").and_then(Value::as_array);
+        owners.is_some_and(|owners| !owners.is_empty())
+    };
+    match (objects::api_version(object), kind(object)) {
+        ("v1", "Pod" | "Node" | "Event") | ("coordination.k8s.io/v1", "Lease") => true,
+        (group, _) if group.starts_with("metrics.k8s.io/") => true,
+        (group, _) if group.starts_with("events.k8s.io/") => true,
+        ("apps/v1", "ReplicaSet" | "ControllerRevision") => has_owner(),
+        ("v1", "ConfigMap") => object.name() == "kube-root-ca.crt",
+        ("v1", "ServiceAccount") => object.name() == "default",
+        ("v1", "Secret") => {
+            object["type"] == "kubernetes.io/service-account-token"
+                && object
+                    .annotation("kubernetes.io/service-account.name")
+                    .is_some()
+        }
+        ("v1", "PersistentVolumeClaim") => hub.runs_workloads,
+        ("discovery.k8s.io/v1", "EndpointSlice") => object
+            .label("endpointslice.kubernetes.io/managed-by")
+            .is_some(),
+        _ => false,
+    }
+}
+
+/// Fields of the metadata that only the server of the object knows.
+const OF_THE_SERVER: [&str; 9] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Annotations that clients and controllers keep for themselves.
+const OF_CONTROLLERS: [&str; 2] = [
+    "deployment.kubernetes.io/revision",
+    "kubectl.kubernetes.io/last-applied-configuration",
+];
+
+/// Labels by which the controller of Jobs finds the Pods of one.
+const OF_A_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
+
+/// Returns what a snapshot has of an object: all but what is true of it on the hub only.
+pub fn content(object: &Value) -> Value {
+    let mut content = object.clone();
+    let Some(fields) = content.as_object_mut() else {
+        return content;
+    };
+    fields.remove("status");
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !OF_THE_SERVER.contains(&name.as_str()));
+        remove_all(metadata, "annotations", &OF_CONTROLLERS);
+        if metadata.get("annotations").is_some_and(is_empty) {
+            metadata.remove("annotations");
+        }
+    }
+    match (objects::api_version(object), kind(object)) {
+        ("v1", "Service") => strip_service(fields),
+        ("batch/v1", "Job") if object["spec"]["manualSelector"] != true => strip_job(fields),
+        _ => {}
+    }
+    content
+}
+
+fn strip_service(service: &mut Map<String, Value>) {
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    // A headless Service has none in every cluster.
+    if spec.get("clusterIP").is_none_or(|ip| ip != "None") {
+        spec.remove("clusterIP");
+        spec.remove("clusterIPs");
+    }
+    spec.remove("healthCheckNodePort");
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        if let Some(port) = port.as_object_mut() {
+            port.remove("nodePort");
+        }
+    }
+}
+
+fn strip_job(job: &mut Map<String, Value>) {
+    let Some(spec) = job.get_mut("spec") else {
+        return;
+    };
+    for (parent, labels) in [
+        ("/selector", "matchLabels"),
+        ("/template/metadata", "labels"),
+    ] {
+        let parent = spec.pointer_mut(parent).and_then(Value::as_object_mut);
+        if let Some(parent) = parent {
+            // Emptied, it stays: the hash says so.
+            remove_all(parent, labels, &OF_A_JOB);
+        }
+    }
+}
+
+fn remove_all(parent: &mut Map<String, Value>, map: &str, keys: &[&str]) {
+    if let Some(map) = parent.get_mut(map).and_then(Value::as_object_mut) {
+        map.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
+}
+
+/// Kinds in the order in which they are placed: each stands behind what it may need.
+const ORDER: [&str; 32] = [
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Sorts objects as a snapshot has them: by kind, those of unknown kinds last, then by namespace and name.
+pub fn sort(objects: &mut [Value]) {
+    objects.sort_by(|one, other| place(one).cmp(&place(other)));
+}
+
+fn place(object: &Value) -> (usize, &str, &str, &str) {
+    let kind = kind(object);
+    let known = ORDER.iter().position(|known| *known == kind);
+    let order = known.unwrap_or(ORDER.len());
+    (order, kind, object.namespace(), object.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixtures::{self, fixture};
+    use super::*;
+
+    /// What a running KubeFleet had in its snapshots is as we would have it.
+    #[test]
+    fn recorded_content_is_kept_whole() {
+        for name in fixtures::RESOURCE_SNAPSHOTS {
+            let selected = fixture(name)["spec"]["selectedResources"].clone();
+            let Value::Array(selected) = selected else {
+                panic!("{name}")
+            };
+            let contents: Vec<_> = selected.iter().map(content).collect();
+            assert_eq!(contents, selected, "{name}");
+        }
+    }
+
+    #[test]
+    fn recorded_order_is_ours() {
+        for name in fixtures::RESOURCE_SNAPSHOTS {
+            let selected = fixture(name)["spec"]["selectedResources"].clone();
+            let mut sorted = selected.as_array().cloned().unwrap();
+            sorted.reverse();
+            sort(&mut sorted);
+            assert_eq!(Value::from(sorted), selected, "{name}");
+        }
+    }
+
+    /// The server's fields, status and owners stay on the hub; finalizers and labels travel.
+    #[test]
+    fn fields_of_the_server_stay() {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {
+                "name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "7", "generation": 2,
+                "creationTimestamp": "2026-11-25T16:44:19Z", "managedFields": [], "selfLink": "/x",
+                "ownerReferences": [{ "uid": "o" }], "labels": { "app": "web" }, "finalizers": ["a/b"],
+                "annotations": { "deployment.kubernetes.io/revision": "3" },
+            },
+            "spec": { "replicas": 2 },
+            "status": { "replicas": 2 },
+        });
+        let expected = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": "web", "namespace": "shop", "labels": { "app": "web" },
+                "finalizers": ["a/b"] },
+            "spec": { "replicas": 2 },
+        });
+        assert_eq!(content(&object), expected);
+    }
+
+    #[test]
+    fn addresses_of_services_stay() {
+        let service = |spec: Value| json!({ "apiVersion": "v1", "kind": "Service", "spec": spec });
+        let addressed = service(json!({
+            "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 30000,
+            "ports": [{ "port": 80, "nodePort": 30080 }],
+        }));
+        assert_eq!(
+            content(&addressed),
+            service(json!({ "ports": [{ "port": 80 }] }))
+        );
+        let headless = service(json!({ "clusterIP": "None", "clusterIPs": ["None"] }));
+        assert_eq!(content(&headless), headless);
+    }
+
+    #[test]
+    fn manual_selectors_of_jobs_travel() {
+        let job = |manual: bool| {
+            let labels = json!({ "controller-uid": "u", "mine": "x" });
+            json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": {
+                "manualSelector": manual, "selector": { "matchLabels": labels },
+                "template": { "metadata": { "labels": labels } },
+            } })
+        };
+        assert_eq!(content(&job(true)), job(true));
+        let stripped = content(&job(false));
+        for labels in [
+            "/spec/selector/matchLabels",
+            "/spec/template/metadata/labels",
+        ] {
+            assert_eq!(
+                stripped.pointer(labels),
+                Some(&json!({ "mine": "x" })),
+                "{labels}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_clusters_make_stays() {
+        let object = |api_version: &str, kind: &str, rest: Value| {
+            let mut object = json!({ "apiVersion": api_version, "kind": kind,
+                "metadata": { "name": "a", "namespace": "shop" } });
+            json_patch::merge(&mut object, &rest);
+            object
+        };
+        let named = |name: &str| json!({ "metadata": { "name": name } });
+        let owned = json!({ "metadata": { "ownerReferences": [{ "uid": "o" }] } });
+        let token = json!({ "type": "kubernetes.io/service-account-token",
+            "metadata": { "annotations": { "kubernetes.io/service-account.name": "runner" } } });
+        let managed = json!({ "metadata": { "labels": {
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io" } } });
+        let deleting = json!({ "metadata": { "deletionTimestamp": "2026-11-25T16:44:19Z" } });
+        let fleet = "placement.kubernetes-fleet.io/v1beta1";
+        for (object, placeable) in [
+            (object("v1", "ConfigMap", json!({})), true),
+            (object("v1", "ConfigMap", deleting), false),
+            (object("v1", "ConfigMap", named("kube-root-ca.crt")), false),
+            (object("v1", "ServiceAccount", named("default")), false),
+            (object("v1", "ServiceAccount", named("runner")), true),
+            (object("v1", "Secret", token), false),
+            (object("apps/v1", "ReplicaSet", owned), false),
+            (object("apps/v1", "ReplicaSet", json!({})), true),
+            (
+                object("discovery.k8s.io/v1", "EndpointSlice", managed),
+                false,
+            ),
+            (object("v1", "Pod", json!({})), false),
+            (object("v1", "PersistentVolumeClaim", json!({})), true),
+            (object(fleet, "ClusterResourcePlacement", json!({})), false),
+            (object(fleet, "ResourceEnvelope", json!({})), true),
+            (
+                object("cluster.kubernetes-fleet.io/v1", "MemberCluster", json!({})),
+                false,
+            ),
+            (
+                object("policy.karmada.io/v1alpha1", "PropagationPolicy", json!({})),
+                false,
+            ),
+            (object("karmada.example.com/v1", "Toy", json!({})), true),
+        ] {
+            assert_eq!(is_placeable(&object, Hub::default()), placeable, "{object}");
+        }
+        let claim = object("v1", "PersistentVolumeClaim", json!({}));
+        let runs_workloads = Hub {
+            runs_workloads: true,
+        };
+        assert!(!is_placeable(&claim, runs_workloads));
+    }
+
+    #[test]
+    fn kinds_have_their_order() {
+        let object = |kind: &str, name: &str| json!({ "kind": kind, "metadata": { "name": name } });
+        let mut objects = [
+            ("Toy", "a"),
+            ("Deployment", "b"),
+            ("Deployment", "a"),
+            ("Actor", "z"),
+        ]
+        .map(|(kind, name)| object(kind, name));
+        sort(&mut objects);
+        let expected = [
+            ("Deployment", "a"),
+            ("Deployment", "b"),
+            ("Actor", "z"),
+            ("Toy", "a"),
+        ]
+        .map(|(kind, name)| object(kind, name));
+        assert_eq!(objects, expected);
+    }
+}

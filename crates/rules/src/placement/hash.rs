@@ -1,0 +1,178 @@
+//! Hashes of JSON as Go writes it: KubeFleet compares snapshots by them, and so do we, or every snapshot would
+//! be made anew when a fleet changes hands.
+
+use std::io;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use karmada_api::fleet::policy::PlacementPolicy;
+use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use sha2::{Digest, Sha256};
+
+/// Returns the hash of a policy as a snapshot has it: the number of clusters does not count.
+///
+/// # Errors
+/// Fails if the policy cannot be written as JSON, which no policy that was read is.
+pub fn of_policy(policy: Option<&PlacementPolicy>) -> serde_json::Result<String> {
+    let policy = policy.map(|policy| PlacementPolicy {
+        number_of_clusters: None,
+        ..policy.clone()
+    });
+    // A `[]byte` in Go, which its JSON has in Base64.
+    Ok(BASE64_STANDARD.encode(hex_of(&policy)?))
+}
+
+/// Returns the hash of everything that a placement selected, however it is split into snapshots.
+///
+/// # Errors
+/// Fails if an object cannot be written as JSON, which none that was read is.
+pub fn of_resources(content: &ResourceSnapshotSpec) -> serde_json::Result<String> {
+    hex_of(content)
+}
+
+/// Returns the hash of the names of overrides, as the Works that have them carry it.
+///
+/// # Errors
+/// Fails if the names cannot be written as JSON.
+pub fn of_names<T: Serialize>(names: Option<&[T]>) -> serde_json::Result<String> {
+    hex_of(&names)
+}
+
+fn hex_of(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(format!("{:x}", Sha256::digest(encode(value)?)))
+}
+
+/// Returns the JSON of a value as Go's `encoding/json` writes it.
+///
+/// # Errors
+/// Fails if the value cannot be written as JSON.
+pub fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut json = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut json, GoFormatter))?;
+    Ok(json)
+}
+
+/// Writes JSON in the way of Go: safe to stand inside HTML, and with its form of floating-point numbers.
+struct GoFormatter;
+
+impl Formatter for GoFormatter {
+    fn write_string_fragment<W: io::Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+            let (plain, special) = rest.split_at(at);
+            writer.write_all(plain.as_bytes())?;
+            let mut characters = special.chars();
+            if let Some(character) = characters.next() {
+                write!(writer, "\\u{:04x}", u32::from(character))?;
+            }
+            rest = characters.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let magnitude = value.abs();
+        // As ECMAScript does, says Go: exponents only for what is very small or very large.
+        if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
+            let text = format!("{value:e}");
+            return match text.split_once('e') {
+                Some((digits, exponent)) if !exponent.starts_with('-') => {
+                    write!(writer, "{digits}e+{exponent}")
+                }
+                _ => writer.write_all(text.as_bytes()),
+            };
+        }
+        if value.fract() == 0.0 {
+            return write!(writer, "{value:.0}");
+        }
+        CompactFormatter.write_f64(writer, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::super::fixtures::{self, fixture};
+    use super::*;
+
+    /// The policies of a running KubeFleet, each with the hash that it gave them.
+    #[test]
+    fn policies_have_recorded_hashes() {
+        for name in fixtures::POLICY_SNAPSHOTS {
+            let snapshot = fixture(name);
+            let policy: Option<PlacementPolicy> =
+                from_value(snapshot["spec"]["policy"].clone()).unwrap();
+            let hash = of_policy(policy.as_ref()).unwrap();
+            assert_eq!(hash, snapshot["spec"]["policyHash"], "{name}");
+        }
+    }
+
+    #[test]
+    fn absent_policy_hashes_null() {
+        let hash = BASE64_STANDARD.decode(of_policy(None).unwrap()).unwrap();
+        let null = "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b";
+        assert_eq!(hash, null.as_bytes());
+    }
+
+    #[test]
+    fn number_of_clusters_is_blanked() {
+        let policy = |number| PlacementPolicy {
+            number_of_clusters: Some(number),
+            ..PlacementPolicy::default()
+        };
+        let hash = |number| of_policy(Some(&policy(number))).unwrap();
+        assert_eq!(hash(1), hash(5));
+    }
+
+    /// The content of one group may be in several snapshots: the hash is of all of it.
+    #[test]
+    fn contents_have_recorded_hashes() {
+        for name in fixtures::RESOURCE_SNAPSHOTS {
+            let snapshot = fixture(name);
+            let content: ResourceSnapshotSpec = from_value(snapshot["spec"].clone()).unwrap();
+            let annotations = &snapshot["metadata"]["annotations"];
+            let recorded = &annotations["kubernetes-fleet.io/resource-hash"];
+            assert_eq!(of_resources(&content).unwrap(), *recorded, "{name}");
+        }
+    }
+
+    #[test]
+    fn absent_overrides_hash_null() {
+        let work = fixture("crp-1-work");
+        let recorded = &work["metadata"]["annotations"][karmada_api::fleet::names::OVERRIDES_HASH];
+        assert_eq!(of_names::<String>(None).unwrap(), *recorded);
+    }
+
+    #[test]
+    fn texts_are_safe_in_html() {
+        let text = encode(&json!("<b>&\u{2028}\u{2029}ü\u{7f}\n")).unwrap();
+        let expected = r#""\u003cb\u003e\u0026\u2028\u2029ü"#;
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            format!("{expected}\u{7f}\\n\"")
+        );
+    }
+
+    #[test]
+    fn numbers_have_their_go_form() {
+        for (number, expected) in [
+            (json!(1), "1"),
+            (json!(0.5), "0.5"),
+            (json!(3.0), "3"),
+            (json!(1e21), "1e+21"),
+            (json!(1.5e-7), "1.5e-7"),
+            (json!(-1e20), "-100000000000000000000"),
+            (Value::from(u64::MAX), "18446744073709551615"),
+        ] {
+            let text = encode(&number).unwrap();
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
+        }
+    }
+}
