@@ -43,6 +43,7 @@ pub mod relay;
 pub mod sandbox;
 pub mod screenshots;
 pub mod served;
+pub mod service_outage;
 pub mod traefik;
 pub mod traffic;
 pub mod wait;

@@ -7,6 +7,7 @@ use pipeline_tests::{
     netns::{inside, isolated_command},
     outage::{self, DnsOutage},
     programs::{self, Profile},
+    service_outage,
 };
 use tools::Tool;
 
@@ -15,6 +16,8 @@ use tools::Tool;
 pub(crate) enum Scenario {
     /// DNS fails in a member cluster and its traffic moves elsewhere; DNS returns, and so does the traffic
     CorednsOutage(Outage),
+    /// The Service network fails on one node of a member cluster, then on most, and its traffic moves elsewhere
+    ServiceNetwork,
 }
 
 /// The variants of an outage.
@@ -49,27 +52,47 @@ enum Timing {
 
 /// Plays a scenario.
 pub(crate) fn run(scenario: &Scenario) -> anyhow::Result<()> {
-    let Scenario::CorednsOutage(Outage {
-        queries,
-        thresholds,
-        dist,
-    }) = scenario;
-    let profile = if *dist { Profile::Dist } else { Profile::Debug };
-    let fault = match queries {
-        Queries::Refused => DnsOutage::Refused,
-        Queries::Dropped => DnsOutage::Dropped,
-    };
-    let thresholds = match thresholds {
-        Timing::Short => ProbeTiming::SHORT,
-        Timing::Default => ProbeTiming::DEFAULT,
-    };
+    match scenario {
+        Scenario::CorednsOutage(outage) => outage.play(),
+        Scenario::ServiceNetwork => on_real_parts(Profile::Debug, async || {
+            let timeline = service_outage::play(ApiKind::Real).await?;
+            println!("{timeline}");
+            timeline.check()
+        }),
+    }
+}
+
+impl Outage {
+    fn play(&self) -> anyhow::Result<()> {
+        let profile = if self.dist {
+            Profile::Dist
+        } else {
+            Profile::Debug
+        };
+        let fault = match self.queries {
+            Queries::Refused => DnsOutage::Refused,
+            Queries::Dropped => DnsOutage::Dropped,
+        };
+        let thresholds = match self.thresholds {
+            Timing::Short => ProbeTiming::SHORT,
+            Timing::Default => ProbeTiming::DEFAULT,
+        };
+        on_real_parts(profile, async || {
+            let timeline = outage::play(ApiKind::Real, profile, fault, thresholds).await?;
+            println!("{timeline}");
+            timeline.check()
+        })
+    }
+}
+
+/// Plays in a network namespace of its own, with the real parts and our programs built.
+fn on_real_parts(
+    profile: Profile,
+    play: impl AsyncFnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     if !inside() {
         tools::build(&Tool::ALL)?;
         programs::build(profile)?;
     }
-    isolated_command(async || {
-        let timeline = outage::play(ApiKind::Real, profile, fault, thresholds).await?;
-        println!("{timeline}");
-        timeline.check()
-    })
+    isolated_command(play)
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub use dns::MemberDns;
-pub use objects::{maintenance, on_dns};
+pub use objects::{maintenance, on_dns, on_failure_of};
 
 /// The namespace of the users' objects.
 pub const NAMESPACE: &str = "shop";

@@ -214,8 +214,13 @@ pub fn maintenance(member: Member) -> Value {
 
 /// Returns the spec of a Remedy that blocks every member whose DNS is dead.
 pub fn on_dns() -> Value {
+    on_failure_of(DNS_READY)
+}
+
+/// Returns the spec of a Remedy that blocks every member on which a condition is False.
+pub fn on_failure_of(condition: &str) -> Value {
     let requirement =
-        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+        json!({ "conditionType": condition, "operator": "Equal", "conditionStatus": "False" });
     let matches = json!([{ "clusterConditionMatch": requirement }]);
     json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
 }

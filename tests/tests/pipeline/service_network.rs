@@ -9,12 +9,11 @@ use karmada_api::{
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
     control_plane::ApiKind,
-    fleet::Fleet,
+    fleet::{Fleet, on_failure_of},
     kube_proxy::{KubeProxy, Plane, Rule},
     on_both,
     programs::Profile,
 };
-use serde_json::json;
 
 const NODES: u8 = 5;
 
@@ -138,9 +137,7 @@ async fn message_has_the_class(server: ApiKind) -> Result<()> {
 /// What is dead of the two makes its own condition False, and a Remedy on either acts on that one alone.
 async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
     let cluster = Cluster::start(server, Plane::available()).await?;
-    let matches = json!([{ "clusterConditionMatch": { "conditionType": SERVICE_NETWORK_READY,
-        "operator": "Equal", "conditionStatus": "False" } }]);
-    let remedy = json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] });
+    let remedy = on_failure_of(SERVICE_NETWORK_READY);
     cluster
         .fleet
         .create_remedy("service-network", remedy)
@@ -148,7 +145,7 @@ async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
     let controller = cluster.fleet.remedy_controller().await?;
 
     cluster.agents.dns_works_on([]);
-    cluster.has(DNS_READY, "False", "5 of 5 nodes fail").await?;
+    cluster.has(DNS_READY, "False", "nodes fail").await?;
     assert_eq!(cluster.status(SERVICE_NETWORK_READY).await?, "True");
     cluster.fleet.has_actions(MEMBER, &[]).await?;
     cluster.agents.dns_works_on(0..NODES);
@@ -172,3 +169,19 @@ on_both!(
     message_has_the_class,
     each_condition_stands_alone,
 );
+
+mod with_tools {
+    use pipeline_tests::service_outage;
+
+    use super::*;
+
+    /// A Remedy on it moves traffic, and that of dead DNS moves none.
+    #[expect(clippy::print_stdout, reason = "libtest captures it")]
+    async fn remedy_moves_traffic(server: ApiKind) -> Result<()> {
+        let timeline = service_outage::play(server).await?;
+        println!("{timeline}");
+        timeline.check()
+    }
+
+    on_both!(remedy_moves_traffic,);
+}
