@@ -4,14 +4,16 @@ use objects::{Metadata, kind};
 use serde_json::{Map, Value};
 
 /// The settings of a hub that decide what is placed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Hub {
     /// True if the hub runs workloads itself, so that its volumes are its own.
     pub runs_workloads: bool,
+    /// Namespaces that are never placed, beside those that no hub places.
+    pub skipped_namespaces: Vec<String>,
 }
 
 /// Returns `true` if the object may be placed, when a selector selects it or its namespace.
-pub fn is_placeable(object: &Value, hub: Hub) -> bool {
+pub fn is_placeable(object: &Value, hub: &Hub) -> bool {
     !object.is_deleting() && !is_of_a_control_plane(object) && !is_made_where_it_is(object, hub)
 }
 
@@ -29,7 +31,7 @@ fn is_of_a_control_plane(object: &Value) -> bool {
 }
 
 /// Returns `true` if each cluster makes the object itself, from another one or for itself.
-fn is_made_where_it_is(object: &Value, hub: Hub) -> bool {
+fn is_made_where_it_is(object: &Value, hub: &Hub) -> bool {
     let has_owner = || {
         let owners = objects::metadata::field(object, "ownerReferences").and_then(Value::as_array);
         owners.is_some_and(|owners| !owners.is_empty())
@@ -78,10 +80,11 @@ const OF_CONTROLLERS: [&str; 2] = [
 const OF_A_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
 /// Returns what a snapshot has of an object: all but what is true of it on the hub only.
-pub fn content(object: &Value) -> Value {
-    let mut content = object.clone();
-    let Some(fields) = content.as_object_mut() else {
-        return content;
+pub fn content(mut object: Value) -> Value {
+    let is_service = is(&object, "v1", "Service");
+    let is_job = is(&object, "batch/v1", "Job") && object["spec"]["manualSelector"] != true;
+    let Some(fields) = object.as_object_mut() else {
+        return object;
     };
     fields.remove("status");
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -91,12 +94,17 @@ pub fn content(object: &Value) -> Value {
             metadata.remove("annotations");
         }
     }
-    match (objects::api_version(object), kind(object)) {
-        ("v1", "Service") => strip_service(fields),
-        ("batch/v1", "Job") if object["spec"]["manualSelector"] != true => strip_job(fields),
-        _ => {}
+    if is_service {
+        strip_service(fields);
     }
-    content
+    if is_job {
+        strip_job(fields);
+    }
+    object
+}
+
+fn is(object: &Value, api_version: &str, kind: &str) -> bool {
+    objects::api_version(object) == api_version && objects::kind(object) == kind
 }
 
 fn strip_service(service: &mut Map<String, Value>) {
@@ -206,7 +214,7 @@ mod tests {
             let Value::Array(selected) = selected else {
                 panic!("{name}")
             };
-            let contents: Vec<_> = selected.iter().map(content).collect();
+            let contents: Vec<_> = selected.iter().cloned().map(content).collect();
             assert_eq!(contents, selected, "{name}");
         }
     }
@@ -242,7 +250,7 @@ mod tests {
                 "finalizers": ["a/b"] },
             "spec": { "replicas": 2 },
         });
-        assert_eq!(content(&object), expected);
+        assert_eq!(content(object), expected);
     }
 
     #[test]
@@ -253,11 +261,11 @@ mod tests {
             "ports": [{ "port": 80, "nodePort": 30080 }],
         }));
         assert_eq!(
-            content(&addressed),
+            content(addressed),
             service(json!({ "ports": [{ "port": 80 }] }))
         );
         let headless = service(json!({ "clusterIP": "None", "clusterIPs": ["None"] }));
-        assert_eq!(content(&headless), headless);
+        assert_eq!(content(headless.clone()), headless);
     }
 
     #[test]
@@ -269,8 +277,8 @@ mod tests {
                 "template": { "metadata": { "labels": labels } },
             } })
         };
-        assert_eq!(content(&job(true)), job(true));
-        let stripped = content(&job(false));
+        assert_eq!(content(job(true)), job(true));
+        let stripped = content(job(false));
         for labels in [
             "/spec/selector/matchLabels",
             "/spec/template/metadata/labels",
@@ -326,13 +334,18 @@ mod tests {
             ),
             (object("karmada.example.com/v1", "Toy", json!({})), true),
         ] {
-            assert_eq!(is_placeable(&object, Hub::default()), placeable, "{object}");
+            assert_eq!(
+                is_placeable(&object, &Hub::default()),
+                placeable,
+                "{object}"
+            );
         }
         let claim = object("v1", "PersistentVolumeClaim", json!({}));
         let runs_workloads = Hub {
             runs_workloads: true,
+            ..Hub::default()
         };
-        assert!(!is_placeable(&claim, runs_workloads));
+        assert!(!is_placeable(&claim, &runs_workloads));
     }
 
     #[test]

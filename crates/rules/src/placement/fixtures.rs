@@ -36,7 +36,29 @@ pub(super) fn fixture(name: &str) -> Value {
         "crp-five-policysnapshot-1" "crp-fixed-policysnapshot-0" "crp-taint-policysnapshot-0"
         "crp-taint-tolerated-policysnapshot-1" "crp-1-resourcesnapshot-0"
         "crp-absent-resourcesnapshot-0" "crp-all-resourcesnapshot-0" "crp-env-resourcesnapshot-0"
-        "crp-1-work"
+        "crp-1-work" "crp-big-resourcesnapshots" "crp-roll-resourcesnapshots"
+        "crp-five-policysnapshot-0-scaled"
     };
     serde_json::from_str(text).unwrap()
+}
+
+/// Returns the items of a file with a list.
+pub(super) fn items(name: &str) -> Vec<Value> {
+    fixture(name)["items"].as_array().cloned().unwrap()
+}
+
+/// Returns an object without what only its server knows.
+pub(super) fn without_server_fields(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.retain(|name, _| {
+        let of_server = [
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+            "uid",
+        ];
+        !of_server.contains(&&**name)
+    });
+    object
 }

@@ -1,0 +1,241 @@
+//! What a placement selects on its hub.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
+use objects::selector::selects;
+use objects::{GroupVersionKind, Key, Metadata};
+use serde_json::Value;
+
+use super::content::{self, Hub, content, is_placeable};
+use super::hash::encode;
+
+/// The largest object that is placed, in bytes of its JSON: etcd takes none that is much larger.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// The objects on a hub.
+pub trait Inventory {
+    /// Returns whether objects of a kind have namespaces, or `None` if the hub does not serve the kind.
+    fn scope(&self, kind: &GroupVersionKind) -> Option<Scope>;
+    /// Returns an object.
+    fn get(&self, kind: &GroupVersionKind, key: &Key) -> Option<Value>;
+    /// Returns the objects of a kind, in one namespace or cluster-scoped.
+    fn list(&self, kind: &GroupVersionKind, namespace: &str) -> Vec<Value>;
+    /// Returns the objects of all kinds in a namespace, each in one version.
+    fn list_namespace(&self, namespace: &str) -> Vec<Value>;
+}
+
+/// Whether objects of a kind have namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They have none.
+    Cluster,
+    /// They have.
+    Namespaced,
+}
+
+/// What a placement selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The objects as a snapshot has them, in its order.
+    pub objects: Vec<Value>,
+    /// Objects that are too large to be placed.
+    pub too_large: Vec<ResourceIdentifier>,
+}
+
+/// The reason why nothing is selected: what is placed stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvalidSelector {
+    /// The hub does not serve the kind.
+    UnknownKind(GroupVersionKind),
+    /// The kind has namespaces, and no selector says of which one.
+    NoNamespace(GroupVersionKind),
+    /// The namespace does not exist whose objects are selected.
+    AbsentNamespace(String),
+    /// The namespace is the hub's own.
+    ReservedNamespace(String),
+    /// Two selectors select the object.
+    Twice(ResourceIdentifier),
+}
+
+impl fmt::Display for InvalidSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("The resource selectors are invalid: ")?;
+        match self {
+            Self::UnknownKind(kind) => write!(f, "the hub does not serve {kind}"),
+            Self::NoNamespace(kind) => write!(
+                f,
+                "{kind} is namespaced: select its namespace, with selectionScope NamespaceWithResourceSelectors to \
+                 choose among the objects in it"
+            ),
+            Self::AbsentNamespace(name) => {
+                write!(
+                    f,
+                    "namespace {name:?}, whose objects are selected, is not found"
+                )
+            }
+            Self::ReservedNamespace(name) => {
+                write!(f, "namespace {name:?} is reserved and cannot be placed")
+            }
+            Self::Twice(object) => {
+                write!(f, "{} is selected twice", show(object))
+            }
+        }
+    }
+}
+
+/// Returns the kind and the key of an object as a person reads them.
+pub(super) fn show(object: &ResourceIdentifier) -> String {
+    let key = Key::new(&*object.namespace, &*object.name);
+    format!("{} {key}", object.kind)
+}
+
+/// Returns what the selectors select. An object that does not exist is none, and no error.
+///
+/// # Errors
+/// Fails if the selectors contradict each other or the hub; nothing is selected then.
+pub fn select(
+    selectors: &[ResourceSelector],
+    hub: &Hub,
+    inventory: &impl Inventory,
+) -> Result<Selection, InvalidSelector> {
+    let namespace = chosen_namespace(selectors, inventory)?;
+    let mut selected = BTreeMap::new();
+    for selector in selectors {
+        let objects = matches(selector, namespace, hub, inventory)?;
+        for object in objects {
+            if !is_placeable(&object, hub) || mirrors_a_service(&object, inventory) {
+                continue;
+            }
+            let id = identifier(&object);
+            // Versions of a kind show the same object.
+            let (group, kind) = (id.group.clone(), id.kind.clone());
+            let key = (group, kind, id.namespace.clone(), id.name.clone());
+            if selected.insert(key, content(object)).is_some() {
+                return Err(InvalidSelector::Twice(id));
+            }
+        }
+    }
+    let mut selection = Selection::default();
+    for object in selected.into_values() {
+        let fits = encode(&object).is_ok_and(|json| json.len() <= MOST_BYTES);
+        if fits {
+            selection.objects.push(object);
+        } else {
+            selection.too_large.push(identifier(&object));
+        }
+    }
+    content::sort(&mut selection.objects);
+    Ok(selection)
+}
+
+/// The scope of a selector of a namespace that comes with what other selectors select in it.
+const WITH_SELECTORS: &str = "NamespaceWithResourceSelectors";
+
+/// Returns the namespace in which selectors of namespaced kinds select.
+fn chosen_namespace<'s>(
+    selectors: &'s [ResourceSelector],
+    inventory: &impl Inventory,
+) -> Result<Option<&'s str>, InvalidSelector> {
+    let mut selectors = selectors.iter();
+    let Some(selector) =
+        selectors.find(|one| is_of_namespaces(one) && one.selection_scope == WITH_SELECTORS)
+    else {
+        return Ok(None);
+    };
+    let name = &selector.name;
+    match inventory.get(&kind(selector), &Key::cluster_scoped(&**name)) {
+        Some(_) => Ok(Some(name)),
+        None => Err(InvalidSelector::AbsentNamespace(name.clone())),
+    }
+}
+
+fn matches(
+    selector: &ResourceSelector,
+    namespace: Option<&str>,
+    hub: &Hub,
+    inventory: &impl Inventory,
+) -> Result<Vec<Value>, InvalidSelector> {
+    let kind = kind(selector);
+    let Some(scope) = inventory.scope(&kind) else {
+        return Err(InvalidSelector::UnknownKind(kind));
+    };
+    let namespace = match scope {
+        Scope::Cluster => "",
+        Scope::Namespaced => match namespace {
+            Some(namespace) => namespace,
+            None => return Err(InvalidSelector::NoNamespace(kind)),
+        },
+    };
+    let mut objects = if selector.name.is_empty() {
+        let mut objects = inventory.list(&kind, namespace);
+        if let Some(labels) = &selector.label_selector {
+            objects.retain(|object| selects(labels, object));
+        }
+        objects
+    } else {
+        let object = inventory.get(&kind, &Key::new(namespace, &*selector.name));
+        object.into_iter().collect()
+    };
+    if is_of_namespaces(selector) {
+        // What is in one that is being deleted is about to be.
+        objects.retain(|namespace| !namespace.is_deleting());
+        let names = objects.iter().map(|namespace| namespace.name().to_owned());
+        for name in names.collect::<Vec<_>>() {
+            if is_reserved(&name, hub) {
+                return Err(InvalidSelector::ReservedNamespace(name));
+            }
+            if matches!(&*selector.selection_scope, "" | "NamespaceWithResources") {
+                objects.extend(inventory.list_namespace(&name));
+            }
+        }
+    }
+    Ok(objects)
+}
+
+fn kind(selector: &ResourceSelector) -> GroupVersionKind {
+    GroupVersionKind {
+        group: selector.group.clone(),
+        version: selector.version.clone(),
+        kind: selector.kind.clone(),
+    }
+}
+
+fn is_of_namespaces(selector: &ResourceSelector) -> bool {
+    selector.group.is_empty() && selector.kind == "Namespace"
+}
+
+fn is_reserved(namespace: &str, hub: &Hub) -> bool {
+    namespace == "default"
+        || namespace.starts_with("kube-")
+        || namespace.starts_with("fleet-")
+        || hub.skipped_namespaces.iter().any(|name| name == namespace)
+}
+
+/// Returns `true` for Endpoints that the hub keeps for a Service, as each member does.
+fn mirrors_a_service(object: &Value, inventory: &impl Inventory) -> bool {
+    objects::group_kind(object) == ("", "Endpoints")
+        && inventory
+            .get(&GroupVersionKind::new("v1", "Service"), &object.key())
+            .is_some()
+}
+
+/// Returns the identity of an object as statuses have it.
+pub fn identifier(object: &Value) -> ResourceIdentifier {
+    let GroupVersionKind {
+        group,
+        version,
+        kind,
+    } = GroupVersionKind::of(object);
+    ResourceIdentifier {
+        group,
+        version,
+        kind,
+        name: object.name().to_owned(),
+        namespace: object.namespace().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::json;
+
+use super::*;
+
+/// The objects of a hub by kind and key, with the kinds that it serves.
+struct Shelf(Vec<Value>);
+
+impl Inventory for Shelf {
+    fn scope(&self, kind: &GroupVersionKind) -> Option<Scope> {
+        match &*kind.kind {
+            "Namespace" | "ClusterRole" | "Node" => Some(Scope::Cluster),
+            "ConfigMap" | "Service" | "Endpoints" => Some(Scope::Namespaced),
+            _ => None,
+        }
+    }
+
+    fn get(&self, kind: &GroupVersionKind, key: &Key) -> Option<Value> {
+        let mut objects = self.0.iter();
+        let object =
+            objects.find(|object| GroupVersionKind::of(object) == *kind && object.key() == *key);
+        object.cloned()
+    }
+
+    fn list(&self, kind: &GroupVersionKind, namespace: &str) -> Vec<Value> {
+        let mut objects = self.0.clone();
+        objects.retain(|one| GroupVersionKind::of(one) == *kind && one.namespace() == namespace);
+        objects
+    }
+
+    fn list_namespace(&self, namespace: &str) -> Vec<Value> {
+        let mut objects = self.0.clone();
+        objects.retain(|object| object.namespace() == namespace);
+        objects
+    }
+}
+
+fn object(kind: &str, namespace: &str, name: &str) -> Value {
+    let api_version = match kind {
+        "ClusterRole" => "rbac.authorization.k8s.io/v1",
+        _ => "v1",
+    };
+    let mut object =
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+fn shelf() -> Shelf {
+    let mut labelled = object("Namespace", "", "staging");
+    labelled["metadata"]["labels"] = json!({ "team": "shop" });
+    let mut leaving = object("Namespace", "", "leaving");
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-11-25T16:44:19Z");
+    Shelf(vec![
+        object("Namespace", "", "shop"),
+        labelled,
+        leaving,
+        object("Namespace", "", "kube-system"),
+        object("ClusterRole", "", "reader"),
+        object("Node", "", "node"),
+        object("ConfigMap", "shop", "settings"),
+        object("ConfigMap", "shop", "kube-root-ca.crt"),
+        object("ConfigMap", "leaving", "settings"),
+        object("Service", "shop", "web"),
+        object("Endpoints", "shop", "web"),
+        object("Endpoints", "shop", "elsewhere"),
+        object("ConfigMap", "staging", "settings"),
+    ])
+}
+
+fn selector(kind: &str, name: &str) -> ResourceSelector {
+    let group = match kind {
+        "ClusterRole" => "rbac.authorization.k8s.io",
+        _ => "",
+    };
+    ResourceSelector {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        ..ResourceSelector::default()
+    }
+}
+
+fn scoped(selector: ResourceSelector, scope: &str) -> ResourceSelector {
+    ResourceSelector {
+        selection_scope: scope.to_owned(),
+        ..selector
+    }
+}
+
+fn selected(selectors: &[ResourceSelector]) -> Result<Vec<String>, InvalidSelector> {
+    let selection = select(selectors, &Hub::default(), &shelf())?;
+    assert_eq!(selection.too_large, []);
+    let shown = selection.objects.iter().map(|one| show(&identifier(one)));
+    Ok(shown.collect())
+}
+
+#[test]
+fn names_labels_and_kinds_select() {
+    let by_name = selected(&[selector("ClusterRole", "reader")]);
+    assert_eq!(by_name.unwrap(), ["ClusterRole reader"]);
+    let all = selected(&[selector("ClusterRole", "")]);
+    assert_eq!(all.unwrap(), ["ClusterRole reader"]);
+    let labels = ResourceSelector {
+        label_selector: Some(LabelSelector {
+            match_labels: Some([("team".to_owned(), "shop".to_owned())].into()),
+            ..LabelSelector::default()
+        }),
+        ..selector("Namespace", "")
+    };
+    let by_labels = selected(&[labels]);
+    let expected = ["Namespace staging", "ConfigMap staging/settings"];
+    assert_eq!(by_labels.unwrap(), expected);
+}
+
+/// Everything in the namespace comes, but what each cluster makes itself: Endpoints of a Service, for one.
+#[test]
+fn namespaces_bring_their_objects() {
+    let whole = selected(&[selector("Namespace", "shop")]);
+    let expected = [
+        "Namespace shop",
+        "ConfigMap shop/settings",
+        "Service shop/web",
+        "Endpoints shop/elsewhere",
+    ];
+    assert_eq!(whole.unwrap(), expected);
+}
+
+#[test]
+fn scopes_narrow_a_namespace() {
+    let alone = scoped(selector("Namespace", "shop"), "NamespaceOnly");
+    assert_eq!(selected(&[alone]).unwrap(), ["Namespace shop"]);
+    let chosen = scoped(selector("Namespace", "shop"), WITH_SELECTORS);
+    let with_services = [
+        selector("Service", ""),
+        chosen,
+        selector("ClusterRole", "reader"),
+    ];
+    let expected = ["Namespace shop", "ClusterRole reader", "Service shop/web"];
+    assert_eq!(selected(&with_services).unwrap(), expected);
+}
+
+#[test]
+fn absent_objects_are_no_error() {
+    for selector in [
+        selector("ClusterRole", "none"),
+        selector("Namespace", "none"),
+        selector("Namespace", "leaving"),
+        selector("Node", ""),
+    ] {
+        let none: [&str; 0] = [];
+        assert_eq!(selected(&[selector]).unwrap(), none);
+    }
+}
+
+#[test]
+fn contradictions_are_named() {
+    let shop = || selector("Namespace", "shop");
+    let (toy, config_map) = (selector("Toy", ""), selector("ConfigMap", "settings"));
+    let absent = scoped(selector("Namespace", "none"), WITH_SELECTORS);
+    for (selectors, message) in [
+        (vec![toy], "the hub does not serve Toy of v1"),
+        (
+            vec![selector("Namespace", "kube-system")],
+            "namespace \"kube-system\" is reserved and cannot be placed",
+        ),
+        (vec![shop(), shop()], "Namespace shop is selected twice"),
+        (
+            vec![absent, config_map.clone()],
+            "namespace \"none\", whose objects are selected, is not found",
+        ),
+    ] {
+        let message = format!("The resource selectors are invalid: {message}");
+        assert_eq!(selected(&selectors).unwrap_err().to_string(), message);
+    }
+    let without_namespace = selected(&[config_map]).unwrap_err();
+    assert!(matches!(without_namespace, InvalidSelector::NoNamespace(_)));
+    let hub = Hub {
+        skipped_namespaces: vec!["shop".to_owned()],
+        ..Hub::default()
+    };
+    let skipped = select(&[shop()], &hub, &shelf()).unwrap_err();
+    let expected = InvalidSelector::ReservedNamespace("shop".to_owned());
+    assert_eq!(skipped, expected);
+}
+
+/// etcd would refuse the snapshot; what else was selected goes on.
+#[test]
+fn large_objects_are_left_out() {
+    let mut shelf = shelf();
+    let mut large = object("ConfigMap", "shop", "large");
+    large["data"] = json!({ "d": "x".repeat(MOST_BYTES) });
+    let large_id = identifier(&large);
+    shelf.0.push(large);
+    let selection = select(&[selector("Namespace", "shop")], &Hub::default(), &shelf).unwrap();
+    assert_eq!(selection.too_large, [large_id]);
+    assert_eq!(selection.objects.len(), 4);
+}

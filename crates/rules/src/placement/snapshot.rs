@@ -1,0 +1,20 @@
+//! The snapshots of a placement: its policy, and what it selected, as they were at one moment.
+//!
+//! Nothing in a snapshot ever changes. A new content is a new group of snapshots with the next index, created part
+//! by part and its master last; only a group that is whole can be the latest, so a crash between two writes leaves
+//! one. The labels that say which is the latest are written for others and repaired; nothing here reads them.
+//!
+//! - `split`: the parts of what was selected.
+//! - `sequence`: the groups that exist, which is the latest, and which may go.
+//! - `plan_resources`, `plan_policies`: the writes that bring them up to date.
+
+mod policies;
+mod resources;
+mod sequence;
+mod split;
+#[cfg(test)]
+mod tests;
+
+pub use policies::{latest_policy, plan_policies};
+pub use resources::{latest_resources, plan_resources};
+pub use sequence::SnapshotWrite;

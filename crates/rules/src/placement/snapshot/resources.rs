@@ -1,0 +1,130 @@
+//! The snapshots of what a placement selected.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::names::{
+    IS_LATEST, NUMBER_OF_ENVELOPES, NUMBER_OF_SNAPSHOTS, PARENT_PLACEMENT, PART_INDEX,
+    RESOURCE_HASH, RESOURCE_INDEX,
+};
+use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
+use karmada_api::fleet::{ClusterResourcePlacement, ClusterResourceSnapshot};
+use objects::{Metadata, kind};
+use serde_json::Value;
+
+use super::sequence::{SnapshotWrite, groups, metadata, next_index, tidy};
+use super::split::split;
+use crate::placement::hash::of_resources;
+
+/// Returns the master of the latest group: the last of those that are whole.
+pub fn latest_resources<'a>(
+    existing: impl IntoIterator<Item = &'a ObjectMeta>,
+) -> Option<&'a ObjectMeta> {
+    let groups = groups(existing, RESOURCE_INDEX);
+    let mut latest_first = groups.values().rev();
+    latest_first.find(|group| group.is_whole())?.master
+}
+
+/// Plans the snapshots of what a placement selects now, in the order in which they are to be written. `named` are the
+/// snapshots that bindings name.
+///
+/// # Errors
+/// Fails if an object cannot be written as JSON, which none that was read is.
+pub fn plan_resources(
+    placement: &ClusterResourcePlacement,
+    objects: Vec<Value>,
+    existing: &[&ObjectMeta],
+    named: &BTreeSet<&str>,
+) -> serde_json::Result<Vec<SnapshotWrite<ClusterResourceSnapshot>>> {
+    let groups = groups(existing.iter().copied(), RESOURCE_INDEX);
+    let spec = ResourceSnapshotSpec {
+        selected_resources: objects,
+    };
+    let hash = of_resources(&spec)?;
+    let parts = split(spec.selected_resources)?;
+    let number = parts.len() as u64;
+
+    let newest = groups
+        .iter()
+        .rev()
+        .find(|(_, group)| group.master.is_some());
+    let same = newest.filter(|(_, group)| {
+        let master = group.master;
+        master.and_then(|master| master.annotation(RESOURCE_HASH)) == Some(&*hash)
+            && group.number() == Some(number)
+    });
+    let index = same.map_or_else(|| next_index(&groups), |(index, _)| *index);
+    let snapshots = Snapshots { placement, index };
+    let envelopes = parts
+        .iter()
+        .flatten()
+        .filter(|object| is_envelope(object))
+        .count();
+    let mut parts = parts.into_iter();
+    let master = parts.next().unwrap_or_default();
+    let mut writes = Vec::new();
+    for (place, part) in (0..).zip(parts) {
+        if same.is_none_or(|(_, group)| !group.parts.contains_key(&place)) {
+            writes.push(SnapshotWrite::Create(Box::new(snapshots.part(place, part))));
+        }
+    }
+    if same.is_none() {
+        let annotations = [
+            (RESOURCE_HASH, hash),
+            (NUMBER_OF_SNAPSHOTS, number.to_string()),
+            (NUMBER_OF_ENVELOPES, envelopes.to_string()),
+        ];
+        writes.push(SnapshotWrite::Create(Box::new(
+            snapshots.master(annotations, master),
+        )));
+    }
+    writes.extend(tidy(placement, &groups, index, named));
+    Ok(writes)
+}
+
+/// The snapshots of one group.
+struct Snapshots<'a> {
+    placement: &'a ClusterResourcePlacement,
+    index: u64,
+}
+
+impl Snapshots<'_> {
+    fn master(
+        &self,
+        annotations: [(&'static str, String); 3],
+        objects: Vec<Value>,
+    ) -> ClusterResourceSnapshot {
+        let name = format!("{}-{}-snapshot", self.placement.metadata.name(), self.index);
+        let mut snapshot = self.snapshot(name, annotations, objects);
+        let labels = snapshot.metadata.labels.get_or_insert_default();
+        labels.insert(IS_LATEST.to_owned(), "true".to_owned());
+        snapshot
+    }
+
+    fn part(&self, place: u64, objects: Vec<Value>) -> ClusterResourceSnapshot {
+        let name = format!("{}-{}-{place}", self.placement.metadata.name(), self.index);
+        self.snapshot(name, [(PART_INDEX, place.to_string())], objects)
+    }
+
+    fn snapshot(
+        &self,
+        name: String,
+        annotations: impl IntoIterator<Item = (&'static str, String)>,
+        selected_resources: Vec<Value>,
+    ) -> ClusterResourceSnapshot {
+        let labels = [
+            (PARENT_PLACEMENT, self.placement.metadata.name().to_owned()),
+            (RESOURCE_INDEX, self.index.to_string()),
+        ];
+        ClusterResourceSnapshot {
+            api_version: ClusterResourceSnapshot::API_VERSION.to_owned(),
+            kind: ClusterResourceSnapshot::KIND.to_owned(),
+            metadata: metadata(self.placement, name, labels, annotations),
+            spec: ResourceSnapshotSpec { selected_resources },
+        }
+    }
+}
+
+fn is_envelope(object: &Value) -> bool {
+    matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
+}
