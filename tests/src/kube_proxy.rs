@@ -12,12 +12,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
-};
+use lab_parts::kube_proxy::{NodeRules, Rule, reset};
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::netns;
 
@@ -28,19 +24,6 @@ const RESETS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 244, 99, 99)), 8080);
 /// The port of the first node.
 const FIRST_PORT: u16 = 8100;
-
-/// What a node does with a connection to the cluster IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// Leads it to an endpoint at random.
-    Forward,
-    /// Rejects it: the node has no rule.
-    Refuse,
-    /// Leads it to somebody who resets it.
-    Reset,
-    /// Drops its packets.
-    Drop,
-}
 
 /// The emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +48,11 @@ impl Plane {
 /// The emulated kube-proxy of some nodes.
 #[derive(Debug)]
 pub struct KubeProxy {
-    plane: Plane,
     endpoints: Vec<SocketAddr>,
-    rules: watch::Sender<Vec<Rule>>,
-    _servers: JoinSet<()>,
+    rules: Vec<Rule>,
+    /// The relays of all nodes, unless nftables stands for them.
+    relays: Vec<NodeRules>,
+    _resetting: JoinSet<()>,
 }
 
 impl KubeProxy {
@@ -78,24 +62,21 @@ impl KubeProxy {
         eprintln!("kube-proxy is emulated by {plane:?}");
         netns::add_address(CLUSTER_IP.into())?;
         netns::add_address(RESETS.ip())?;
-        let rules = watch::Sender::new(vec![Rule::Forward; nodes.into()]);
-        let mut servers = JoinSet::new();
+        let (mut relays, mut resetting) = (Vec::new(), JoinSet::new());
         match plane {
             Plane::Nftables => {
-                servers.spawn(reset_all(TcpListener::bind(RESETS).await?));
+                resetting.spawn(reset_all(TcpListener::bind(RESETS).await?));
             }
             Plane::Relay => {
-                for node in 0..nodes {
-                    let rules = rules.subscribe();
-                    servers.spawn(relay(node, endpoints.clone(), rules));
-                }
+                let relay = |node| NodeRules::start(address(node), endpoints.clone());
+                relays.extend((0..nodes).map(relay));
             }
         }
         let proxy = Self {
-            plane,
             endpoints,
-            rules,
-            _servers: servers,
+            rules: vec![Rule::Forward; nodes.into()],
+            relays,
+            _resetting: resetting,
         };
         proxy.apply()?;
         Ok(proxy)
@@ -107,22 +88,27 @@ impl KubeProxy {
     }
 
     /// Replaces the rules of these nodes.
-    pub fn set(&self, nodes: impl IntoIterator<Item = u8>, rule: Rule) -> Result<()> {
-        self.rules.send_modify(|rules| {
-            for node in nodes {
-                rules[usize::from(node)] = rule;
-            }
-        });
+    pub fn set(&mut self, nodes: impl IntoIterator<Item = u8>, rule: Rule) -> Result<()> {
+        for node in nodes {
+            self.rules[usize::from(node)] = rule;
+        }
         self.apply()
     }
 
-    /// Writes all rules anew. The relays see them by themselves.
+    /// Puts all rules in force anew.
     fn apply(&self) -> Result<()> {
-        if self.plane == Plane::Relay {
-            return Ok(());
+        for (relay, rule) in self.relays.iter().zip(&self.rules) {
+            relay.set(*rule);
         }
+        if self.relays.is_empty() {
+            return self.write_rules();
+        }
+        Ok(())
+    }
+
+    fn write_rules(&self) -> Result<()> {
         let (mut filter, mut nat) = (Vec::new(), Vec::new());
-        for (node, rule) in (0..).zip(self.rules.borrow().iter()) {
+        for (node, rule) in (0..).zip(&self.rules) {
             let to = format!("ip daddr {CLUSTER_IP} tcp dport {}", address(node).port());
             match rule {
                 Rule::Forward => {
@@ -174,62 +160,9 @@ fn nft(rules: &str) -> Result<()> {
     Ok(())
 }
 
-/// Closes every connection without reading its request, so that the client gets a reset.
+/// Resets every connection.
 async fn reset_all(listener: TcpListener) {
     while let Ok((connection, _)) = listener.accept().await {
         tokio::spawn(reset(connection));
-    }
-}
-
-async fn reset(connection: TcpStream) {
-    // With something unread, closing it resets it.
-    if connection.readable().await.is_ok() {
-        drop(connection);
-    }
-}
-
-/// Stands for the rules of a node.
-async fn relay(node: u8, endpoints: Vec<SocketAddr>, mut rules: watch::Receiver<Vec<Rule>>) {
-    loop {
-        let rule = rules.borrow_and_update()[usize::from(node)];
-        let listener = match rule {
-            Rule::Refuse => None,
-            _ => TcpListener::bind(address(node)).await.ok(),
-        };
-        let connections = async {
-            let Some(listener) = &listener else {
-                return std::future::pending().await;
-            };
-            let mut lost = Vec::new();
-            for turn in 0.. {
-                let Ok((connection, _)) = listener.accept().await else {
-                    continue;
-                };
-                match rule {
-                    Rule::Forward => {
-                        let endpoint = endpoints[turn % endpoints.len()];
-                        tokio::spawn(forward(connection, endpoint));
-                    }
-                    Rule::Reset => {
-                        tokio::spawn(reset(connection));
-                    }
-                    // Kept open, and never answered.
-                    Rule::Drop | Rule::Refuse => lost.push(connection),
-                }
-            }
-        };
-        tokio::select! {
-            () = connections => {}
-            changed = rules.changed() => if changed.is_err() {
-                return;
-            },
-        }
-    }
-}
-
-async fn forward(mut connection: TcpStream, endpoint: SocketAddr) {
-    if let Ok(mut endpoint) = TcpStream::connect(endpoint).await {
-        // Fails when either side is done.
-        drop(copy_bidirectional(&mut connection, &mut endpoint).await);
     }
 }

@@ -9,6 +9,7 @@ use karmada_api::{
     TRAFFIC_CONTROL,
     condition::{DNS_READY, SERVICE_NETWORK_READY},
 };
+use lab_parts::kube_proxy::Rule;
 use tokio::time::Instant;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     backend::HttpBackend,
     control_plane::ApiKind,
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_failure_of},
-    kube_proxy::{KubeProxy, Plane, Rule},
+    kube_proxy::{KubeProxy, Plane},
     programs::{Profile, Running},
     traefik::Traefik,
     traffic::{Counts, Traffic, reaches},

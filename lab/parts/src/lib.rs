@@ -5,6 +5,7 @@
 pub mod dns;
 pub mod flags;
 pub mod interrupt;
+pub mod kube_proxy;
 pub mod kubeconfig;
 pub mod memory;
 pub mod mutations;

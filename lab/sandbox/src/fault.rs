@@ -24,6 +24,23 @@ pub(crate) enum DnsFault {
     Lose,
 }
 
+/// A fault of kube-proxy's rules for the agents' Service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ServiceNetworkFault {
+    /// No fault.
+    #[default]
+    None,
+    /// The first node has no rules.
+    OneNode,
+    /// No node has rules.
+    Refuse,
+    /// Every connection is reset.
+    Reset,
+    /// Every connection is lost.
+    Drop,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ApiFault {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use jiff::Timestamp;
-use karmada_api::condition::{DNS_READY, FALSE};
+use karmada_api::condition::{DNS_READY, FALSE, SERVICE_NETWORK_READY};
 use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON};
 use karmada_api::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
@@ -35,6 +35,8 @@ pub(crate) enum Acts {
     AtOnce,
     /// Names do not resolve in the cluster.
     WhileDnsFails,
+    /// Connections to Services fail in the cluster.
+    WhileServiceNetworkFails,
 }
 
 impl NewRemedy {
@@ -88,17 +90,18 @@ impl NewRemedy {
 
 impl Acts {
     fn decision_matches(self) -> Option<Vec<DecisionMatch>> {
-        let required = ClusterConditionRequirement {
-            condition_type: DNS_READY.to_owned(),
-            operator: Some(Operator::Equal),
-            condition_status: FALSE.to_owned(),
+        let condition = match self {
+            Self::AtOnce => return None,
+            Self::WhileDnsFails => DNS_READY,
+            Self::WhileServiceNetworkFails => SERVICE_NETWORK_READY,
         };
-        match self {
-            Self::AtOnce => None,
-            Self::WhileDnsFails => Some(vec![DecisionMatch {
-                cluster_condition_match: Some(required),
-            }]),
-        }
+        Some(vec![DecisionMatch {
+            cluster_condition_match: Some(ClusterConditionRequirement {
+                condition_type: condition.to_owned(),
+                operator: Some(Operator::Equal),
+                condition_status: FALSE.to_owned(),
+            }),
+        }])
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::apis::Apis;
 use crate::failover::Placement;
-use crate::fault::{ApiFault, DnsFault};
+use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
 use crate::member::Member;
 use crate::network::{Network, Pod, address};
 use crate::new_remedy::NewRemedy;
@@ -36,6 +36,11 @@ const LONGEST_CUT: u64 = 600;
 pub(crate) enum Action {
     /// Injects a fault into the DNS of a cluster, or ends it.
     Dns { cluster: String, fault: DnsFault },
+    /// Injects a fault into the Service network of a cluster, or ends it.
+    ServiceNetwork {
+        cluster: String,
+        fault: ServiceNetworkFault,
+    },
     /// Makes the Karmada API unavailable for a while.
     CutApi { seconds: u64 },
     /// Injects a fault into the Karmada API, or ends it.
@@ -154,7 +159,10 @@ impl Sandbox {
     /// Fails with a message of one line for the reader.
     pub(crate) async fn act(&self, action: Action) -> Result<()> {
         match action {
-            Action::Dns { cluster, fault } => self.member(&cluster)?.inject(fault).await?,
+            Action::Dns { cluster, fault } => self.member(&cluster)?.inject_dns(fault).await?,
+            Action::ServiceNetwork { cluster, fault } => {
+                self.member(&cluster)?.inject_network(fault);
+            }
             Action::CutApi { seconds } => {
                 if !(1..=LONGEST_CUT).contains(&seconds) {
                     bail!("the API can be cut off for 1 to {LONGEST_CUT} seconds");

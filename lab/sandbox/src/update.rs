@@ -10,7 +10,7 @@ use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::fault::{ApiFault, DnsFault};
+use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
 use crate::node_vote::NodeVote;
 
 /// An update on one part of the fleet.
@@ -37,6 +37,13 @@ pub(crate) enum Update {
     },
     /// The fault injected into a cluster's DNS server.
     Dns { cluster: String, fault: DnsFault },
+    /// The fault injected into a cluster's Service network.
+    ServiceNetwork {
+        cluster: String,
+        fault: ServiceNetworkFault,
+    },
+    /// The number of nodes from which pods cannot connect to Services.
+    Connections { cluster: String, failing: usize },
     /// A pod's query to its cluster's DNS.
     Lookup {
         cluster: String,

@@ -6,11 +6,12 @@ use karmada_api::{
     TRAFFIC_CONTROL,
     condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY},
 };
+use lab_parts::kube_proxy::Rule;
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
     control_plane::ApiKind,
     fleet::{Fleet, on_failure_of},
-    kube_proxy::{KubeProxy, Plane, Rule},
+    kube_proxy::{KubeProxy, Plane},
     on_both,
     programs::Profile,
 };
@@ -79,7 +80,7 @@ impl Cluster {
     }
 
     /// Breaks the rules of one node, then of most, and mends them.
-    async fn breaks_and_mends(self) -> Result<()> {
+    async fn breaks_and_mends(mut self) -> Result<()> {
         let broken = (self.leader + 1) % NODES;
         self.proxy.set([broken], Rule::Refuse)?;
         self.votes("unhealthy", 1).await?;
@@ -120,7 +121,7 @@ async fn relay_stands_for_rules(server: ApiKind) -> Result<()> {
 
 /// Each way to lose a connection has its class in the message.
 async fn message_has_the_class(server: ApiKind) -> Result<()> {
-    let cluster = Cluster::start(server, Plane::available()).await?;
+    let mut cluster = Cluster::start(server, Plane::available()).await?;
     cluster.proxy.set(0..NODES, Rule::Drop)?;
     cluster
         .has(SERVICE_NETWORK_READY, "False", "timeout from 10.96.0.20:")
@@ -136,7 +137,7 @@ async fn message_has_the_class(server: ApiKind) -> Result<()> {
 
 /// What is dead of the two makes its own condition False, and a Remedy on either acts on that one alone.
 async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
-    let cluster = Cluster::start(server, Plane::available()).await?;
+    let mut cluster = Cluster::start(server, Plane::available()).await?;
     let remedy = on_failure_of(SERVICE_NETWORK_READY);
     cluster
         .fleet

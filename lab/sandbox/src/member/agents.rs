@@ -18,6 +18,8 @@ use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 use tracing::Instrument;
 
+use super::service_network::{self, ServiceNetwork};
+use crate::fault::ServiceNetworkFault;
 use crate::get::Getter;
 use crate::update::{Update, UpdateSender};
 
@@ -38,6 +40,7 @@ pub(super) struct Setting {
 #[derive(Debug)]
 pub(super) struct Agents {
     nodes: Vec<Node>,
+    service_network: ServiceNetwork,
     setting: Setting,
     _polling: JoinSet<()>,
 }
@@ -46,6 +49,8 @@ pub(super) struct Agents {
 struct Node {
     name: String,
     port: ReservedPort,
+    /// The cluster IP of the agents' Service, as this node sees it.
+    cluster_ip: ReservedPort,
     running: Mutex<Option<Running>>,
 }
 
@@ -65,6 +70,7 @@ impl Agents {
             nodes.push(Node {
                 name: format!("{}-node{nth}", setting.cluster),
                 port: ReservedPort::reserve()?,
+                cluster_ip: ReservedPort::reserve()?,
                 running: Mutex::new(None),
             });
         }
@@ -78,7 +84,16 @@ impl Agents {
                 updates,
             ));
         }
+        let endpoints: Vec<_> = nodes.iter().map(|node| node.port.address()).collect();
+        let cluster_ips: Vec<_> = nodes.iter().map(|node| node.cluster_ip.address()).collect();
+        let (cluster, updates) = (setting.cluster.clone(), setting.updates.clone());
+        polling.spawn(service_network::repeat(
+            cluster,
+            cluster_ips.clone(),
+            updates,
+        ));
         let agents = Self {
+            service_network: ServiceNetwork::start(&cluster_ips, &endpoints),
             nodes,
             setting,
             _polling: polling,
@@ -89,6 +104,11 @@ impl Agents {
             agents.run(node, period * nth / agents.count())?;
         }
         Ok(agents)
+    }
+
+    /// Injects a fault into the rules that lead to them in place of the one before.
+    pub(super) fn inject(&self, fault: ServiceNetworkFault) {
+        self.service_network.inject(fault);
     }
 
     /// Starts the agent of a node whose agent was killed.
@@ -186,6 +206,8 @@ impl Agents {
             format!("--nameserver={}", setting.nameserver).into(),
             // Its final dot keeps the search list of this machine out.
             format!("--probe-name={KUBERNETES}").into(),
+            "--detectors=coredns-detector,service-network".into(),
+            format!("--service-network-address={}", node.cluster_ip.address()).into(),
         ];
         let others = self.nodes.iter().filter(|other| other.name != node.name);
         flags.extend(others.map(|other| format!("--peer={}", other.port.address()).into()));

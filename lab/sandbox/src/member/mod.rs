@@ -1,9 +1,10 @@
-//! A member cluster: its DNS, its pods and its agents.
+//! A member cluster: its DNS, its Service network, its pods and its agents.
 
 mod agents;
 mod backend;
 mod dns;
 mod lookup;
+mod service_network;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use lab_parts::thresholds::ProbeTiming;
 use self::agents::{Agents, Setting};
 use self::backend::Backend;
 use self::lookup::Lookup;
-use crate::fault::DnsFault;
+use crate::fault::{DnsFault, ServiceNetworkFault};
 use crate::update::{Update, UpdateSender};
 
 /// The number of nodes of each member.
@@ -70,7 +71,7 @@ impl Member {
             backend,
             updates,
         };
-        member.inject(DnsFault::None).await?;
+        member.inject_dns(DnsFault::None).await?;
         Ok(member)
     }
 
@@ -84,7 +85,7 @@ impl Member {
     }
 
     /// Injects a fault into its DNS in place of the one before.
-    pub(crate) async fn inject(&self, fault: DnsFault) -> Result<()> {
+    pub(crate) async fn inject_dns(&self, fault: DnsFault) -> Result<()> {
         dns::inject(&self.dns, fault, self.too_late)
             .await
             .with_context(|| format!("cannot change the DNS server of {}", self.name))?;
@@ -93,6 +94,15 @@ impl Member {
             fault,
         });
         Ok(())
+    }
+
+    /// Injects a fault into its Service network in place of the one before.
+    pub(crate) fn inject_network(&self, fault: ServiceNetworkFault) {
+        self.agents.inject(fault);
+        self.updates.send(Update::ServiceNetwork {
+            cluster: self.name.clone(),
+            fault,
+        });
     }
 
     /// Kills the agent of a node.

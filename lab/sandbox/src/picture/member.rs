@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use karmada_api::Cluster;
-use karmada_api::condition::{DNS_READY, REPORTER_READY, TRUE};
+use karmada_api::condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY, TRUE};
 use karmada_rules::health::observation::Failure;
 use tokio::time::Instant;
 
 use super::timeline::{Stage, Step, Timeline};
 use super::traffic::Traffic;
-use crate::fault::DnsFault;
+use crate::fault::{DnsFault, ServiceNetworkFault};
 use crate::node_vote::{NodeVote, Vote};
 
 /// Names must resolve for this long until DNS counts as mended: one success between failures is a
@@ -23,7 +23,8 @@ const GONE_AFTER: u64 = 30;
 #[derive(Debug, Default)]
 pub(super) struct Member {
     pub(super) name: String,
-    pub(super) fault: DnsFault,
+    pub(super) dns: DnsFault,
+    pub(super) service_network: ServiceNetworkFault,
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) leader: Option<String>,
     pub(super) cluster: Option<Arc<Cluster>>,
@@ -38,6 +39,8 @@ pub(super) struct Member {
     gone: bool,
     /// Set if the timeline's last entry on DNS is that it broke.
     broken: bool,
+    /// The nodes from which pods cannot connect to Services.
+    cut_nodes: usize,
     /// The first success since the last failed lookup.
     resolving_since: Option<Instant>,
 }
@@ -84,6 +87,19 @@ impl Member {
             self.broken = false;
             let text = format!("names resolve in {} again", self.name);
             timeline.add(since, &self.name, Step(Stage::DnsMended, true), text);
+        }
+    }
+
+    /// Notes on how many nodes pods cannot connect to Services.
+    pub(super) fn connections(&mut self, at: Instant, failing: usize, timeline: &mut Timeline) {
+        let before = std::mem::replace(&mut self.cut_nodes, failing);
+        let name = &self.name;
+        if failing > before {
+            let text = format!("connections to Services fail on {failing} nodes of {name}");
+            timeline.add(at, name, Step(Stage::NetworkBroken, false), text);
+        } else if failing == 0 && before > 0 {
+            let text = format!("connections to Services succeed in {name} again");
+            timeline.add(at, name, Step(Stage::NetworkMended, true), text);
         }
     }
 
@@ -177,7 +193,7 @@ impl Member {
             }
             self.conditions_since.insert(kind.clone(), at);
             let stage = match kind.as_str() {
-                DNS_READY => Stage::Condition,
+                DNS_READY | SERVICE_NETWORK_READY => Stage::Condition,
                 REPORTER_READY => Stage::Reporter,
                 _ => continue,
             };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{MultiClusterIngress, Remedy, cluster_of_execution_namespace};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, cluster_of_execution_namespace};
 use karmada_rules::remedy::cause;
 use kube::ResourceExt;
 use tokio::time::Instant;
@@ -20,7 +20,9 @@ use tokio::time::Instant;
 use self::member::{Member, Node, vote};
 use self::remedy::Remedies;
 use self::rollout::Rollout;
-use self::state::{ActionState, ApiState, ConditionState, DnsState, NodeState, Phase};
+use self::state::{
+    ActionState, ApiState, ConditionState, DnsState, NodeState, Phase, ServiceNetworkState,
+};
 use self::timeline::{Clock, Timeline};
 use crate::fault::ApiFault;
 use crate::node_vote::NodeVote;
@@ -75,12 +77,7 @@ impl Picture {
     pub(crate) fn apply(&mut self, at: Instant, update: Update) -> Vec<TimelineEntry> {
         self.remedies.expire(at, &mut self.timeline);
         match update {
-            Update::Clusters(clusters) => {
-                for (name, member) in &mut self.members {
-                    let now = clusters.iter().find(|cluster| cluster.name_any() == *name);
-                    member.cluster(at, now, &mut self.timeline);
-                }
-            }
+            Update::Clusters(clusters) => self.clusters(at, &clusters),
             Update::Remedies(remedies) => self.remedies.replace(at, remedies, &mut self.timeline),
             Update::Ingresses(ingresses) => self.ingresses(at, &ingresses),
             Update::Leases(leases) => self.leases(at, &leases),
@@ -97,41 +94,49 @@ impl Picture {
             }
             Update::Unserved => self.unserved += 1,
             Update::Sent { cluster } => self.sent(at, &cluster),
-            Update::Dns { cluster, fault } => {
-                if let Some(member) = self.members.get_mut(&cluster) {
-                    member.fault = fault;
-                }
+            Update::Dns { cluster, fault } => self.on(&cluster, |member, _| member.dns = fault),
+            Update::ServiceNetwork { cluster, fault } => {
+                self.on(&cluster, |member, _| member.service_network = fault);
             }
-            Update::Lookup { cluster, result } => {
-                if let Some(member) = self.members.get_mut(&cluster) {
-                    member.lookup(at, result, &mut self.timeline);
-                }
-            }
+            Update::Connections { cluster, failing } => self.on(&cluster, |member, timeline| {
+                member.connections(at, failing, timeline);
+            }),
+            Update::Lookup { cluster, result } => self.on(&cluster, |member, timeline| {
+                member.lookup(at, result, timeline);
+            }),
             Update::Agent {
                 cluster,
                 node,
                 alive,
-            } => {
-                if let Some(member) = self.members.get_mut(&cluster) {
-                    member.agent(at, &node, alive, &mut self.timeline);
-                }
-            }
+            } => self.on(&cluster, |member, timeline| {
+                member.agent(at, &node, alive, timeline);
+            }),
             Update::Vote {
                 cluster,
                 node,
                 vote,
-            } => {
-                if let Some(member) = self.members.get_mut(&cluster) {
-                    member.voted(at, &node, vote, &mut self.timeline);
-                }
-            }
+            } => self.on(&cluster, |member, timeline| {
+                member.voted(at, &node, vote, timeline);
+            }),
             Update::Responded { cluster, ok } => {
-                if let Some(member) = self.members.get_mut(&cluster) {
-                    member.traffic.ended(at, ok);
-                }
+                self.on(&cluster, |member, _| member.traffic.ended(at, ok));
             }
         }
         self.timeline.take()
+    }
+
+    /// Lets a member change, if there is one of that name.
+    fn on(&mut self, cluster: &str, change: impl FnOnce(&mut Member, &mut Timeline)) {
+        if let Some(member) = self.members.get_mut(cluster) {
+            change(member, &mut self.timeline);
+        }
+    }
+
+    fn clusters(&mut self, at: Instant, clusters: &[Arc<Cluster>]) {
+        for (name, member) in &mut self.members {
+            let now = clusters.iter().find(|cluster| cluster.name_any() == *name);
+            member.cluster(at, now, &mut self.timeline);
+        }
     }
 
     fn sent(&mut self, at: Instant, cluster: &str) {
@@ -250,6 +255,7 @@ fn cluster_state(
             leader: member.leader.as_ref() == Some(name),
             vote: vote(latest),
             failure: latest.and_then(NodeVote::failure),
+            network_failure: latest.and_then(NodeVote::network_failure),
             since_ms: clock.ms(node.since),
         }
     };
@@ -284,8 +290,9 @@ fn cluster_state(
         name: member.name.clone(),
         phase: Phase::of(member, requests_per_second),
         deleted: member.deleted,
-        dns: DnsState {
-            fault: member.fault,
+        dns: DnsState { fault: member.dns },
+        service_network: ServiceNetworkState {
+            fault: member.service_network,
         },
         nodes: member.nodes.iter().map(node).collect(),
         conditions: condition.collect(),

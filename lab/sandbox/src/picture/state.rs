@@ -1,10 +1,10 @@
 //! The state as the page receives it.
 
-use karmada_api::condition::{DNS_READY, FALSE, TRUE};
+use karmada_api::condition::{DNS_READY, FALSE, SERVICE_NETWORK_READY, TRUE};
 use serde::Serialize;
 
 use super::member::Member;
-use crate::fault::{ApiFault, DnsFault};
+use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
 use crate::node_vote::Vote;
 
 /// The fleet at one moment. Times are in milliseconds since 1970.
@@ -58,6 +58,7 @@ pub(crate) struct ClusterState {
     /// Set if its Cluster object was deleted.
     pub(crate) deleted: bool,
     pub(crate) dns: DnsState,
+    pub(crate) service_network: ServiceNetworkState,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) conditions: Vec<ConditionState>,
     pub(crate) actions: Vec<ActionState>,
@@ -81,13 +82,13 @@ pub(crate) enum Phase {
     InService,
     /// Its DNS works, and it gets no requests.
     Idle,
-    /// Its DNS has a fault.
+    /// Its DNS or its Service network has a fault.
     Disturbed,
-    /// Its DNS works again, but the verdict on it is still False.
+    /// Both work again, but the verdict on one is still False.
     Recovering,
     /// An ingress blocks it.
     Blocked,
-    /// An ingress blocks it, and its DNS works again.
+    /// An ingress blocks it, and both work again.
     BlockedRecovering,
     /// Its Cluster object was deleted.
     Deleted,
@@ -97,10 +98,16 @@ impl Phase {
     /// Determines the phase of a member that gets so many requests per second.
     pub(super) fn of(member: &Member, requests_per_second: usize) -> Self {
         let cluster = member.cluster.as_ref();
-        let verdict = cluster.and_then(|cluster| cluster.condition(DNS_READY));
-        let verdict = verdict.map(|condition| condition.status.as_str());
-        let has_fault = member.fault != DnsFault::None;
-        let is_recovering = !has_fault && verdict == Some(FALSE);
+        let verdict = |kind| {
+            let condition = cluster.and_then(|cluster| cluster.condition(kind));
+            condition.map(|condition| condition.status.as_str())
+        };
+        let has_fault =
+            member.dns != DnsFault::None || member.service_network != ServiceNetworkFault::None;
+        let is_failed = [DNS_READY, SERVICE_NETWORK_READY]
+            .into_iter()
+            .any(|kind| verdict(kind) == Some(FALSE));
+        let is_recovering = !has_fault && is_failed;
         if member.deleted {
             Self::Deleted
         } else if member.blocked_since.is_some() {
@@ -113,7 +120,7 @@ impl Phase {
             Self::Recovering
         } else if has_fault {
             Self::Disturbed
-        } else if verdict != Some(TRUE) {
+        } else if verdict(DNS_READY) != Some(TRUE) {
             Self::NoVerdict
         } else if requests_per_second > 0 {
             Self::InService
@@ -160,6 +167,11 @@ pub(crate) struct DnsState {
     pub(crate) fault: DnsFault,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct ServiceNetworkState {
+    pub(crate) fault: ServiceNetworkFault,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct NodeState {
     pub(crate) name: String,
@@ -168,6 +180,8 @@ pub(crate) struct NodeState {
     pub(crate) vote: Vote,
     /// The failure of DNS there: `timeout from 127.0.0.1:5301`.
     pub(crate) failure: Option<String>,
+    /// The failure of its connections to Services, if they fail.
+    pub(crate) network_failure: Option<String>,
     pub(crate) since_ms: u64,
 }
 

@@ -8,7 +8,7 @@ use karmada_rules::health::observation::Failure;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fault::DnsFault;
+use crate::fault::{DnsFault, ServiceNetworkFault};
 use crate::objects::NAMESPACE;
 
 struct Fleet {
@@ -378,6 +378,22 @@ async fn first_verdict_shows() {
     }
 }
 
+/// Each further node on which connections fail is an entry, and the end of all failures is one.
+#[tokio::test]
+async fn cut_nodes_are_counted() {
+    let mut fleet = Fleet::new();
+    let failing = |failing| Update::Connections {
+        cluster: "member1".to_owned(),
+        failing,
+    };
+    for count in [0, 1, 1, 3, 2, 0, 0] {
+        fleet.after(100, failing(count));
+    }
+    let broken = (Stage::NetworkBroken, false, None);
+    let mended = (Stage::NetworkMended, true, None);
+    assert_eq!(fleet.stages(), [broken, broken, mended]);
+}
+
 /// Each phase follows from the fault, the verdict and the block.
 #[tokio::test]
 async fn phase_follows_fault_and_verdict() {
@@ -386,8 +402,14 @@ async fn phase_follows_fault_and_verdict() {
         cluster: "member1".to_owned(),
         fault,
     };
+    let network = |fault| Update::ServiceNetwork {
+        cluster: "member1".to_owned(),
+        fault,
+    };
     let steps = [
         (cluster("True", &[]), Phase::Idle),
+        (network(ServiceNetworkFault::OneNode), Phase::Disturbed),
+        (network(ServiceNetworkFault::None), Phase::Idle),
         (dns(DnsFault::Refuse), Phase::Disturbed),
         (cluster("False", &[]), Phase::Disturbed),
         (ingress(&["member1"]), Phase::Blocked),

@@ -41,9 +41,13 @@ pub(crate) enum Stage {
     DnsBroken,
     /// Pods resolve names again.
     DnsMended,
+    /// Pods of a node could not connect to Services.
+    NetworkBroken,
+    /// Pods of every node connect to Services again.
+    NetworkMended,
     /// A node changed its vote.
     Vote,
-    /// The Cluster's condition on its DNS was set or changed its status.
+    /// The Cluster's condition on its DNS, or on its Service network, was set or changed its status.
     Condition,
     /// The Cluster's condition on its reporter was set or changed its status.
     Reporter,
@@ -95,6 +99,8 @@ impl Stage {
             self,
             Self::DnsBroken
                 | Self::DnsMended
+                | Self::NetworkBroken
+                | Self::NetworkMended
                 | Self::AgentGone
                 | Self::AgentBack
                 | Self::ClusterDeleted

@@ -39,9 +39,11 @@ async fn taken_port_is_named() {
 }
 
 /// Actions, each of which the one before allows.
-const ACTIONS: [&str; 16] = [
+const ACTIONS: [&str; 18] = [
     r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
     r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
+    r#"{"do":"service-network","cluster":"member2","fault":"one-node"}"#,
+    r#"{"do":"service-network","cluster":"member2","fault":"none"}"#,
     r#"{"do":"kill-agent","cluster":"member3","node":"member3-node1"}"#,
     r#"{"do":"start-agent","cluster":"member3","node":"member3-node1"}"#,
     r#"{"do":"create-sample","remedy":"maintenance-member1"}"#,
