@@ -43,6 +43,20 @@ impl Quantity {
         self.0 > 0
     }
 
+    /// Returns the part of `weight` that the amount is of `whole`, to the nearest; 0 if `whole` is nothing.
+    pub fn part_of(self, whole: Self, weight: i32) -> i32 {
+        if whole.0 == 0 {
+            return 0;
+        }
+        // Of the largest amounts, the last digits do not matter, and the product stays in range.
+        let bits = i128::BITS - whole.0.unsigned_abs().leading_zeros();
+        let shift = bits.saturating_sub(80);
+        let (part, whole) = (self.0 >> shift, whole.0 >> shift);
+        let twice = part.saturating_mul(2 * i128::from(weight));
+        let rounded = twice.saturating_add(whole).div_euclid(2 * whole);
+        i32::try_from(rounded).unwrap_or(weight)
+    }
+
     /// Returns the amount in thousandths, rounded up.
     pub fn millis(self) -> i128 {
         ceil(self.0, NANOS / 1000)
@@ -201,6 +215,24 @@ mod tests {
         #[test]
         fn any_text_is_harmless(text in "\\PC{0,24}") {
             let _ = Quantity::parse(&text).map(|q| (q.milli(), q.binary(), q.decimal(), q + q));
+        }
+    }
+
+    #[test]
+    fn parts_are_rounded() {
+        let quantity = |text: &str| Quantity::parse(text).unwrap();
+        for (part, whole, weight, expected) in [
+            ("1", "3", 100, 33),
+            ("2", "3", 100, 67),
+            ("2", "3", -100, -67),
+            ("0", "3", 100, 0),
+            ("3", "3", 100, 100),
+            ("3", "0", 100, 0),
+            ("250m", "1", 20, 5),
+            ("99999Ei", "199998Ei", 100, 50),
+        ] {
+            let part = quantity(part).part_of(quantity(whole), weight);
+            assert_eq!(part, expected, "{whole}");
         }
     }
 }

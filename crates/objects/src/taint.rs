@@ -51,7 +51,7 @@ fn tolerated_until(taint: &Taint, tolerations: &[Toleration]) -> Option<Timestam
 }
 
 /// Returns `true` if the toleration is of the taint, as kube-scheduler compares them.
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     is_any_or(toleration.effect.as_deref(), &taint.effect)
         && is_any_or(toleration.key.as_deref(), &taint.key)
         && match toleration.operator.as_deref().unwrap_or_default() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::lenient;
 use schemars::JsonSchema;
@@ -37,7 +38,7 @@ kind! {
 }
 
 /// Who the agent of a cluster is, and what keeps placements away from it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemberClusterSpec {
     /// The user or ServiceAccount of the agent on the hub.
@@ -68,19 +69,6 @@ pub struct Subject {
     /// The namespace of a ServiceAccount.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-}
-
-/// What keeps placements away that do not tolerate it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(default)]
-pub struct Taint {
-    /// The key.
-    pub key: String,
-    /// The value.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub value: String,
-    /// `NoSchedule`.
-    pub effect: String,
 }
 
 /// The state of a cluster.

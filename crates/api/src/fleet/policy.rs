@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use objects::lenient;
 use schemars::JsonSchema;
@@ -182,6 +183,18 @@ pub struct Toleration {
     /// The effect of the taints; empty for every effect.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub effect: String,
+}
+
+impl From<&Toleration> for core::v1::Toleration {
+    fn from(toleration: &Toleration) -> Self {
+        Self {
+            key: Some(toleration.key.clone()),
+            operator: Some(toleration.operator.clone()),
+            value: Some(toleration.value.clone()),
+            effect: Some(toleration.effect.clone()),
+            toleration_seconds: None,
+        }
+    }
 }
 
 /// Writes a selector with its fields in the order of Go's type, in which k8s-openapi does not have them.

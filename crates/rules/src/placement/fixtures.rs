@@ -37,7 +37,8 @@ pub(super) fn fixture(name: &str) -> Value {
         "crp-taint-tolerated-policysnapshot-1" "crp-1-resourcesnapshot-0"
         "crp-absent-resourcesnapshot-0" "crp-all-resourcesnapshot-0" "crp-env-resourcesnapshot-0"
         "crp-1-work" "crp-big-resourcesnapshots" "crp-roll-resourcesnapshots"
-        "crp-five-policysnapshot-0-scaled"
+        "crp-five-policysnapshot-0-scaled" "membercluster" "binding-scheduled-2-strategy"
+        "binding-unscheduled" "crp-five-bindings" "crp-1-bindings" "crp-all-bindings"
     };
     serde_json::from_str(text).unwrap()
 }

@@ -1,0 +1,100 @@
+//! The clusters that a policy allows, when a placement has none there yet.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{Taint, Toleration};
+use karmada_api::fleet::MemberCluster;
+use karmada_api::fleet::policy::{ClusterAffinity, ClusterSelectorTerm, PlacementPolicy};
+use objects::selector::selects;
+use objects::taint::tolerates;
+
+use super::eligible::Obstacle;
+use super::property::meets;
+
+/// The reason why a placement may not go to a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Unfit {
+    /// Nothing may.
+    Ineligible(Obstacle),
+    /// It meets none of the required terms.
+    Affinity,
+    /// It has a taint that is not tolerated.
+    Tainted(Taint),
+    /// Its domain has too many already.
+    Spread {
+        /// The key of the topology.
+        key: String,
+        /// By how many clusters the domains may differ.
+        max_skew: i64,
+    },
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ineligible(obstacle) => write!(f, "{obstacle}"),
+            Self::Affinity => f.write_str(
+                "cluster does not match with any of the required cluster affinity terms",
+            ),
+            Self::Tainted(taint) => {
+                let value = taint.value.as_deref().unwrap_or_default();
+                let Taint { key, effect, .. } = taint;
+                write!(
+                    f,
+                    "taint &{{Key:{key} Value:{value} Effect:{effect}}} cannot be tolerated"
+                )
+            }
+            Self::Spread { key, max_skew } => write!(
+                f,
+                "violated doNotSchedule topology spread constraint {key:?} (max skew {max_skew})"
+            ),
+        }
+    }
+}
+
+/// What a policy asks of each cluster by itself.
+#[derive(Debug)]
+pub(super) struct Filter<'p> {
+    required: Option<&'p [ClusterSelectorTerm]>,
+    tolerations: Vec<Toleration>,
+}
+
+impl<'p> Filter<'p> {
+    /// Returns the filter of a policy.
+    pub(super) fn of(policy: &'p PlacementPolicy) -> Self {
+        let required = affinity(policy).and_then(|affinity| affinity.required.as_ref());
+        Self {
+            required: required.map(|required| &*required.cluster_selector_terms),
+            tolerations: policy.tolerations.iter().map(Toleration::from).collect(),
+        }
+    }
+
+    /// Returns the reason why the policy does not allow the cluster, or `None` if it does.
+    pub(super) fn unfit(&self, cluster: &MemberCluster) -> Option<Unfit> {
+        // No term asks for nothing.
+        let required = self.required.filter(|terms| !terms.is_empty());
+        if required.is_some_and(|terms| !terms.iter().any(|term| matches(term, cluster))) {
+            return Some(Unfit::Affinity);
+        }
+        let mut taints = cluster.spec.taints.iter();
+        let untolerated = taints.find(|taint| {
+            taint.effect == "NoSchedule"
+                && !self.tolerations.iter().any(|one| tolerates(one, taint))
+        });
+        untolerated.cloned().map(Unfit::Tainted)
+    }
+}
+
+/// Returns what a policy requires and prefers of clusters.
+pub(super) fn affinity(policy: &PlacementPolicy) -> Option<&ClusterAffinity> {
+    policy.affinity.as_ref()?.cluster_affinity.as_ref()
+}
+
+/// Returns `true` if the cluster meets every part of the term.
+pub(super) fn matches(term: &ClusterSelectorTerm, cluster: &MemberCluster) -> bool {
+    let labels = term.label_selector.as_ref();
+    let properties = term.property_selector.iter();
+    let mut requirements = properties.flat_map(|selector| &selector.match_expressions);
+    labels.is_none_or(|labels| selects(labels, &cluster.metadata))
+        && requirements.all(|requirement| meets(cluster, requirement))
+}
