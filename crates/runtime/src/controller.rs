@@ -65,10 +65,8 @@ pub fn spawn_after<C: Controller>(
         metrics: program.loop_metrics(name, move || counted.len()),
         conflicts: Conflicts::default(),
         activity: program.activity.clone(),
-        place: program.loops,
         queue,
     };
-    program.loops += 1;
     program.tasks.spawn(name, run(controller, environment));
 }
 
@@ -84,8 +82,6 @@ struct Environment<K> {
     metrics: LoopMetrics,
     conflicts: Conflicts<K>,
     activity: Activity,
-    /// The number of loops of the program that start before this one.
-    place: usize,
 }
 
 async fn run<C: Controller>(
@@ -106,11 +102,6 @@ async fn run<C: Controller>(
             biased;
             () = stopping.cancelled() => return Ok(()),
             () = environment.leadership.acquired() => {}
-        }
-        // A tokio watch wakes its receivers in random order. In this way the loops of a program always
-        // start in the same one, so that a simulated run can be repeated.
-        for _ in 0..environment.place {
-            tokio::task::yield_now().await;
         }
         // Another leader may have undone or made anything meanwhile: keys and backoff from an earlier
         // term mean nothing, and every object is due.
@@ -230,7 +221,6 @@ mod tests {
             stopping: stopping.clone(),
             conflicts: Conflicts::default(),
             activity: Activity::new(),
-            place: 0,
             metrics: SharedMetrics::default().controller(&mut Registry::default(), "test", || 0),
         };
         tokio::spawn(run(Arc::clone(&recorder), environment));
@@ -361,7 +351,8 @@ mod tests {
         queue.add(7);
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert!(recorder.seen.lock().is_empty());
-        held_until.send_replace(Some(Instant::now() + Duration::from_mins(1)));
+        let until = Instant::now() + Duration::from_mins(1);
+        held_until.send_if_modified(|held| held.replace(until).is_none());
         recorder
             .calls
             .subscribe()

@@ -29,6 +29,7 @@ mod delivery;
 pub mod dynamic;
 pub mod error;
 pub mod events;
+mod fair_watch;
 mod identity;
 pub mod lease;
 pub mod members;

@@ -56,8 +56,6 @@ pub struct Program {
     /// Looks up the servers that kubeconfigs name. By default the system's resolver does.
     pub addresses: Addresses,
     pub(crate) activity: Activity,
-    /// The number of reconcile loops.
-    pub(crate) loops: usize,
     shared_metrics: SharedMetrics,
 }
 
@@ -76,7 +74,6 @@ impl Program {
             clock: Timestamp::now,
             addresses: Addresses::by_system(),
             activity: Activity::new(),
-            loops: 0,
             shared_metrics: SharedMetrics::default(),
         }
     }

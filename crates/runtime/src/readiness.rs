@@ -6,27 +6,29 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::fair_watch::FairWatch;
+
 /// The gates of a program. `/readyz` lists the closed ones.
 #[derive(Clone, Debug)]
 pub struct Readiness {
-    closed: Names,
-    unable: Names,
+    closed: FairWatch<Names>,
+    unable: Arc<watch::Sender<Names>>,
 }
 
-type Names = Arc<watch::Sender<BTreeSet<&'static str>>>;
+type Names = BTreeSet<&'static str>;
 
 /// A gate, closed until [`Gate::open`].
 #[derive(Debug)]
 pub struct Gate {
     name: &'static str,
-    closed: Names,
-    unable: Names,
+    closed: FairWatch<Names>,
+    unable: Arc<watch::Sender<Names>>,
 }
 
 impl Readiness {
     pub(crate) fn new() -> Self {
         Self {
-            closed: Arc::new(watch::Sender::new(BTreeSet::new())),
+            closed: FairWatch::default(),
             unable: Arc::new(watch::Sender::new(BTreeSet::new())),
         }
     }
@@ -34,29 +36,26 @@ impl Readiness {
     /// Adds a closed gate. Its name must be unique within the program.
     #[must_use = "a gate that is dropped never opens"]
     pub fn gate(&self, name: &'static str) -> Gate {
-        self.closed.send_modify(|closed| {
-            closed.insert(name);
-        });
+        self.closed.send_if_modified(|closed| closed.insert(name));
         Gate {
             name,
-            closed: Arc::clone(&self.closed),
+            closed: self.closed.clone(),
             unable: Arc::clone(&self.unable),
         }
     }
 
     /// Waits until every gate is open.
     pub async fn opened(&self) {
-        // The sender lives in `self`, so the wait cannot end early.
-        drop(self.closed.subscribe().wait_for(BTreeSet::is_empty).await);
+        self.closed.wait_for(BTreeSet::is_empty).await;
     }
 
     /// Returns the names of the closed gates.
     pub fn closed(&self) -> Vec<&'static str> {
-        self.closed.borrow().iter().copied().collect()
+        self.closed.read(|closed| closed.iter().copied().collect())
     }
 
     /// Returns the names of what this replica cannot read, as they change.
-    pub(crate) fn unable(&self) -> watch::Receiver<BTreeSet<&'static str>> {
+    pub(crate) fn unable(&self) -> watch::Receiver<Names> {
         self.unable.subscribe()
     }
 }

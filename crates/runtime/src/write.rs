@@ -147,7 +147,8 @@ mod tests {
     async fn write_ends_before_leadership() {
         let (leadership, held_until) = Leadership::for_tests();
         let started = Instant::now();
-        held_until.send_replace(Some(started + Duration::from_secs(3)));
+        let until = started + Duration::from_secs(3);
+        held_until.send_if_modified(|held| held.replace(until).is_none());
         let result: Result<(), _> = writer(leadership)
             .write("test", std::future::pending())
             .await;

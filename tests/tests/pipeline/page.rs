@@ -105,6 +105,27 @@ mod in_chromium {
         });
     }
 
+    /// A broken Service network is felt by pods, voted on by nodes, and repaired.
+    #[test]
+    fn broken_service_network_is_shown() {
+        on_the_page(test_name!(), async |tab| {
+            for (fault, shown) in [
+                ("One node", "fails on 1 of 3 nodes"),
+                ("All nodes", "fails on 3 of 3 nodes"),
+            ] {
+                tab.press("Cluster member2", fault, With::Key("Enter"))
+                    .await?;
+                tab.until(shown, &card_has("member2", shown)).await?;
+            }
+            tab.until("pods notice", &timeline_has("to Services fail on 3 nodes"))
+                .await?;
+            tab.press("Cluster member2", "Repair", With::Key("Enter"))
+                .await?;
+            tab.until("nodes vote", &card_has("member2", "Services respond"))
+                .await
+        });
+    }
+
     /// The API breaks and mends before the reader's eyes.
     #[test]
     fn api_outage_is_shown() {

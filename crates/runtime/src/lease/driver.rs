@@ -13,7 +13,6 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +22,7 @@ use super::request::{self, Response};
 use super::{DURATION, Leadership, candidacy};
 use crate::args::LeaderElectionArgs;
 use crate::error::{BoxError, Chain, LastError};
+use crate::fair_watch::FairWatch;
 use crate::program::Program;
 use crate::watch::{Decoded, events};
 
@@ -83,14 +83,14 @@ pub fn leadership_by(
 /// Spawns a task of `program` that campaigns for a lease until the program is stopping, holds it until
 /// the other tasks have ended, and then releases it.
 pub fn campaign(program: &mut Program, client: Client, config: LeaseConfig) -> Leadership {
-    let (held_until, receiver) = watch::channel(None);
+    let held_until = FairWatch::default();
     let driver = Driver {
         api: Api::namespaced(client.clone(), &config.namespace),
         watched: Api::namespaced(client, &config.namespace),
         election: Election::new(format!("{}_{}", config.host, config.id), DURATION),
         config,
         clock: program.clock,
-        held_until,
+        held_until: held_until.clone(),
         metrics: LeaseMetrics::register(&mut program.registry),
         reached: false,
         last_error: LastError::default(),
@@ -99,9 +99,7 @@ pub fn campaign(program: &mut Program, client: Client, config: LeaseConfig) -> L
     program
         .tasks
         .spawn_last("lease", |drained| driver.run(stopping, drained));
-    Leadership {
-        held_until: receiver,
-    }
+    Leadership { held_until }
 }
 
 struct Driver {
@@ -111,7 +109,7 @@ struct Driver {
     election: Election,
     /// The clock of the lease's timestamps.
     clock: fn() -> Timestamp,
-    held_until: watch::Sender<Option<Instant>>,
+    held_until: FairWatch<Option<Instant>>,
     metrics: LeaseMetrics,
     /// Set if the API server responded to the last request.
     reached: bool,
@@ -168,7 +166,8 @@ impl Driver {
             }
         }
         // First stop leading: another replica may lead as soon as the release is stored.
-        self.held_until.send_replace(None);
+        self.held_until
+            .send_if_modified(|held| held.take().is_some());
         if let Some(record) = self.record_to_release().await {
             self.release(&record).await;
         }

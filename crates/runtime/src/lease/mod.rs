@@ -13,11 +13,12 @@ mod request;
 
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub use config::{CampaignMode, LeaseConfig};
 pub use driver::{campaign, leadership, leadership_by};
+
+use crate::fair_watch::FairWatch;
 
 /// The validity of a lease after its last renewal (client-go's `LeaseDuration`).
 pub const DURATION: Duration = Duration::from_secs(15);
@@ -26,7 +27,7 @@ pub const DURATION: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub struct Leadership {
     /// The instant at which leadership ends unless it is renewed; `None` without the lease.
-    held_until: watch::Receiver<Option<Instant>>,
+    held_until: FairWatch<Option<Instant>>,
 }
 
 impl Leadership {
@@ -34,47 +35,39 @@ impl Leadership {
     pub fn always() -> Self {
         // As far away as an `Instant` certainly reaches on every platform (as in tokio).
         const AGES: Duration = Duration::from_hours(24 * 365 * 30);
-        let (sender, held_until) = watch::channel(Some(Instant::now() + AGES));
-        drop(sender);
-        Self { held_until }
+        Self {
+            held_until: FairWatch::new(Some(Instant::now() + AGES)),
+        }
     }
 
     #[cfg(test)]
-    pub(crate) fn for_tests() -> (Self, watch::Sender<Option<Instant>>) {
-        let (sender, held_until) = watch::channel(None);
-        (Self { held_until }, sender)
+    pub(crate) fn for_tests() -> (Self, FairWatch<Option<Instant>>) {
+        let held_until = FairWatch::default();
+        let leadership = Self {
+            held_until: held_until.clone(),
+        };
+        (leadership, held_until)
     }
 
     /// Returns the instant until which this process certainly leads; `None` if it does not lead.
     pub fn held_until(&self) -> Option<Instant> {
-        let until = *self.held_until.borrow();
+        let until = self.held_until.read(Option::clone);
         until.filter(|until| Instant::now() < *until)
     }
 
     /// Waits until this process leads.
     pub async fn acquired(&self) {
-        let mut held = self.held_until.clone();
         let leads = |until: &Option<Instant>| until.is_some_and(|until| Instant::now() < until);
-        // The driver is gone: it will never lead.
-        if held.wait_for(leads).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        self.held_until.wait_for(leads).await;
     }
 
     /// Waits until this process no longer leads.
     pub async fn lost(&self) {
-        let mut held = self.held_until.clone();
-        loop {
-            let Some(until) = *held.borrow_and_update() else {
-                return;
-            };
-            if until <= Instant::now() {
-                return;
-            }
+        while let Some(until) = self.held_until() {
             tokio::select! {
                 biased;
                 // A renewal that arrives together with the deadline extends it.
-                Ok(()) = held.changed() => {}
+                () = self.held_until.wait_for(|now| *now != Some(until)) => {}
                 () = tokio::time::sleep_until(until) => {}
             }
         }

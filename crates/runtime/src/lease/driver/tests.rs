@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
