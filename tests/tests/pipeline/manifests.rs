@@ -55,6 +55,28 @@ fn deleting_spares_karmada() {
     }
 }
 
+/// A user who forgets to name a registry runs nobody's image: that of the manifests cannot be pulled.
+#[test]
+fn images_have_no_owner() {
+    let mut named = 0;
+    for place in [
+        "host",
+        "member",
+        "propagation/host",
+        "propagation/cluster/host",
+    ] {
+        let path = cargo::root().join("manifests").join(place);
+        let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
+        let kustomization: Value = serde_saphyr::from_str(&text).unwrap();
+        for image in kustomization["images"].as_array().unwrap() {
+            let name = image["newName"].as_str().unwrap();
+            assert!(name.starts_with("registry.invalid/"), "{name} in {place}");
+            named += 1;
+        }
+    }
+    assert_eq!(named, 7);
+}
+
 /// Pods run on Linux nodes with an account of their own and no priority class.
 #[test]
 fn pods_have_own_accounts() {
