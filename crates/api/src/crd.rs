@@ -58,7 +58,7 @@ pub fn fleet() -> serde_json::Result<Vec<Value>> {
 }
 
 /// Returns the structural schema of a type.
-fn schema<T: JsonSchema>() -> Value {
+pub(crate) fn schema<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3()
         .with(|settings| {
             settings.inline_subschemas = true;
@@ -104,7 +104,7 @@ fn work() -> Value {
     kind_definition::<Work>("Namespaced", "wk", properties, columns)
 }
 
-fn age() -> Value {
+pub(crate) fn age() -> Value {
     json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" })
 }
 

@@ -30,18 +30,21 @@ pub fn health(object: &Value) -> Health {
     let healthy = match group_kind(object) {
         ("apps", "Deployment" | "StatefulSet") => {
             is_observed(object)
-                && wants(object).is_none_or(|wanted| of(object, "updatedReplicas") >= wanted)
-                && of(object, "availableReplicas") >= of(object, "updatedReplicas")
+                && wants(object)
+                    .is_none_or(|wanted| status_number(object, "updatedReplicas") >= wanted)
+                && status_number(object, "availableReplicas")
+                    >= status_number(object, "updatedReplicas")
         }
         ("apps", "ReplicaSet") => {
             is_observed(object)
-                && wants(object).is_none_or(|wanted| of(object, "availableReplicas") >= wanted)
+                && wants(object)
+                    .is_none_or(|wanted| status_number(object, "availableReplicas") >= wanted)
         }
         ("apps", "DaemonSet") => {
-            let updated = of(object, "updatedNumberScheduled");
+            let updated = status_number(object, "updatedNumberScheduled");
             is_observed(object)
-                && updated >= of(object, "desiredNumberScheduled")
-                && of(object, "numberAvailable") >= updated
+                && updated >= status_number(object, "desiredNumberScheduled")
+                && status_number(object, "numberAvailable") >= updated
         }
         ("", "Service") => {
             let kind = object.pointer("/spec/type").and_then(Value::as_str);
@@ -55,7 +58,7 @@ pub fn health(object: &Value) -> Health {
             _ => false,
         },
         ("policy", "PodDisruptionBudget") => {
-            of(object, "currentHealthy") >= of(object, "desiredHealthy")
+            status_number(object, "currentHealthy") >= status_number(object, "desiredHealthy")
         }
         _ => true,
     };
@@ -67,7 +70,7 @@ pub fn health(object: &Value) -> Health {
 }
 
 /// Returns a number of the status; 0 if it is absent, as Kubernetes leaves zeros out.
-fn of(object: &Value, name: &str) -> i64 {
+pub fn status_number(object: &Value, name: &str) -> i64 {
     let number = object.get("status").and_then(|status| status.get(name));
     number.and_then(Value::as_i64).unwrap_or_default()
 }
@@ -81,11 +84,12 @@ fn phase(object: &Value) -> Option<&str> {
 }
 
 /// Returns `true` if its controller has seen the newest spec.
-fn is_observed(object: &Value) -> bool {
-    object.generation().unwrap_or_default() == of(object, "observedGeneration")
+pub fn is_observed(object: &Value) -> bool {
+    object.generation().unwrap_or_default() == status_number(object, "observedGeneration")
 }
 
-fn has_address(object: &Value) -> bool {
+/// Returns `true` if a load balancer answers for it.
+pub fn has_address(object: &Value) -> bool {
     let list = object.pointer("/status/loadBalancer/ingress");
     let mut list = list.and_then(Value::as_array).into_iter().flatten();
     list.any(|address| {

@@ -4,7 +4,9 @@ use objects::lenient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::placement::{ApplyStrategy, FailedPlacement};
+use super::placement::{
+    ApplyStrategy, DiffedPlacement, DriftedPlacement, FailedPlacement, NamespacedName,
+};
 use crate::Condition;
 use crate::resource::kind;
 
@@ -40,6 +42,18 @@ pub struct BindingSpec {
     /// Why the cluster was picked.
     #[serde(deserialize_with = "lenient::nullable")]
     pub cluster_decision: ClusterDecision,
+    /// The snapshots of the cluster-scoped overrides in what the cluster gets.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub cluster_resource_override_snapshots: Vec<String>,
+    /// The snapshots of the namespaced overrides in what the cluster gets.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub resource_override_snapshots: Vec<NamespacedName>,
     /// How the member's objects are written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apply_strategy: Option<ApplyStrategy>,
@@ -93,6 +107,18 @@ pub struct BindingStatus {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub failed_placements: Vec<FailedPlacement>,
+    /// The objects that somebody changed in the cluster.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub drifted_placements: Vec<DriftedPlacement>,
+    /// The objects that differ from what the cluster is to have.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub diffed_placements: Vec<DiffedPlacement>,
     /// The conditions.
     #[serde(
         deserialize_with = "lenient::nullable",

@@ -9,9 +9,13 @@
 //! - [`binding`]: a placement on one cluster.
 //! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
 //! - [`member`]: the clusters.
+//! - [`conditions`]: what bindings and Works say of themselves.
+//! - [`definitions`]: their `CustomResourceDefinition`s.
 //! - [`names`]: the labels, annotations and finalizers that tie these together.
 
 pub mod binding;
+pub mod conditions;
+mod definitions;
 pub mod member;
 pub mod names;
 pub mod placement;
@@ -20,6 +24,7 @@ pub mod snapshot;
 pub mod work;
 
 pub use binding::ClusterResourceBinding;
+pub use definitions::definitions;
 pub use member::{InternalMemberCluster, MemberCluster};
 pub use placement::ClusterResourcePlacement;
 pub use snapshot::{ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot};

@@ -1,6 +1,6 @@
 //! What a user places, how it gets to the clusters, and where it stands.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use objects::lenient;
 use schemars::JsonSchema;
@@ -81,6 +81,33 @@ pub struct RolloutStrategy {
     /// How a member's objects are written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apply_strategy: Option<ApplyStrategy>,
+    /// What becomes of the objects when the placement goes. Only `Delete` is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_strategy: Option<DeleteStrategy>,
+    /// Whether what members say of an object goes back to the hub's. Only `Disabled` is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report_back_strategy: Option<ReportBackStrategy>,
+}
+
+/// What becomes of the objects when a placement goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeleteStrategy {
+    /// `Delete` or `Abandon`; `Delete` if empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub propagation_policy: String,
+}
+
+/// Whether what members say of an object goes back to the hub's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReportBackStrategy {
+    /// `Disabled` or `Mirror`; `Disabled` if empty.
+    #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
+    pub type_: String,
+    /// `OriginalResource` or `WorkAPI`, of `Mirror`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub destination: String,
 }
 
 /// How many clusters change at a time.
@@ -175,6 +202,36 @@ pub struct ResourceIdentifier {
     /// The namespace; absent for a cluster-scoped object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
+    /// The envelope that it came in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<EnvelopeIdentifier>,
+}
+
+/// The identity of an envelope.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
+)]
+#[serde(default)]
+pub struct EnvelopeIdentifier {
+    /// The name.
+    pub name: String,
+    /// The namespace; absent for a cluster-scoped one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub type_: String,
+}
+
+/// The namespace and name of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct NamespacedName {
+    /// The name.
+    pub name: String,
+    /// The namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
 }
 
 /// Where a placement stands on one cluster.
@@ -187,12 +244,36 @@ pub struct ClusterPlacementStatus {
     /// The index of the snapshot that the cluster gets.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub observed_resource_index: String,
+    /// The namespaced overrides in what the cluster gets.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub applicable_resource_overrides: Vec<NamespacedName>,
+    /// The cluster-scoped overrides in what the cluster gets.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub applicable_cluster_resource_overrides: Vec<String>,
     /// The objects that are not as they shall be.
     #[serde(
         deserialize_with = "lenient::nullable",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub failed_placements: Vec<FailedPlacement>,
+    /// The objects that somebody changed in the cluster.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub drifted_placements: Vec<DriftedPlacement>,
+    /// The objects that differ from what the cluster is to have.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub diffed_placements: Vec<DiffedPlacement>,
     /// Its conditions.
     #[serde(
         deserialize_with = "lenient::nullable",
@@ -211,4 +292,66 @@ pub struct FailedPlacement {
     /// The condition that says why.
     #[serde(deserialize_with = "lenient::nullable")]
     pub condition: Condition,
+}
+
+/// An object that somebody changed in a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DriftedPlacement {
+    /// The object.
+    #[serde(flatten)]
+    pub identifier: ResourceIdentifier,
+    /// When it was looked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observation_time: Option<Time>,
+    /// The generation of the object then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_cluster_observed_generation: Option<i64>,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_drifted_observed_time: Option<Time>,
+    /// The changes.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub observed_drifts: Vec<Difference>,
+}
+
+/// An object that differs in a cluster from what that is to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DiffedPlacement {
+    /// The object.
+    #[serde(flatten)]
+    pub identifier: ResourceIdentifier,
+    /// When it was looked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observation_time: Option<Time>,
+    /// The generation of the object then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_cluster_observed_generation: Option<i64>,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_diffed_observed_time: Option<Time>,
+    /// The differences.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub observed_diffs: Vec<Difference>,
+}
+
+/// A field that differs between hub and member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Difference {
+    /// The field, as a JSON pointer.
+    pub path: String,
+    /// Its value on the hub; absent where that has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub value_in_hub: String,
+    /// Its value in the member; absent where that has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub value_in_member: String,
 }

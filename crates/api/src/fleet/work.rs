@@ -1,10 +1,11 @@
 //! The manifests for one cluster, and in that cluster the owner of what they became.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::lenient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::placement::ApplyStrategy;
+use super::placement::{ApplyStrategy, Difference};
 use crate::Condition;
 use crate::resource::kind;
 use crate::work::Workload;
@@ -63,7 +64,7 @@ pub struct WorkStatus {
 
 /// The state of one manifest in the member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ManifestCondition {
     /// The manifest.
     #[serde(deserialize_with = "lenient::nullable")]
@@ -74,6 +75,54 @@ pub struct ManifestCondition {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,
+    /// What somebody changed in the member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift_details: Option<DriftDetails>,
+    /// What differs in the member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_details: Option<DiffDetails>,
+}
+
+/// What somebody changed in a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DriftDetails {
+    /// When the object was looked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observation_time: Option<Time>,
+    /// The generation of the object then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_in_member_cluster_generation: Option<i64>,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_drifted_observed_time: Option<Time>,
+    /// The changes.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub observed_drifts: Vec<Difference>,
+}
+
+/// What differs in a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DiffDetails {
+    /// When the object was looked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observation_time: Option<Time>,
+    /// The generation of the object then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_in_member_cluster_generation: Option<i64>,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_diffed_observed_time: Option<Time>,
+    /// The differences.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub observed_diffs: Vec<Difference>,
 }
 
 /// The identity of a manifest in a Work.

@@ -56,7 +56,12 @@ pub enum InvalidSelector {
     /// The namespace is the hub's own.
     ReservedNamespace(String),
     /// Two selectors select the object.
-    Twice(ResourceIdentifier),
+    Twice {
+        /// Its kind.
+        kind: String,
+        /// Its namespace and name.
+        key: Key,
+    },
 }
 
 impl fmt::Display for InvalidSelector {
@@ -78,9 +83,7 @@ impl fmt::Display for InvalidSelector {
             Self::ReservedNamespace(name) => {
                 write!(f, "namespace {name:?} is reserved and cannot be placed")
             }
-            Self::Twice(object) => {
-                write!(f, "{} is selected twice", show(object))
-            }
+            Self::Twice { kind, key } => write!(f, "{kind} {key} is selected twice"),
         }
     }
 }
@@ -108,12 +111,12 @@ pub fn select(
             if !is_placeable(&object, hub) || mirrors_a_service(&object, inventory) {
                 continue;
             }
-            let id = identifier(&object);
             // Versions of a kind show the same object.
-            let (group, kind) = (id.group.clone(), id.kind.clone());
-            let key = (group, kind, id.namespace.clone(), id.name.clone());
-            if selected.insert(key, content(object)).is_some() {
-                return Err(InvalidSelector::Twice(id));
+            let (group, kind) = objects::group_kind(&object);
+            let (group, kind, key) = (group.to_owned(), kind.to_owned(), object.key());
+            let id = (group, kind.clone(), key.clone());
+            if selected.insert(id, content(object)).is_some() {
+                return Err(InvalidSelector::Twice { kind, key });
             }
         }
     }
@@ -234,6 +237,7 @@ pub fn identifier(object: &Value) -> ResourceIdentifier {
         kind,
         name: object.name().to_owned(),
         namespace: object.namespace().to_owned(),
+        envelope: None,
     }
 }
 

@@ -1,0 +1,29 @@
+//! The conditions of bindings and Works, and the reasons on which something is decided.
+
+/// The condition of a binding: True once its cluster is to have the latest snapshot.
+pub const ROLLOUT_STARTED: &str = "RolloutStarted";
+/// The reason of a False [`ROLLOUT_STARTED`]: the budget does not allow it yet.
+pub const ROLLOUT_NOT_STARTED: &str = "RolloutNotStartedYet";
+/// The condition of a binding: True once overrides are applied to what its cluster is to have.
+pub const OVERRIDDEN: &str = "Overridden";
+/// The condition of a binding: True once its Works have what its cluster is to have.
+pub const WORK_SYNCHRONIZED: &str = "WorkSynchronized";
+/// The condition of bindings, Works and manifests: True once the member has everything.
+pub const APPLIED: &str = "Applied";
+/// The condition of bindings, Works and manifests: True once everything does its work.
+pub const AVAILABLE: &str = "Available";
+/// The condition of bindings, Works and manifests: True once differences are reported, where nothing is written.
+pub const DIFF_REPORTED: &str = "DiffReported";
+/// The condition of a binding, ours: True once it was available. KubeFleet's own have none.
+pub const BEEN_AVAILABLE: &str = "BeenAvailable";
+
+/// The reason of a False [`APPLIED`] of a binding: the member has not answered yet.
+pub const APPLY_IN_PROGRESS: &str = "ApplyInProgress";
+/// The reason of a False [`APPLIED`] of a manifest: it is about to be applied.
+pub const PREPARING: &str = "PreparingToProcess";
+/// The reason of a True [`AVAILABLE`] of a binding: for some objects nobody can say.
+pub const UNTRACKABLE: &str = "NotAllWorkAreAvailabilityTrackable";
+/// The reason of a False [`AVAILABLE`] of a manifest, ours: its controller has given up.
+pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+/// The reason of a True [`AVAILABLE`] of a Work: for some objects nobody can say.
+pub const WORK_NOT_TRACKABLE: &str = "WorkNotTrackable";

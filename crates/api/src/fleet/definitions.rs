@@ -1,0 +1,381 @@
+//! The definitions of these kinds, as KubeFleet installs them: both versions are served, and v1beta1 is stored.
+
+mod columns;
+
+use kube::Resource;
+use serde_json::{Value, json};
+
+use super::binding::{BindingSpec, BindingStatus};
+use super::member::{
+    InternalMemberClusterSpec, InternalMemberClusterStatus, MemberClusterSpec, MemberClusterStatus,
+};
+use super::placement::{PlacementSpec, PlacementStatus};
+use super::snapshot::{PolicySnapshotSpec, PolicySnapshotStatus, ResourceSnapshotSpec};
+use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
+use super::{
+    AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot, InternalMemberCluster, MemberCluster, Work,
+};
+use crate::crd::{age, schema};
+
+/// Returns the definitions.
+pub fn definitions() -> Vec<Value> {
+    vec![
+        Definition {
+            short_names: json!(["crp"]),
+            spec: placement(),
+            status: Some(placement_status()),
+            columns: columns::of_placements(),
+        }
+        .of::<ClusterResourcePlacement>("Cluster"),
+        Definition {
+            short_names: json!(["csps"]),
+            spec: policy_snapshot(),
+            status: Some(policy_snapshot_status()),
+            columns: vec![columns::generation(), age()],
+        }
+        .of::<ClusterSchedulingPolicySnapshot>("Cluster"),
+        Definition {
+            short_names: json!(["crs"]),
+            spec: immutable(schema::<ResourceSnapshotSpec>()),
+            status: None,
+            columns: vec![columns::generation(), age()],
+        }
+        .of::<ClusterResourceSnapshot>("Cluster"),
+        Definition {
+            short_names: json!(["crb"]),
+            spec: amended(schema::<BindingSpec>(), &apply_strategy("applyStrategy")),
+            status: Some(schema::<BindingStatus>()),
+            columns: columns::of_bindings(),
+        }
+        .of::<ClusterResourceBinding>("Cluster"),
+        Definition {
+            short_names: json!([]),
+            spec: amended(schema::<WorkSpec>(), &apply_strategy("applyStrategy")),
+            status: Some(schema::<WorkStatus>()),
+            columns: vec![age()],
+        }
+        .of::<Work>("Namespaced"),
+        Definition {
+            short_names: json!([]),
+            spec: schema::<AppliedWorkSpec>(),
+            status: Some(schema::<AppliedWorkStatus>()),
+            columns: vec![age()],
+        }
+        .of::<AppliedWork>("Cluster"),
+        Definition {
+            short_names: json!(["cluster"]),
+            spec: member(),
+            status: Some(schema::<MemberClusterStatus>()),
+            columns: columns::of_members(),
+        }
+        .of::<MemberCluster>("Cluster"),
+        Definition {
+            short_names: json!(["imc"]),
+            spec: internal_member(),
+            status: Some(schema::<InternalMemberClusterStatus>()),
+            columns: vec![age()],
+        }
+        .of::<InternalMemberCluster>("Namespaced"),
+    ]
+}
+
+/// What the definition of a kind has of its own.
+struct Definition {
+    short_names: Value,
+    spec: Value,
+    status: Option<Value>,
+    columns: Vec<Value>,
+}
+
+impl Definition {
+    fn of<K: Resource<DynamicType = ()>>(self, scope: &str) -> Value {
+        let (group, plural, kind) = (K::group(&()), K::plural(&()), K::kind(&()));
+        let mut properties = json!({ "spec": self.spec });
+        if let Some(status) = &self.status {
+            properties["status"] = status.clone();
+        }
+        let version = |name: &str, is_stored: bool| {
+            let mut version = json!({
+                "name": name, "served": true, "storage": is_stored,
+                "additionalPrinterColumns": self.columns,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object", "required": ["spec"], "properties": properties } },
+            });
+            if self.status.is_some() {
+                version["subresources"] = json!({ "status": {} });
+            }
+            version
+        };
+        let category = group.split('.').next().unwrap_or_default();
+        let mut names = json!({
+            "categories": ["fleet", format!("fleet-{category}")],
+            "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
+        });
+        if self
+            .short_names
+            .as_array()
+            .is_some_and(|names| !names.is_empty())
+        {
+            names["shortNames"] = self.short_names.clone();
+        }
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.{group}") },
+            "spec": {
+                "group": group, "scope": scope, "names": names,
+                "versions": [version("v1", false), version("v1beta1", true)],
+            },
+        })
+    }
+}
+
+/// A field of a schema, and what is true of it beside its type. `[]` are the elements of a list.
+type Amendment = (String, Value);
+
+fn at(path: &str, amendment: Value) -> Amendment {
+    (path.to_owned(), amendment)
+}
+
+/// Returns the schema with the amendments of its fields.
+fn amended(mut schema: Value, amendments: &[Amendment]) -> Value {
+    for (path, amendment) in amendments {
+        let mut field = &mut schema;
+        for name in path.split('.').filter(|name| !name.is_empty()) {
+            let (name, is_list) = match name.strip_suffix("[]") {
+                Some(name) => (name, true),
+                None => (name, false),
+            };
+            field = &mut field["properties"][name];
+            if is_list {
+                field = &mut field["items"];
+            }
+        }
+        for (key, value) in amendment.as_object().into_iter().flatten() {
+            field[key] = value.clone();
+        }
+    }
+    schema
+}
+
+fn rules(rules: &[(&str, &str)]) -> Value {
+    let rules = rules
+        .iter()
+        .map(|(rule, message)| json!({ "rule": rule, "message": message }));
+    json!({ "x-kubernetes-validations": rules.collect::<Vec<_>>() })
+}
+
+fn immutable(schema: Value) -> Value {
+    amended(
+        schema,
+        &[at("", rules(&[("self == oldSelf", "spec is immutable")]))],
+    )
+}
+
+fn one_of(values: &[&str]) -> Value {
+    json!({ "enum": values })
+}
+
+/// Returns the schema of a text that is the first of these if it is absent.
+fn first_of(values: &[&str]) -> Value {
+    json!({ "enum": values, "default": values.first() })
+}
+
+fn apply_strategy(path: &str) -> Vec<Amendment> {
+    let field = |name: &str| format!("{path}.{name}");
+    vec![
+        (
+            field("type"),
+            first_of(&["ClientSideApply", "ServerSideApply", "ReportDiff"]),
+        ),
+        (
+            field("comparisonOption"),
+            first_of(&["PartialComparison", "FullComparison"]),
+        ),
+        (field("whenToApply"), first_of(&["Always", "IfNotDrifted"])),
+        (
+            field("whenToTakeOver"),
+            first_of(&["Always", "IfNoDiff", "Never"]),
+        ),
+    ]
+}
+
+/// Returns what is true of a policy, that of a placement or of a snapshot.
+fn policy() -> Vec<Amendment> {
+    const AFFINITY: &str = "policy.affinity.clusterAffinity";
+    let required =
+        format!("{AFFINITY}.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms");
+    let preferred = format!("{AFFINITY}.preferredDuringSchedulingIgnoredDuringExecution");
+    let mut amendments = vec![
+        at(
+            "policy.placementType",
+            first_of(&["PickAll", "PickN", "PickFixed"]),
+        ),
+        at("policy.clusterNames", json!({ "maxItems": 100 })),
+        at("policy.numberOfClusters", json!({ "minimum": 0 })),
+        (required.clone(), json!({ "maxItems": 10 })),
+        (
+            format!("{preferred}[].weight"),
+            json!({ "minimum": -100, "maximum": 100 }),
+        ),
+        at(
+            "policy.topologySpreadConstraints[]",
+            json!({ "required": ["topologyKey"] }),
+        ),
+        at(
+            "policy.topologySpreadConstraints[].maxSkew",
+            json!({ "minimum": 1, "default": 1 }),
+        ),
+        at(
+            "policy.topologySpreadConstraints[].whenUnsatisfiable",
+            one_of(&["DoNotSchedule", "ScheduleAnyway"]),
+        ),
+        at("policy.tolerations", json!({ "maxItems": 100 })),
+        at(
+            "policy.tolerations[].operator",
+            first_of(&["Equal", "Exists"]),
+        ),
+        at("policy.tolerations[].effect", one_of(&["NoSchedule"])),
+    ];
+    for term in [format!("{required}[]"), format!("{preferred}[].preference")] {
+        let expressions = format!("{term}.propertySelector.matchExpressions[]");
+        let operators = one_of(&["Gt", "Ge", "Eq", "Ne", "Lt", "Le"]);
+        amendments.extend([
+            (
+                expressions.clone(),
+                json!({ "required": ["name", "operator", "values"] }),
+            ),
+            (format!("{expressions}.operator"), operators),
+            (
+                format!("{expressions}.values"),
+                json!({ "minItems": 1, "maxItems": 1 }),
+            ),
+            (
+                format!("{term}.propertySorter.sortOrder"),
+                one_of(&["Descending", "Ascending"]),
+            ),
+        ]);
+    }
+    amendments
+}
+
+/// Returns what is true of the strategy of a placement.
+fn strategy() -> Vec<Amendment> {
+    let bound = json!({ "x-kubernetes-int-or-string": true, "default": "25%",
+        "pattern": "^((100|[0-9]{1,2})%|[0-9]+)$" });
+    let mut amendments = vec![
+        at("strategy.type", first_of(&["RollingUpdate", "External"])),
+        at("strategy.rollingUpdate.maxUnavailable", bound.clone()),
+        at("strategy.rollingUpdate.maxSurge", bound),
+        at(
+            "strategy.rollingUpdate.unavailablePeriodSeconds",
+            json!({ "minimum": 0, "default": 60 }),
+        ),
+        at(
+            "strategy.deleteStrategy.propagationPolicy",
+            first_of(&["Delete", "Abandon"]),
+        ),
+        at(
+            "strategy.reportBackStrategy.type",
+            first_of(&["Disabled", "Mirror"]),
+        ),
+    ];
+    amendments.extend(apply_strategy("strategy.applyStrategy"));
+    amendments
+}
+
+fn placement() -> Value {
+    let scopes = first_of(&[
+        "NamespaceWithResources",
+        "NamespaceOnly",
+        "NamespaceWithResourceSelectors",
+    ]);
+    let selector = "!(has(self.name) && has(self.labelSelector))";
+    let placement_type = "self.placementType == oldSelf.placementType";
+    let keeps_policy = "!(has(oldSelf.policy) && !has(self.policy))";
+    let reporting_scope = "statusReportingScope is immutable";
+    let mut amendments = policy();
+    amendments.extend(strategy());
+    amendments.extend([
+        at(
+            "",
+            rules(&[(keeps_policy, "policy cannot be removed once set")]),
+        ),
+        at("", json!({ "required": ["resourceSelectors"] })),
+        at(
+            "resourceSelectors",
+            json!({ "minItems": 1, "maxItems": 100 }),
+        ),
+        at(
+            "resourceSelectors[]",
+            json!({ "required": ["group", "kind", "version"] }),
+        ),
+        at(
+            "resourceSelectors[]",
+            rules(&[(selector, "name and labelSelector are exclusive")]),
+        ),
+        at("resourceSelectors[].selectionScope", scopes),
+        at(
+            "policy",
+            rules(&[(placement_type, "placementType is immutable")]),
+        ),
+        at(
+            "revisionHistoryLimit",
+            json!({ "minimum": 1, "maximum": 1000, "default": 10 }),
+        ),
+        at(
+            "statusReportingScope",
+            first_of(&["ClusterScopeOnly", "NamespaceAccessible"]),
+        ),
+        at(
+            "statusReportingScope",
+            rules(&[("self == oldSelf", reporting_scope)]),
+        ),
+    ]);
+    amended(schema::<PlacementSpec>(), &amendments)
+}
+
+fn placement_status() -> Value {
+    let lists = ["failedPlacements", "driftedPlacements", "diffedPlacements"];
+    let bounds = lists.map(|list| {
+        (
+            format!("placementStatuses[].{list}"),
+            json!({ "maxItems": 100 }),
+        )
+    });
+    amended(schema::<PlacementStatus>(), &bounds)
+}
+
+fn policy_snapshot() -> Value {
+    immutable(amended(schema::<PolicySnapshotSpec>(), &policy()))
+}
+
+fn policy_snapshot_status() -> Value {
+    let bound = at("targetClusters", json!({ "maxItems": 1000 }));
+    amended(schema::<PolicySnapshotStatus>(), &[bound])
+}
+
+fn heartbeat_period() -> Amendment {
+    let period = json!({ "minimum": 1, "maximum": 600, "default": 60 });
+    at("heartbeatPeriodSeconds", period)
+}
+
+fn member() -> Value {
+    amended(
+        schema::<MemberClusterSpec>(),
+        &[
+            heartbeat_period(),
+            at("", json!({ "required": ["identity"] })),
+            at("taints", json!({ "maxItems": 100 })),
+            at("taints[].effect", one_of(&["NoSchedule"])),
+        ],
+    )
+}
+
+fn internal_member() -> Value {
+    amended(
+        schema::<InternalMemberClusterSpec>(),
+        &[heartbeat_period(), at("state", one_of(&["Join", "Leave"]))],
+    )
+}

@@ -1,0 +1,76 @@
+//! The columns that kubectl shows.
+
+use serde_json::{Value, json};
+
+use crate::crd::age;
+
+fn column(name: &str, kind: &str, path: &str) -> Value {
+    json!({ "name": name, "type": kind, "jsonPath": path })
+}
+
+/// Returns a column that is shown with `-o wide` only.
+fn wide(mut column: Value) -> Value {
+    column["priority"] = 1.into();
+    column
+}
+
+/// Returns the column with the generation of an object.
+pub(super) fn generation() -> Value {
+    column("Gen", "string", ".metadata.generation")
+}
+
+fn condition(name: &str, kind: &str) -> Value {
+    let path = format!(".status.conditions[?(@.type==\"{kind}\")].status");
+    column(name, "string", &path)
+}
+
+fn condition_generation(name: &str, kind: &str) -> Value {
+    let path = format!(".status.conditions[?(@.type==\"{kind}\")].observedGeneration");
+    column(name, "string", &path)
+}
+
+/// Returns the columns of placements.
+pub(super) fn of_placements() -> Vec<Value> {
+    let kind = |name: &str| format!("ClusterResourcePlacement{name}");
+    let (scheduled, available) = (kind("Scheduled"), kind("Available"));
+    let synchronized = kind("WorkSynchronized");
+    vec![
+        generation(),
+        wide(column("Type", "string", ".spec.policy.placementType")),
+        condition("Scheduled", &scheduled),
+        condition_generation("Scheduled-Gen", &scheduled),
+        wide(condition("Work-Synchronized", &synchronized)),
+        wide(condition_generation("Work-Synchronized-Gen", &synchronized)),
+        condition("Available", &available),
+        condition_generation("Available-Gen", &available),
+        age(),
+    ]
+}
+
+/// Returns the columns of bindings.
+pub(super) fn of_bindings() -> Vec<Value> {
+    vec![
+        condition("WorkSynchronized", "WorkSynchronized"),
+        condition("ResourcesApplied", "Applied"),
+        wide(condition("ResourceAvailable", "Available")),
+        age(),
+    ]
+}
+
+/// Returns the columns of member clusters.
+pub(super) fn of_members() -> Vec<Value> {
+    let agent = ".status.agentStatus[?(@.type==\"MemberAgent\")].lastReceivedHeartbeat";
+    let nodes = ".status.properties.kubernetes-fleet\\.io/node-count.value";
+    let usage =
+        |name: &str, path: &str| column(name, "string", &format!(".status.resourceUsage.{path}"));
+    vec![
+        condition("Joined", "Joined"),
+        age(),
+        column("Member-Agent-Last-Seen", "date", agent),
+        column("Node-Count", "string", nodes),
+        usage("Available-CPU", "available.cpu"),
+        usage("Available-Memory", "available.memory"),
+        wide(usage("Allocatable-CPU", "allocatable.cpu")),
+        wide(usage("Allocatable-Memory", "allocatable.memory")),
+    ]
+}
