@@ -25,7 +25,7 @@ use karmada_api::fleet::policy::PlacementType;
 use karmada_api::fleet::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
 
-pub use binding::{BindingWrite, apply_strategy};
+pub use binding::BindingWrite;
 pub use facts::{FleetCluster, SchedulingFacts};
 
 use choice::{Choice, Pick};

@@ -1,15 +1,15 @@
 //! The writes to the bindings of a placement.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::ClusterResourceBinding;
 use karmada_api::fleet::binding::{BindingSpec, BindingState, ClusterDecision};
 use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, PARENT_PLACEMENT, PREVIOUS_STATE};
-use karmada_api::fleet::placement::ApplyStrategy;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
 use objects::Metadata;
 use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use super::facts::SchedulingFacts;
+use crate::placement::strategy::apply_strategy;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,27 +37,6 @@ pub enum BindingWrite {
         /// The merge patch, guarded.
         patch: Value,
     },
-}
-
-/// Returns how the objects of a placement are written, with the defaults written out.
-pub fn apply_strategy(placement: &ClusterResourcePlacement) -> ApplyStrategy {
-    let mut strategy = placement
-        .spec
-        .strategy
-        .apply_strategy
-        .clone()
-        .unwrap_or_default();
-    for (field, default) in [
-        (&mut strategy.comparison_option, "PartialComparison"),
-        (&mut strategy.type_, "ClientSideApply"),
-        (&mut strategy.when_to_apply, "Always"),
-        (&mut strategy.when_to_take_over, "Always"),
-    ] {
-        if field.is_empty() {
-            default.clone_into(field);
-        }
-    }
-    strategy
 }
 
 pub(super) fn create(

@@ -12,6 +12,7 @@ use objects::condition::{find, transition};
 
 use super::choice::{Choice, Pick};
 use super::facts::{Bindings, SchedulingFacts};
+use crate::placement::condition::condition;
 
 /// The condition of a policy snapshot.
 const SCHEDULED: &str = "Scheduled";
@@ -117,11 +118,5 @@ fn scheduled(found: usize, wanted: Option<usize>) -> Condition {
         );
         (FALSE, "SchedulingPolicyUnfulfilled", message)
     };
-    Condition {
-        type_: SCHEDULED.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        ..Condition::default()
-    }
+    condition((SCHEDULED, status), reason, &message)
 }

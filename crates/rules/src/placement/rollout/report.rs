@@ -1,0 +1,182 @@
+//! What is reported of one binding.
+
+use jiff::{SignedDuration, Timestamp};
+use karmada_api::Condition;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::binding::BindingStatus;
+use karmada_api::fleet::conditions::{
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORTED, PREPARING,
+    PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE, WORK_SYNCHRONIZED,
+};
+use karmada_api::fleet::placement::ApplyStrategy;
+use objects::condition::find;
+
+use super::facts::RolloutFacts;
+use crate::placement::strategy::apply_strategy;
+
+/// What a placement and its hub make of a report.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// How the objects are to be written.
+    pub(super) apply_strategy: ApplyStrategy,
+    unavailable_period: SignedDuration,
+    progress_deadline: SignedDuration,
+    now: Timestamp,
+}
+
+/// The seconds after which what nobody can track is taken for available, where a placement does not say.
+const UNAVAILABLE_SECONDS: i32 = 60;
+
+impl Rules {
+    pub(super) fn of(facts: &RolloutFacts<'_>) -> Self {
+        let update = facts.placement.spec.strategy.rolling_update.as_ref();
+        let seconds = update.and_then(|update| update.unavailable_period_seconds);
+        let seconds = seconds.unwrap_or(UNAVAILABLE_SECONDS);
+        Self {
+            apply_strategy: apply_strategy(facts.placement),
+            unavailable_period: SignedDuration::from_secs(i64::from(seconds)),
+            progress_deadline: facts.progress_deadline,
+            now: facts.now,
+        }
+    }
+}
+
+/// What is reported of one binding at its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It serves.
+    Ready,
+    /// It will not serve as it is.
+    Failed,
+    /// It may serve, or not yet; it means something else at this time, if nothing is reported until then.
+    Progressing(Option<Timestamp>),
+}
+
+/// What is reported of one binding.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report {
+    outcome: Outcome,
+    /// True if it never served.
+    is_fresh: bool,
+}
+
+impl Report {
+    pub(super) fn of(binding: &ClusterResourceBinding, rules: &Rules) -> Self {
+        let default = BindingStatus::default();
+        let status = binding.status.as_ref().unwrap_or(&default);
+        let reported = Reported {
+            status,
+            generation: binding.metadata.generation,
+        };
+        // Once the strategy is changed, every report is on what was before.
+        let outdated = binding.spec.apply_strategy.as_ref() != Some(&rules.apply_strategy);
+        let outcome = match reported.outcome(rules) {
+            Outcome::Ready if outdated => Outcome::Progressing(None),
+            outcome => outcome,
+        };
+        Self {
+            outcome,
+            is_fresh: outcome != Outcome::Ready && never_served(binding),
+        }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.outcome == Outcome::Ready
+    }
+
+    /// Returns `true` if nothing serves there that a change could interrupt.
+    pub(super) fn has_nothing_to_lose(&self) -> bool {
+        self.is_fresh || self.outcome == Outcome::Failed
+    }
+
+    /// Returns the time at which the same report means something else.
+    pub(super) fn changes_at(&self) -> Option<Timestamp> {
+        match self.outcome {
+            Outcome::Progressing(at) => at,
+            _ => None,
+        }
+    }
+}
+
+/// Returns `true` if the cluster has nothing of the placement yet: nobody has written it there.
+pub(super) fn has_nothing(binding: &ClusterResourceBinding) -> bool {
+    let status = binding.status.as_ref();
+    status.is_none_or(|status| find(&status.conditions, WORK_SYNCHRONIZED).is_none())
+}
+
+fn never_served(binding: &ClusterResourceBinding) -> bool {
+    let status = binding.status.as_ref();
+    let been = status.and_then(|status| find(&status.conditions, BEEN_AVAILABLE));
+    // Where the condition is absent, another controller made the binding: it may have served.
+    been.map_or_else(|| has_nothing(binding), |been| been.status == FALSE)
+}
+
+/// The status of a binding, of which only what is about its generation counts.
+struct Reported<'a> {
+    status: &'a BindingStatus,
+    generation: Option<i64>,
+}
+
+impl Reported<'_> {
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        let condition = find(&self.status.conditions, kind)?;
+        let is_current = condition.observed_generation == self.generation;
+        is_current.then_some(condition)
+    }
+
+    fn outcome(&self, rules: &Rules) -> Outcome {
+        if self
+            .condition(DIFF_REPORTED)
+            .is_some_and(|diff| diff.status == TRUE)
+        {
+            return Outcome::Ready;
+        }
+        let applied = self.condition(APPLIED);
+        if applied
+            .is_some_and(|applied| applied.status == FALSE && applied.reason != APPLY_IN_PROGRESS)
+            && self.has_failed(APPLIED, |reason| reason != PREPARING)
+        {
+            return Outcome::Failed;
+        }
+        let Some(available) = self.condition(AVAILABLE) else {
+            return Outcome::Progressing(None);
+        };
+        let since = available.last_transition_time.as_ref();
+        let since = since.map_or(rules.now, |time| time.0);
+        let passed = |period| {
+            let at = since.saturating_add(period).unwrap_or(Timestamp::MAX);
+            (rules.now >= at, at)
+        };
+        match &*available.status {
+            TRUE if available.reason == UNTRACKABLE => match passed(rules.unavailable_period) {
+                (true, _) => Outcome::Ready,
+                (false, at) => Outcome::Progressing(Some(at)),
+            },
+            TRUE => Outcome::Ready,
+            FALSE => {
+                let exceeded = |reason: &str| reason == PROGRESS_DEADLINE_EXCEEDED;
+                match passed(rules.progress_deadline) {
+                    (true, _) => Outcome::Failed,
+                    _ if self.has_failed(AVAILABLE, exceeded) => Outcome::Failed,
+                    (false, at) => Outcome::Progressing(Some(at)),
+                }
+            }
+            _ => Outcome::Progressing(None),
+        }
+    }
+
+    /// Returns `true` if an object has this condition False for such a reason.
+    fn has_failed(&self, kind: &str, is_failure: impl Fn(&str) -> bool) -> bool {
+        let mut failed = self.status.failed_placements.iter();
+        failed.any(|failed| {
+            let Condition {
+                type_,
+                status,
+                reason,
+                ..
+            } = &failed.condition;
+            type_ == kind && status == FALSE && is_failure(reason)
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The writes to a binding in a rollout.
+
+use jiff::Timestamp;
+use karmada_api::Condition;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::binding::BindingState;
+use karmada_api::fleet::conditions::{BEEN_AVAILABLE, ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
+use karmada_api::fleet::placement::ApplyStrategy;
+use objects::Metadata;
+use objects::condition::{find, transition, upsert};
+use objects::patch::guarded;
+use serde_json::{Value, json};
+
+use crate::placement::condition::condition;
+
+/// A write to a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutWrite {
+    /// It is deleted: its cluster may lose what it has.
+    Delete {
+        /// The name.
+        name: String,
+        /// The version that is deleted.
+        resource_version: String,
+    },
+    /// What its cluster gets changes, or how.
+    Spec {
+        /// The name.
+        name: String,
+        /// The merge patch, guarded.
+        patch: Value,
+    },
+    /// What the rollout says of it changes.
+    Status {
+        /// The name.
+        name: String,
+        /// The merge patch of its status, guarded.
+        patch: Value,
+    },
+}
+
+impl RolloutWrite {
+    pub(super) fn delete(binding: &ClusterResourceBinding) -> Self {
+        Self::Delete {
+            name: binding.metadata.name().to_owned(),
+            resource_version: binding.metadata.resource_version().to_owned(),
+        }
+    }
+
+    /// Changes how the objects are written, and gives the binding a snapshot, if there is one for it.
+    pub(super) fn spec(
+        binding: &ClusterResourceBinding,
+        snapshot: Option<&str>,
+        strategy: &ApplyStrategy,
+    ) -> Self {
+        let mut spec = json!({});
+        if binding.spec.apply_strategy.as_ref() != Some(strategy) {
+            spec["applyStrategy"] = json!(strategy);
+        }
+        if let Some(snapshot) = snapshot {
+            spec["state"] = json!(BindingState::Bound);
+            spec["resourceSnapshotName"] = json!(snapshot);
+        }
+        let version = binding.metadata.resource_version();
+        Self::Spec {
+            name: binding.metadata.name().to_owned(),
+            patch: guarded(Some(version), json!({ "spec": spec })),
+        }
+    }
+}
+
+/// Returns the write that says whether a binding gets the latest snapshot, and whether it has ever served, unless that
+/// is said already.
+pub(super) fn started(
+    binding: &ClusterResourceBinding,
+    standing: Standing,
+    now: Timestamp,
+) -> Option<RolloutWrite> {
+    let (status, reason, message) = if standing.is_held {
+        let message =
+            "The resources cannot be updated to the latest because of the rollout strategy";
+        (FALSE, ROLLOUT_NOT_STARTED, message)
+    } else {
+        let message = "Detected the new changes on the resources and started the rollout process";
+        (TRUE, ROLLOUT_STARTED, message)
+    };
+    let mut started = condition((ROLLOUT_STARTED, status), reason, message);
+    started.observed_generation = binding.metadata.generation;
+    let mut conditions = vec![started];
+    let before = binding.status.as_ref();
+    let been = before.and_then(|status| find(&status.conditions, BEEN_AVAILABLE));
+    if standing.is_ready && been.is_some_and(|been| been.status == FALSE) {
+        conditions.push(been_available(TRUE));
+    }
+    if standing.is_first && !standing.is_held && been.is_none() {
+        conditions.push(been_available(FALSE));
+    }
+    write(binding, conditions, now)
+}
+
+/// Where a binding stands in a rollout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    /// True if the latest snapshot is kept from it.
+    pub(super) is_held: bool,
+    /// True if it serves.
+    pub(super) is_ready: bool,
+    /// True if there is nothing in its cluster yet.
+    pub(super) is_first: bool,
+}
+
+fn been_available(status: &str) -> Condition {
+    let reason = if status == TRUE {
+        "BeenAvailable"
+    } else {
+        "NeverAvailable"
+    };
+    condition((BEEN_AVAILABLE, status), reason, "")
+}
+
+fn write(
+    binding: &ClusterResourceBinding,
+    new: Vec<Condition>,
+    now: Timestamp,
+) -> Option<RolloutWrite> {
+    let status = binding.status.as_ref();
+    let before = status.map_or(&[][..], |status| &status.conditions);
+    let mut conditions = before.to_vec();
+    for mut condition in new {
+        let old = find(before, &condition.type_);
+        condition.last_transition_time = Some(transition(old, &condition.status, now));
+        upsert(&mut conditions, condition);
+    }
+    let version = binding.metadata.resource_version();
+    let body = json!({ "status": { "conditions": conditions } });
+    (conditions != before).then(|| RolloutWrite::Status {
+        name: binding.metadata.name().to_owned(),
+        patch: guarded(Some(version), body),
+    })
+}
