@@ -3,6 +3,8 @@
 //!     selectors → objects → content → hash, snapshots        what is placed, as it was at one moment
 //!     clusters → eligible → filter → score → pick            where: bindings, and the reasons
 //!     bindings, reports, budget → rollout                    when: which cluster gets the latest now
+//!     binding, snapshots → works → waves                     what: the manifests for a cluster, and their order
+//!     objects → availability → work_status → works           back: from the members to the bindings
 //!
 //! - [`select`]: the objects that a placement selects.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
@@ -11,7 +13,11 @@
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
+//! - [`works`]: the Works of a binding, and what the binding says of them.
+//! - [`waves`], [`availability`], [`work_status`]: in a member, what is applied first, what does its work, and what the
+//!   Work says of that.
 
+pub mod availability;
 mod condition;
 pub mod content;
 pub mod eligible;
@@ -25,6 +31,9 @@ pub mod select;
 pub mod snapshot;
 mod spread;
 pub mod strategy;
+pub mod waves;
+pub mod work_status;
+pub mod works;
 
 #[cfg(test)]
 mod fixtures;

@@ -1,0 +1,146 @@
+//! The Works of a binding, and what the binding says of them.
+//!
+//! - `facts`: what decides about them.
+//! - `desired`: the Works that its cluster should have, from the parts of a snapshot.
+//! - `report`: the conditions of the binding, from those of its Works.
+
+mod desired;
+mod facts;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmada_api::condition::TRUE;
+use karmada_api::fleet::binding::BindingState;
+use karmada_api::fleet::conditions::ROLLOUT_STARTED;
+use karmada_api::fleet::{ClusterResourceBinding, Work};
+use objects::Metadata;
+use objects::condition::find;
+use serde_json::{Value, json};
+
+pub use facts::WorksFacts;
+pub use report::{Synchronization, report};
+
+use desired::desired;
+
+/// A write to a Work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkWrite {
+    /// It is created.
+    Create(Box<Work>),
+    /// Its content, or how that is written, changes.
+    Patch {
+        /// The name.
+        name: String,
+        /// The merge patch.
+        patch: Value,
+    },
+    /// It is deleted: nothing of the snapshot is in it.
+    Delete {
+        /// The name.
+        name: String,
+    },
+}
+
+/// What is to be done for the Works of a binding.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorksPlan {
+    /// Nothing yet: the rollout has not given its snapshot to the binding.
+    Wait,
+    /// These writes; none if the Works are up to date.
+    Write(Vec<WorkWrite>),
+    /// Nothing: what the snapshot asks for cannot be done, for this reason.
+    Refuse(String),
+    /// Everything goes, for the binding does.
+    Remove(Vec<WorkWrite>),
+}
+
+/// Plans the Works of a binding.
+pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
+    let binding = facts.binding;
+    if binding.metadata.is_deleting() {
+        let works = facts
+            .works
+            .iter()
+            .filter(|work| !work.metadata.is_deleting());
+        return WorksPlan::Remove(works.map(|work| delete(work)).collect());
+    }
+    match binding.spec.state {
+        BindingState::Scheduled => return WorksPlan::Wait,
+        BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
+        // What is unscheduled keeps what it has.
+        BindingState::Bound | BindingState::Unscheduled => {}
+    }
+    if facts.snapshots.is_empty() {
+        // The Works outlive the snapshot that they were made of.
+        return if facts.works.is_empty() {
+            let name = &binding.spec.resource_snapshot_name;
+            WorksPlan::Refuse(format!("The snapshot {name} is not found or not complete"))
+        } else {
+            WorksPlan::Write(Vec::new())
+        };
+    }
+    let desired = match desired(facts) {
+        Ok(desired) => desired,
+        Err(reason) => return WorksPlan::Refuse(reason),
+    };
+    let names: BTreeSet<_> = desired
+        .iter()
+        .map(|work| work.metadata.name().to_owned())
+        .collect();
+    let mut writes: Vec<_> = desired
+        .into_iter()
+        .filter_map(|desired| write(facts.works, desired))
+        .collect();
+    let stale = facts
+        .works
+        .iter()
+        .filter(|work| !names.contains(work.metadata.name()) && !work.metadata.is_deleting());
+    writes.extend(stale.map(|work| delete(work)));
+    WorksPlan::Write(writes)
+}
+
+fn is_started(binding: &ClusterResourceBinding) -> bool {
+    let status = binding.status.as_ref();
+    let started = status.and_then(|status| find(&status.conditions, ROLLOUT_STARTED));
+    started.is_some_and(|started| {
+        started.status == TRUE && started.observed_generation == binding.metadata.generation
+    })
+}
+
+/// Returns the write that makes a Work as desired, or `None` if it is.
+fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
+    let mut works = works.iter();
+    let Some(current) = works.find(|work| work.metadata.name() == desired.metadata.name()) else {
+        return Some(WorkWrite::Create(Box::new(desired)));
+    };
+    let (current, wanted) = (*current, &desired.metadata);
+    let is_same = has_all(current.metadata.labels.as_ref(), wanted.labels.as_ref())
+        && has_all(
+            current.metadata.annotations.as_ref(),
+            wanted.annotations.as_ref(),
+        )
+        && current.spec == desired.spec;
+    (!is_same).then(|| WorkWrite::Patch {
+        name: wanted.name().to_owned(),
+        patch: json!({
+            "metadata": { "labels": wanted.labels, "annotations": wanted.annotations },
+            "spec": desired.spec,
+        }),
+    })
+}
+
+type Map = BTreeMap<String, String>;
+
+fn has_all(current: Option<&Map>, wanted: Option<&Map>) -> bool {
+    let mut wanted = wanted.into_iter().flatten();
+    wanted.all(|(key, value)| current.and_then(|current| current.get(key)) == Some(value))
+}
+
+fn delete(work: &Work) -> WorkWrite {
+    WorkWrite::Delete {
+        name: work.metadata.name().to_owned(),
+    }
+}

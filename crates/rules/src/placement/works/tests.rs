@@ -1,0 +1,171 @@
+use jiff::Timestamp;
+use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
+use serde_json::{Value, from_value, json, to_value};
+
+use super::*;
+use crate::placement::fixtures::{fixture, items, without_server_fields};
+
+/// The recorded binding, snapshots and Works of one cluster.
+struct Recorded {
+    placement: &'static str,
+    binding: ClusterResourceBinding,
+    snapshots: Vec<ClusterResourceSnapshot>,
+    works: Vec<Work>,
+}
+
+impl Recorded {
+    /// The seed's first example on its canary cluster, with the Work as it was at the time of the file.
+    fn seed(work: &str) -> Self {
+        let work: Work = from_value(fixture(work)).unwrap();
+        let bindings = items("crp-1-bindings").into_iter();
+        let bindings = bindings.map(|one| from_value::<ClusterResourceBinding>(one).unwrap());
+        let owner = work
+            .metadata
+            .label(karmada_api::fleet::names::PARENT_BINDING);
+        let mut bindings = bindings.filter(|one| Some(one.metadata.name()) == owner);
+        Self {
+            placement: "crp-1",
+            binding: bindings.next().unwrap(),
+            snapshots: vec![from_value(fixture("crp-1-resourcesnapshot-0")).unwrap()],
+            works: vec![work],
+        }
+    }
+
+    fn plan(&self) -> WorksPlan {
+        let snapshots: Vec<_> = self.snapshots.iter().collect();
+        let works: Vec<_> = self.works.iter().collect();
+        plan(&WorksFacts {
+            placement: self.placement,
+            binding: &self.binding,
+            snapshots: &snapshots,
+            works: &works,
+        })
+    }
+
+    fn report(&self, synchronization: Synchronization<'_>) -> Option<Value> {
+        let works: Vec<_> = self.works.iter().collect();
+        let now: Timestamp = "2026-11-25T16:44:20Z".parse().unwrap();
+        let status = report(&self.binding, synchronization, &works, now)?;
+        Some(to_value(status).unwrap())
+    }
+}
+
+/// A Work in a fleet that changes hands is as we would have it: nothing is written.
+#[test]
+fn recorded_works_are_ours() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+
+    let expected = fixture("crp-1-work");
+    recorded.works.clear();
+    let WorksPlan::Write(writes) = recorded.plan() else {
+        panic!()
+    };
+    let [WorkWrite::Create(created)] = &writes[..] else {
+        panic!()
+    };
+    let mut expected = without_server_fields(expected);
+    let work = expected.as_object_mut().unwrap();
+    work.remove("status");
+    // The agent's own.
+    work["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("finalizers");
+    assert_eq!(to_value(&**created).unwrap(), expected);
+}
+
+#[test]
+fn changed_works_are_patched() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    let before = recorded.works[0].clone();
+    recorded.works[0].spec.workload.manifests.pop();
+    let mut stale = before.clone();
+    stale.metadata.name = Some("crp-1-0".to_owned());
+    recorded.works.push(stale);
+    let WorksPlan::Write(writes) = recorded.plan() else {
+        panic!()
+    };
+    let [WorkWrite::Patch { patch, .. }, WorkWrite::Delete { name }] = &writes[..] else {
+        panic!("{writes:?}")
+    };
+    assert_eq!(name, "crp-1-0");
+    let mut patched = to_value(&recorded.works[0]).unwrap();
+    json_patch::merge(&mut patched, patch);
+    assert_eq!(patched, to_value(before).unwrap());
+}
+
+/// The rollout gives first; a binding that goes takes its Works along, and one whose snapshot is lost keeps them.
+#[test]
+fn works_follow_their_binding() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    recorded.snapshots.clear();
+    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    recorded.binding.metadata.generation = Some(9);
+    assert_eq!(recorded.plan(), WorksPlan::Wait);
+    recorded.binding.spec.state = BindingState::Unscheduled;
+    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    let now = "2026-11-25T16:44:20Z".parse().unwrap();
+    recorded.binding.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
+    let name = "crp-1-work".to_owned();
+    assert_eq!(
+        recorded.plan(),
+        WorksPlan::Remove(vec![WorkWrite::Delete { name }])
+    );
+}
+
+#[test]
+fn envelopes_are_refused_by_name() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    recorded.snapshots = vec![from_value(fixture("crp-env-resourcesnapshot-0")).unwrap()];
+    let reason = "ClusterResourceEnvelope env-c cannot be placed: envelopes are not opened yet";
+    assert_eq!(recorded.plan(), WorksPlan::Refuse(reason.to_owned()));
+    let status = recorded.report(Synchronization::Failed(reason)).unwrap();
+    let conditions = status["conditions"].as_array().unwrap();
+    let last = conditions.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["reason"]),
+        (&json!("WorkSynchronized"), &json!("SyncWorkFailed"))
+    );
+}
+
+/// What a running KubeFleet said of its bindings when their Works were as recorded.
+#[test]
+fn recorded_reports_are_ours() {
+    let available = Recorded::seed("crp-1-work");
+    assert_eq!(available.report(Synchronization::Synchronized), None);
+
+    let mut broken = Recorded::seed("crp-1-work-not-available");
+    broken.binding.status = None;
+    let status = broken.report(Synchronization::Synchronized).unwrap();
+    let placement = fixture("crp-1-not-available");
+    let recorded = &placement["status"]["placementStatuses"][0];
+    assert_eq!(status["failedPlacements"], recorded["failedPlacements"]);
+    let of_works = |list: &Value| {
+        let list = list.as_array().unwrap().iter().cloned();
+        let ours = ["Overridden", "WorkSynchronized", "Applied", "Available"];
+        let of_works = list.filter(|one| ours.contains(&one["type"].as_str().unwrap()));
+        let of_works = of_works.map(|mut one| {
+            // The placement has its own generation there.
+            one["observedGeneration"] = Value::Null;
+            one
+        });
+        of_works.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of_works(&status["conditions"]),
+        of_works(&recorded["conditions"])
+    );
+}
+
+#[test]
+fn unanswered_works_are_in_progress() {
+    let recorded = fixture("binding-bound-apply-in-progress");
+    let binding: ClusterResourceBinding = from_value(recorded).unwrap();
+    let mut fresh = Recorded::seed("crp-1-work");
+    fresh.binding = binding;
+    assert_eq!(fresh.report(Synchronization::Written), None);
+    fresh.works[0].metadata.generation = Some(2);
+    assert_eq!(fresh.report(Synchronization::Synchronized), None);
+}
