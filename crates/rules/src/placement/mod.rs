@@ -4,7 +4,7 @@
 //!     clusters → eligible → filter → score → pick            where: bindings, and the reasons
 //!     bindings, reports, budget → rollout                    when: which cluster gets the latest now
 //!     binding, snapshots → works → waves                     what: the manifests for a cluster, and their order
-//!     objects → availability → work_status → works           back: from the members to the bindings
+//!     objects → availability → work_status → works → status  back: from the members to the placement
 //!
 //! - [`select`]: the objects that a placement selects.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
@@ -16,6 +16,7 @@
 //! - [`works`]: the Works of a binding, and what the binding says of them.
 //! - [`waves`], [`availability`], [`work_status`]: in a member, what is applied first, what does its work, and what the
 //!   Work says of that.
+//! - [`status`]: what the placement says of all; [`refuse`]: what it may not ask for.
 
 pub mod availability;
 mod condition;
@@ -25,11 +26,13 @@ mod filter;
 pub mod hash;
 pub mod pick;
 mod property;
+pub mod refuse;
 pub mod rollout;
 mod score;
 pub mod select;
 pub mod snapshot;
 mod spread;
+pub mod status;
 pub mod strategy;
 pub mod waves;
 pub mod work_status;

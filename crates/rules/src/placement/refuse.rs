@@ -1,0 +1,265 @@
+//! What a placement asks for that is not served, or contradicts itself: it is refused by name, and never ignored.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
+use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
+use objects::Metadata;
+
+use super::filter::affinity;
+use super::select::InvalidSelector;
+
+/// Something in a placement that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    field: &'static str,
+    reason: &'static str,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.reason)
+    }
+}
+
+/// Why nothing is done about a placement until it is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason, one word.
+    pub reason: &'static str,
+    /// The details.
+    pub message: String,
+}
+
+impl From<&InvalidSelector> for Refusal {
+    fn from(invalid: &InvalidSelector) -> Self {
+        Self {
+            reason: "InvalidResourceSelectors",
+            message: invalid.to_string(),
+        }
+    }
+}
+
+impl Refusal {
+    /// Returns the refusal of a placement with problems, or `None` without any.
+    pub fn of(problems: &[Problem]) -> Option<Self> {
+        let texts: Vec<_> = problems.iter().map(Problem::to_string).collect();
+        (!texts.is_empty()).then(|| Self {
+            reason: "PlacementRefused",
+            message: format!("The placement is refused: {}", texts.join("; ")),
+        })
+    }
+}
+
+/// A field, whether it is refused, and why.
+type Check = (&'static str, bool, &'static str);
+
+/// Returns what is refused of a placement.
+pub fn problems(placement: &ClusterResourcePlacement) -> Vec<Problem> {
+    let PlacementSpec {
+        policy, strategy, ..
+    } = &placement.spec;
+    let scope = placement.spec.status_reporting_scope.as_deref();
+    let mut checks = vec![
+        (
+            "metadata.name",
+            placement.metadata.name().len() > 63,
+            "is longer than 63 characters",
+        ),
+        (
+            "spec.statusReportingScope",
+            scope.is_some_and(|scope| !is_default(scope, "ClusterScopeOnly")),
+            "is not served: only ClusterScopeOnly is",
+        ),
+    ];
+    checks.extend(of_strategy(strategy));
+    if let Some(policy) = policy {
+        checks.extend(of_type(policy));
+        checks.extend(of_terms(policy));
+    }
+    found(&checks)
+}
+
+/// Returns what is refused of the change from one placement to another.
+pub fn changes(old: &ClusterResourcePlacement, new: &ClusterResourcePlacement) -> Vec<Problem> {
+    let (Some(old), new) = (&old.spec.policy, &new.spec.policy) else {
+        return Vec::new();
+    };
+    let Some(new) = new else {
+        return found(&[("spec.policy", true, "cannot be removed")]);
+    };
+    let keeps_tolerations = old
+        .tolerations
+        .iter()
+        .all(|one| new.tolerations.contains(one));
+    found(&[
+        (
+            "spec.policy.placementType",
+            old.placement_type != new.placement_type,
+            "cannot be changed",
+        ),
+        (
+            "spec.policy.tolerations",
+            !keeps_tolerations,
+            "can only be added to",
+        ),
+    ])
+}
+
+fn found(checks: &[Check]) -> Vec<Problem> {
+    let found = checks.iter().filter(|(_, is_refused, _)| *is_refused);
+    let problems = found.map(|&(field, _, reason)| Problem { field, reason });
+    problems.collect()
+}
+
+fn is_default(value: &str, default: &str) -> bool {
+    value.is_empty() || value == default
+}
+
+fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
+    let delete = strategy.delete_strategy.as_ref();
+    let report_back = strategy.report_back_strategy.as_ref();
+    let mut checks = vec![
+        (
+            "spec.strategy.type",
+            !is_default(&strategy.type_, "RollingUpdate"),
+            "is not served: only RollingUpdate is",
+        ),
+        (
+            "spec.strategy.deleteStrategy",
+            delete.is_some_and(|delete| !is_default(&delete.propagation_policy, "Delete")),
+            "is not served: only Delete is",
+        ),
+        (
+            "spec.strategy.reportBackStrategy",
+            report_back.is_some_and(|report| !is_default(&report.type_, "Disabled")),
+            "is not served: only Disabled is",
+        ),
+    ];
+    if let Some(apply) = &strategy.apply_strategy {
+        let is_forced = apply.server_side_apply_config.is_some();
+        checks.extend([
+            (
+                "spec.strategy.applyStrategy.type",
+                !is_default(&apply.type_, "ClientSideApply"),
+                "is not served yet: only ClientSideApply is",
+            ),
+            (
+                "spec.strategy.applyStrategy.comparisonOption",
+                !is_default(&apply.comparison_option, "PartialComparison"),
+                "is not served yet: only PartialComparison is",
+            ),
+            (
+                "spec.strategy.applyStrategy.whenToApply",
+                !is_default(&apply.when_to_apply, "Always"),
+                "is not served yet: only Always is",
+            ),
+            (
+                "spec.strategy.applyStrategy.whenToTakeOver",
+                !is_default(&apply.when_to_take_over, "Always"),
+                "is not served yet: only Always is",
+            ),
+            (
+                "spec.strategy.applyStrategy.allowCoOwnership",
+                apply.allow_co_ownership == Some(true),
+                "is not served yet",
+            ),
+            (
+                "spec.strategy.applyStrategy.serverSideApplyConfig",
+                is_forced && apply.type_ != "ServerSideApply",
+                "needs type ServerSideApply",
+            ),
+        ]);
+    }
+    checks
+}
+
+fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
+    let names = &policy.cluster_names;
+    let distinct: BTreeSet<_> = names.iter().collect();
+    let has_number = policy.number_of_clusters.is_some();
+    let has_spread = !policy.topology_spread_constraints.is_empty();
+    let prefers = affinity(policy).is_some_and(|affinity| !affinity.preferred.is_empty());
+    let is = |kind: PlacementType| policy.placement_type == kind;
+    let is_fixed = is(PlacementType::PickFixed);
+    vec![
+        (
+            "spec.policy.clusterNames",
+            is_fixed && names.is_empty(),
+            "is needed by PickFixed",
+        ),
+        (
+            "spec.policy.clusterNames",
+            distinct.len() < names.len(),
+            "has a name twice",
+        ),
+        (
+            "spec.policy.clusterNames",
+            !is_fixed && !names.is_empty(),
+            "is only for PickFixed",
+        ),
+        (
+            "spec.policy.numberOfClusters",
+            is(PlacementType::PickN) && !has_number,
+            "is needed by PickN",
+        ),
+        (
+            "spec.policy.numberOfClusters",
+            !is(PlacementType::PickN) && has_number,
+            "is only for PickN",
+        ),
+        (
+            "spec.policy.topologySpreadConstraints",
+            !is(PlacementType::PickN) && has_spread,
+            "is only for PickN",
+        ),
+        (
+            "spec.policy.affinity",
+            is_fixed && policy.affinity.is_some(),
+            "is not for PickFixed",
+        ),
+        (
+            "spec.policy.affinity",
+            is(PlacementType::PickAll) && prefers,
+            "has preferred terms, which PickAll has no use for",
+        ),
+        (
+            "spec.policy.tolerations",
+            is_fixed && !policy.tolerations.is_empty(),
+            "is not for PickFixed",
+        ),
+    ]
+}
+
+fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
+    let affinity = affinity(policy);
+    let required = affinity.and_then(|affinity| affinity.required.as_ref());
+    let mut required = required
+        .into_iter()
+        .flat_map(|required| &required.cluster_selector_terms);
+    let mut preferred = affinity
+        .into_iter()
+        .flat_map(|affinity| &affinity.preferred);
+    let tolerations = &policy.tolerations;
+    let is_twice = (1..)
+        .zip(tolerations)
+        .any(|(next, one)| tolerations.iter().skip(next).any(|other| other == one));
+    vec![
+        (
+            "spec.policy.affinity",
+            required.any(|term| term.property_sorter.is_some()),
+            "has a required term with a propertySorter",
+        ),
+        (
+            "spec.policy.affinity",
+            preferred.any(|term| term.preference.property_selector.is_some()),
+            "has a preferred term with a propertySelector",
+        ),
+        ("spec.policy.tolerations", is_twice, "has one twice"),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! The status of a placement: what it selects, and where that stands in each cluster and in all.
+//!
+//! Each cluster goes through the same steps, and so does the whole; what is not reached yet is not spoken of.
+//!
+//! - `step`: the steps, with the words for each.
+//! - `cluster`: one cluster.
+//! - `whole`: all of them.
+
+mod cluster;
+mod step;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Condition;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::binding::{BindingState, ClusterDecision};
+use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
+use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
+use karmada_api::fleet::policy::PlacementType;
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
+};
+use objects::Metadata;
+use objects::condition::{find, transition, upsert};
+
+use super::condition::condition;
+use super::refuse::Refusal;
+use super::select::{Selection, identifier, show};
+use cluster::{Standing, removing, standing};
+use whole::conditions;
+
+/// Everything that a placement's status tells of.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusFacts<'a> {
+    /// The placement.
+    pub placement: &'a ClusterResourcePlacement,
+    /// What it selects, or why nothing is done about it.
+    pub selection: Result<&'a Selection, &'a Refusal>,
+    /// The latest snapshot of its policy.
+    pub policy: Option<&'a ClusterSchedulingPolicySnapshot>,
+    /// The latest snapshot of what it selects: its master.
+    pub snapshot: Option<&'a ObjectMeta>,
+    /// Every binding of it.
+    pub bindings: &'a [&'a ClusterResourceBinding],
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The condition of a placement whether clusters were found.
+const SCHEDULED: &str = "ClusterResourcePlacementScheduled";
+
+/// Returns the status of a placement, or `None` if it is up to date.
+pub fn status(facts: &StatusFacts<'_>) -> Option<PlacementStatus> {
+    let before = facts.placement.status.clone().unwrap_or_default();
+    let mut after = match facts.selection {
+        Ok(selection) => of_selection(facts, selection, &before),
+        Err(refusal) => {
+            let mut after = before.clone();
+            let refused = scheduled(FALSE, refusal.reason, &refusal.message);
+            upsert(&mut after.conditions, refused);
+            after
+        }
+    };
+    if facts.selection.is_err() {
+        let refused = after
+            .conditions
+            .iter_mut()
+            .filter(|one| one.type_ == SCHEDULED);
+        refused.for_each(|one| date(one, &before.conditions, facts));
+        return (after != before).then_some(after);
+    }
+    for condition in &mut after.conditions {
+        date(condition, &before.conditions, facts);
+    }
+    let old: BTreeMap<_, _> = before
+        .placement_statuses
+        .iter()
+        .map(|one| (&*one.cluster_name, &*one.conditions))
+        .collect();
+    for cluster in &mut after.placement_statuses {
+        let old = old.get(&*cluster.cluster_name).copied().unwrap_or_default();
+        for condition in &mut cluster.conditions {
+            date(condition, old, facts);
+        }
+    }
+    shorten(&mut after);
+    (after != before).then_some(after)
+}
+
+/// Completes a condition: it is of the placement's generation, and as old as its status.
+fn date(condition: &mut Condition, before: &[Condition], facts: &StatusFacts<'_>) {
+    let old = find(before, &condition.type_);
+    condition.observed_generation = facts.placement.metadata.generation;
+    condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
+}
+
+fn of_selection(
+    facts: &StatusFacts<'_>,
+    selection: &Selection,
+    before: &PlacementStatus,
+) -> PlacementStatus {
+    let index = facts
+        .snapshot
+        .and_then(|snapshot| snapshot.label(RESOURCE_INDEX));
+    let mut after = PlacementStatus {
+        selected_resources: selection.objects.iter().map(identifier).collect(),
+        observed_resource_index: index.unwrap_or_default().to_owned(),
+        ..PlacementStatus::default()
+    };
+    let Some((policy, mut scheduled)) = scheduling(facts) else {
+        let pending = scheduled("Unknown", "SchedulePending", "Scheduling has not completed");
+        after
+            .placement_statuses
+            .clone_from(&before.placement_statuses);
+        after.conditions = vec![pending];
+        return after;
+    };
+    for object in &selection.too_large {
+        let name = show(object);
+        let left_out = ["; ", &name, " is too large to be placed, and is left out"];
+        scheduled.message.extend(left_out);
+    }
+    let bindings = current(facts);
+    let decisions = policy
+        .status
+        .iter()
+        .flat_map(|status| &status.target_clusters);
+    let selected: Vec<_> = decisions.clone().filter(|one| one.selected).collect();
+    let refused: Vec<_> = decisions.filter(|one| !one.selected).collect();
+    let standings = selected.iter().map(|decision| {
+        let binding = bindings.get(&*decision.cluster_name).copied();
+        standing(decision, binding, facts.snapshot.map(Metadata::name))
+    });
+    let standings: Vec<_> = standings.collect();
+    after.conditions = vec![scheduled];
+    after.conditions.extend(conditions(&standings));
+    let listed = standings.into_iter().map(Standing::into_status);
+    after.placement_statuses = listed.collect();
+    for status in &mut after.placement_statuses {
+        status
+            .observed_resource_index
+            .clone_from(&after.observed_resource_index);
+    }
+    let missing = wanted(policy).saturating_sub(selected.len());
+    after
+        .placement_statuses
+        .extend(refused.iter().take(missing).map(|one| not_found(one)));
+    let leaving = facts.bindings.iter().filter(|binding| {
+        let cluster = &*binding.spec.target_cluster;
+        let is_left =
+            binding.spec.state == BindingState::Unscheduled || binding.metadata.is_deleting();
+        is_left
+            && selected
+                .iter()
+                .all(|decision| decision.cluster_name != cluster)
+    });
+    after
+        .placement_statuses
+        .extend(leaving.map(|binding| removing(binding)));
+    keep_order(&mut after.placement_statuses, &before.placement_statuses);
+    after
+}
+
+/// Returns the latest policy and what was found by it, if the scheduler has seen this generation of the placement.
+fn scheduling<'a>(
+    facts: &StatusFacts<'a>,
+) -> Option<(&'a ClusterSchedulingPolicySnapshot, Condition)> {
+    let policy = facts.policy?;
+    let status = policy.status.as_ref()?;
+    let is_current = status.observed_placement_generation == facts.placement.metadata.generation;
+    let found = find(&status.conditions, "Scheduled").filter(|_| is_current)?;
+    Some((
+        policy,
+        scheduled(&found.status, &found.reason, &found.message),
+    ))
+}
+
+fn scheduled(status: &str, reason: &str, message: &str) -> Condition {
+    condition((SCHEDULED, status), reason, message)
+}
+
+/// Returns the bindings of clusters that have the placement, or are to have it.
+fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a ClusterResourceBinding> {
+    let bindings = facts.bindings.iter().filter(|binding| {
+        !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
+    });
+    bindings
+        .map(|binding| (&*binding.spec.target_cluster, *binding))
+        .collect()
+}
+
+/// Returns the number of clusters that a policy asks for; 0 if it asks for no number.
+fn wanted(policy: &ClusterSchedulingPolicySnapshot) -> usize {
+    let Some(spec) = &policy.spec.policy else {
+        return 0;
+    };
+    match spec.placement_type {
+        PlacementType::PickAll => 0,
+        PlacementType::PickFixed => spec.cluster_names.len(),
+        PlacementType::PickN => {
+            let number = policy.metadata.annotation(NUMBER_OF_CLUSTERS);
+            number
+                .and_then(|number| number.parse().ok())
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// Returns the entry for one of the clusters that could not be found.
+fn not_found(decision: &ClusterDecision) -> ClusterPlacementStatus {
+    ClusterPlacementStatus {
+        conditions: vec![condition(
+            ("Scheduled", FALSE),
+            "ScheduleFailed",
+            &decision.reason,
+        )],
+        ..ClusterPlacementStatus::default()
+    }
+}
+
+/// Sorts clusters as they stood: nothing is written for an order alone.
+fn keep_order(after: &mut [ClusterPlacementStatus], before: &[ClusterPlacementStatus]) {
+    let places = before.iter().zip(0_usize..);
+    let places: BTreeMap<_, _> = places
+        .map(|(one, place)| (&*one.cluster_name, place))
+        .collect();
+    let is_known = |one: &ClusterPlacementStatus| {
+        one.cluster_name.is_empty() || places.contains_key(&*one.cluster_name)
+    };
+    if after.iter().all(is_known) {
+        after.sort_by_key(|one| (one.cluster_name.is_empty(), places.get(&*one.cluster_name)));
+    }
+}
+
+/// The size up to which every condition of every cluster is told, in bytes of JSON: etcd takes 1.5 MiB.
+const FULL_BYTES: usize = 256 * 1024;
+
+/// Leaves clusters on which all is well only their last condition, if the whole is too large.
+fn shorten(status: &mut PlacementStatus) {
+    let is_small = serde_json::to_vec(&status).is_ok_and(|json| json.len() <= FULL_BYTES);
+    if is_small {
+        return;
+    }
+    for cluster in &mut status.placement_statuses {
+        let is_healthy = cluster
+            .conditions
+            .iter()
+            .all(|condition| condition.status == TRUE);
+        if is_healthy {
+            cluster
+                .conditions
+                .drain(..cluster.conditions.len().saturating_sub(1));
+        }
+    }
+}

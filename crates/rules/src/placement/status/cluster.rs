@@ -1,0 +1,119 @@
+//! Where a placement stands in one cluster.
+
+use karmada_api::Condition;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::binding::ClusterDecision;
+use karmada_api::fleet::conditions::{APPLY_IN_PROGRESS, ROLLOUT_STARTED};
+use karmada_api::fleet::placement::ClusterPlacementStatus;
+use objects::condition::find;
+
+use super::step::{REPORTING, Step, WRITING};
+use crate::placement::condition::condition;
+
+/// Where a placement stands in one cluster.
+#[derive(Debug)]
+pub(super) struct Standing {
+    scheduled: Condition,
+    /// The steps that it takes.
+    pub(super) steps: &'static [Step],
+    /// What is said of each step, up to the first that is not done.
+    pub(super) reached: Vec<Condition>,
+    /// What its entry has beside the conditions.
+    details: ClusterPlacementStatus,
+}
+
+impl Standing {
+    pub(super) fn into_status(self) -> ClusterPlacementStatus {
+        let mut conditions = vec![self.scheduled];
+        conditions.extend(self.reached);
+        ClusterPlacementStatus {
+            conditions,
+            ..self.details
+        }
+    }
+}
+
+/// Returns where a placement stands in a cluster that was picked. `snapshot` is the latest.
+pub(super) fn standing(
+    decision: &ClusterDecision,
+    binding: Option<&ClusterResourceBinding>,
+    snapshot: Option<&str>,
+) -> Standing {
+    let strategy = binding.and_then(|binding| binding.spec.apply_strategy.as_ref());
+    let steps: &[Step] = match strategy {
+        Some(strategy) if strategy.type_ == "ReportDiff" => &REPORTING,
+        _ => &WRITING,
+    };
+    let mut reached = Vec::new();
+    for step in steps {
+        let said = said(step, binding, snapshot);
+        let is_done = said.status == TRUE;
+        reached.push(said);
+        if !is_done {
+            break;
+        }
+    }
+    let is_given = reached
+        .first()
+        .is_some_and(|started| started.status == TRUE);
+    let given = binding.filter(|_| is_given);
+    let status = given.and_then(|binding| binding.status.clone());
+    let status = status.unwrap_or_default();
+    let spec = given
+        .map(|binding| binding.spec.clone())
+        .unwrap_or_default();
+    Standing {
+        scheduled: condition(("Scheduled", TRUE), "Scheduled", &decision.reason),
+        steps,
+        reached,
+        details: ClusterPlacementStatus {
+            cluster_name: decision.cluster_name.clone(),
+            applicable_resource_overrides: spec.resource_override_snapshots,
+            applicable_cluster_resource_overrides: spec.cluster_resource_override_snapshots,
+            failed_placements: status.failed_placements,
+            drifted_placements: status.drifted_placements,
+            diffed_placements: status.diffed_placements,
+            ..ClusterPlacementStatus::default()
+        },
+    }
+}
+
+/// Returns what is said of a step in a cluster.
+fn said(
+    step: &Step,
+    binding: Option<&ClusterResourceBinding>,
+    snapshot: Option<&str>,
+) -> Condition {
+    let pending = || condition((step.kind, "Unknown"), step.unknown.reason, step.pending);
+    let Some(binding) = binding else {
+        return pending();
+    };
+    let status = binding.status.as_ref();
+    let reported = status.and_then(|status| find(&status.conditions, step.kind));
+    let reported = reported.filter(|one| one.observed_generation == binding.metadata.generation);
+    let Some(reported) = reported else {
+        return pending();
+    };
+    let is_latest = snapshot == Some(&binding.spec.resource_snapshot_name);
+    match (step.kind, &*reported.status) {
+        // Started with another than the latest: about that, the rollout has not decided yet.
+        (ROLLOUT_STARTED, TRUE) if !is_latest => pending(),
+        (ROLLOUT_STARTED, FALSE) => {
+            let message = "The rollout is being blocked by the rollout strategy";
+            condition((step.kind, FALSE), step.not.reason, message)
+        }
+        (_, FALSE) if reported.reason == APPLY_IN_PROGRESS => pending(),
+        (_, status) => condition((step.kind, status), &reported.reason, &reported.message),
+    }
+}
+
+/// Returns the entry for a cluster that is left, until nothing of the placement is there.
+pub(super) fn removing(binding: &ClusterResourceBinding) -> ClusterPlacementStatus {
+    let message = "The cluster is no longer picked; what it has of the placement is being removed";
+    ClusterPlacementStatus {
+        cluster_name: binding.spec.target_cluster.clone(),
+        conditions: vec![condition(("Removing", TRUE), "NoLongerPicked", message)],
+        ..ClusterPlacementStatus::default()
+    }
+}

@@ -1,0 +1,319 @@
+use karmada_api::fleet::binding::BindingStatus;
+use karmada_api::fleet::placement::FailedPlacement;
+use serde_json::{Value, from_value, json};
+
+use super::*;
+use crate::placement::fixtures::{fixture, items};
+use crate::placement::select::InvalidSelector;
+
+/// A placement and what its status tells of.
+struct World {
+    placement: ClusterResourcePlacement,
+    selection: Selection,
+    policy: Option<ClusterSchedulingPolicySnapshot>,
+    snapshot: ObjectMeta,
+    bindings: Vec<ClusterResourceBinding>,
+}
+
+impl World {
+    /// A recorded placement with its recorded snapshots and bindings.
+    fn recorded(placement: &str, [policy, snapshot, bindings]: [&str; 3]) -> Self {
+        let mut snapshots = match fixture(snapshot) {
+            list if list["kind"] == "List" => items(snapshot),
+            one => vec![one],
+        };
+        let snapshot = snapshots.pop().unwrap();
+        let objects = snapshot["spec"]["selectedResources"].as_array().cloned();
+        let bindings = items(bindings)
+            .into_iter()
+            .map(|one| from_value(one).unwrap());
+        Self {
+            placement: from_value(fixture(placement)).unwrap(),
+            selection: Selection {
+                objects: objects.unwrap(),
+                ..Selection::default()
+            },
+            policy: Some(from_value(fixture(policy)).unwrap()),
+            snapshot: from_value(snapshot["metadata"].clone()).unwrap(),
+            bindings: bindings.collect(),
+        }
+    }
+
+    fn seed(placement: &str) -> Self {
+        let parts = [
+            "crp-1-policysnapshot-0",
+            "crp-1-resourcesnapshot-0",
+            "crp-1-bindings",
+        ];
+        Self::recorded(placement, parts)
+    }
+
+    fn status(&self) -> Option<PlacementStatus> {
+        let bindings: Vec<_> = self.bindings.iter().collect();
+        status(&StatusFacts {
+            placement: &self.placement,
+            selection: Ok(&self.selection),
+            policy: self.policy.as_ref(),
+            snapshot: Some(&self.snapshot),
+            bindings: &bindings,
+            now: "2026-11-25T17:00:00Z".parse().unwrap(),
+        })
+    }
+
+    /// Puts every binding back to where it had these conditions, the first of all that it goes through.
+    fn back_to(&mut self, reached: usize) {
+        for binding in &mut self.bindings {
+            let status = binding.status.as_mut().unwrap();
+            status.conditions.truncate(reached);
+        }
+    }
+
+    /// Returns type, status, reason and message of the placement's conditions.
+    fn said(&self) -> Value {
+        said(
+            &self
+                .status()
+                .unwrap_or_else(|| self.placement.status.clone().unwrap())
+                .conditions,
+        )
+    }
+}
+
+fn said(conditions: &[Condition]) -> Value {
+    let said = conditions
+        .iter()
+        .map(|one| json!([one.type_, one.status, one.reason, one.message]));
+    said.collect()
+}
+
+fn recorded_conditions(name: &str) -> Value {
+    let placement: ClusterResourcePlacement = from_value(fixture(name)).unwrap();
+    said(&placement.status.unwrap().conditions)
+}
+
+/// The status of a fleet that changes hands is as we would have it: nothing is written.
+#[test]
+fn recorded_statuses_are_ours() {
+    for (placement, parts) in [
+        (
+            "crp-1-available",
+            [
+                "crp-1-policysnapshot-0",
+                "crp-1-resourcesnapshot-0",
+                "crp-1-bindings",
+            ],
+        ),
+        (
+            "crp-all-available",
+            [
+                "crp-all-policysnapshot-0",
+                "crp-all-resourcesnapshot-0",
+                "crp-all-bindings",
+            ],
+        ),
+        (
+            "crp-roll-mid-rollout",
+            [
+                "crp-roll-policysnapshot-0",
+                "crp-roll-resourcesnapshots",
+                "crp-roll-bindings-mid-rollout",
+            ],
+        ),
+    ] {
+        if placement == "crp-roll-mid-rollout" {
+            // Its policy was not recorded: every cluster, as that of crp-all.
+            let [_, snapshot, bindings] = parts;
+            let world =
+                World::recorded(placement, ["crp-all-policysnapshot-0", snapshot, bindings]);
+            assert_eq!(world.status(), None, "{placement}");
+            continue;
+        }
+        assert_eq!(
+            World::recorded(placement, parts).status(),
+            None,
+            "{placement}"
+        );
+    }
+}
+
+/// What a running KubeFleet said on the way, while nobody knew yet.
+#[test]
+fn recorded_way_is_ours() {
+    for (reached, recorded) in [
+        (0, "placement-rollout-unknown"),
+        (1, "placement-overridden-pending"),
+    ] {
+        let mut world = World::seed("crp-1-available");
+        world.placement.status = None;
+        world.back_to(reached);
+        assert_eq!(world.said(), recorded_conditions(recorded), "{recorded}");
+        let placement: ClusterResourcePlacement = from_value(fixture(recorded)).unwrap();
+        let ours = world.status().unwrap().placement_statuses;
+        let theirs = placement.status.unwrap().placement_statuses;
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(
+                said(&ours.conditions),
+                said(&theirs.conditions),
+                "{recorded}"
+            );
+        }
+    }
+    let mut world = World::seed("crp-1-available");
+    world.placement.status = None;
+    world.policy.as_mut().unwrap().status = None;
+    assert_eq!(
+        world.said(),
+        recorded_conditions("placement-schedule-pending")
+    );
+}
+
+#[test]
+fn recorded_failure_is_ours() {
+    let placement: ClusterResourcePlacement = from_value(fixture("crp-1-not-available")).unwrap();
+    let mut world = World::seed("crp-1-not-available");
+    let clusters = placement.status.unwrap().placement_statuses;
+    for (binding, cluster) in world.bindings.iter_mut().zip(
+        clusters
+            .iter()
+            .cycle()
+            .skip_while(|one| one.cluster_name == "none"),
+    ) {
+        let BindingStatus {
+            conditions,
+            failed_placements,
+            ..
+        } = binding.status.as_mut().unwrap();
+        let unavailable = find(&cluster.conditions, "Available").unwrap().clone();
+        let generation = binding.metadata.generation;
+        upsert(
+            conditions,
+            Condition {
+                observed_generation: generation,
+                ..unavailable
+            },
+        );
+        failed_placements.clone_from(&cluster.failed_placements);
+    }
+    assert_eq!(world.status(), None);
+}
+
+/// Found two of five, and none of one that was named.
+#[test]
+fn recorded_shortages_are_ours() {
+    for (placement, policy) in [
+        ("crp-five-unfulfilled", "crp-five-policysnapshot-0"),
+        ("crp-fixed-unfulfilled", "crp-fixed-policysnapshot-0"),
+    ] {
+        let world = World::recorded(
+            placement,
+            [policy, "crp-1-resourcesnapshot-0", "crp-all-bindings"],
+        );
+        let ours = world
+            .status()
+            .unwrap_or_else(|| world.placement.status.clone().unwrap());
+        let theirs = world.placement.status.clone().unwrap();
+        let missing = |status: &PlacementStatus| {
+            let clusters = status.placement_statuses.iter();
+            let missing = clusters.filter(|one| one.cluster_name.is_empty());
+            missing.map(|one| said(&one.conditions)).collect::<Vec<_>>()
+        };
+        assert_eq!(missing(&ours), missing(&theirs), "{placement}");
+        assert_eq!(
+            said(&ours.conditions)[0],
+            said(&theirs.conditions)[0],
+            "{placement}"
+        );
+    }
+}
+
+/// An error of the selectors is all that is said; what was placed before stays, and what was said of it.
+#[test]
+fn invalid_selectors_change_one_condition() {
+    let world = World::seed("crp-1-available");
+    let invalid = Refusal::from(&InvalidSelector::ReservedNamespace("default".to_owned()));
+    let after = status(&StatusFacts {
+        placement: &world.placement,
+        selection: Err(&invalid),
+        policy: None,
+        snapshot: None,
+        bindings: &[],
+        now: "2026-11-25T17:00:00Z".parse().unwrap(),
+    });
+    let (after, before) = (after.unwrap(), world.placement.status.unwrap());
+    let recorded = recorded_conditions("crp-twice-invalid");
+    let ours = said(&after.conditions);
+    assert_eq!(
+        (&ours[0][0], &ours[0][1], &ours[0][2]),
+        (&recorded[0][0], &recorded[0][1], &recorded[0][2])
+    );
+    assert_eq!(after.conditions[1..], before.conditions[1..]);
+    assert_eq!(after.placement_statuses, before.placement_statuses);
+}
+
+/// Upstream flashes `ApplyFailed` at every step of a rollout.
+#[test]
+fn applying_is_no_failure() {
+    let mut world = World::seed("crp-1-available");
+    for binding in &mut world.bindings {
+        let conditions = &mut binding.status.as_mut().unwrap().conditions;
+        conditions.pop();
+        let applied = conditions.last_mut().unwrap();
+        applied.status = FALSE.to_owned();
+        applied.reason = "ApplyInProgress".to_owned();
+    }
+    let status = world.status().unwrap();
+    let last = status.conditions.last().unwrap();
+    assert_eq!((&*last.status, &*last.reason), ("Unknown", "ApplyPending"));
+}
+
+#[test]
+fn clusters_being_left_stay_listed() {
+    let mut world = World::seed("crp-1-available");
+    let mut left = world.bindings[0].clone();
+    left.spec.state = BindingState::Unscheduled;
+    left.spec.target_cluster = "kind-cluster-1".to_owned();
+    world.bindings.push(left);
+    let status = world.status().unwrap();
+    let last = status.placement_statuses.last().unwrap();
+    assert_eq!(
+        (&*last.cluster_name, &*last.conditions[0].type_),
+        ("kind-cluster-1", "Removing")
+    );
+    world.placement.status = Some(status);
+    world.bindings.pop();
+    assert_eq!(world.status().unwrap().placement_statuses.len(), 2);
+}
+
+#[test]
+fn no_cluster_is_only_scheduled() {
+    let placement: ClusterResourcePlacement = from_value(fixture("crp-five-zero")).unwrap();
+    let mut world = World::seed("crp-1-available");
+    world.placement = placement;
+    world.bindings.clear();
+    let policy = world.policy.as_mut().unwrap();
+    let status = policy.status.as_mut().unwrap();
+    status.target_clusters.clear();
+    status.observed_placement_generation = Some(4);
+    status.conditions[0].message =
+        "found all cluster needed as specified by the scheduling policy, found 0 cluster(s)"
+            .to_owned();
+    assert_eq!(world.said(), recorded_conditions("crp-five-zero"));
+}
+
+/// 1,000 clusters with six conditions each would not fit into etcd; those that fail keep all of theirs.
+#[test]
+fn large_statuses_are_shortened() {
+    let mut status = World::seed("crp-1-available").placement.status.unwrap();
+    let healthy = status.placement_statuses[0].clone();
+    let mut failing = healthy.clone();
+    failing.failed_placements = vec![FailedPlacement::default()];
+    failing.conditions.last_mut().unwrap().status = FALSE.to_owned();
+    status.placement_statuses = vec![healthy; 1000];
+    status.placement_statuses.push(failing.clone());
+    shorten(&mut status);
+    assert_eq!(
+        status.placement_statuses.first().unwrap().conditions.len(),
+        1
+    );
+    assert_eq!(status.placement_statuses.last(), Some(&failing));
+}

@@ -1,0 +1,58 @@
+//! Where a placement stands in all of its clusters.
+
+use karmada_api::Condition;
+use karmada_api::condition::{FALSE, TRUE};
+use objects::condition::find;
+
+use super::cluster::Standing;
+use super::step::Step;
+use crate::placement::condition::condition;
+
+/// The prefix of the conditions of a placement.
+const PREFIX: &str = "ClusterResourcePlacement";
+
+/// Returns the conditions of a placement after the first, up to the first step that is not done everywhere. Without a
+/// cluster there is none.
+pub(super) fn conditions(standings: &[Standing]) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    let steps = standings.first().map_or(&[][..], |standing| standing.steps);
+    for step in steps {
+        let condition = whole(step, standings);
+        let is_done = condition.status == TRUE;
+        conditions.push(condition);
+        if !is_done {
+            break;
+        }
+    }
+    conditions
+}
+
+/// Returns what is said of a step: nobody knows as long as one cluster does not.
+fn whole(step: &Step, standings: &[Standing]) -> Condition {
+    let said = standings
+        .iter()
+        .map(|standing| find(&standing.reached, step.kind));
+    let count = |status: &str| {
+        let with_status = said.clone().flatten().filter(|one| one.status == status);
+        with_status.count()
+    };
+    let (failed, done) = (count(FALSE), count(TRUE));
+    // Where clusters take other steps, while the strategy changes, nothing is said of this one.
+    let unknown = standings.len() - failed - done;
+    let (status, words, clusters) = if unknown > 0 {
+        ("Unknown", step.unknown, unknown)
+    } else if failed > 0 {
+        (FALSE, step.not, failed)
+    } else {
+        (TRUE, step.done, done)
+    };
+    let without_overrides = |one: &Condition| one.reason == "NoOverrideSpecified";
+    let (reason, message) = if status == TRUE && said.flatten().all(without_overrides) {
+        let message = "No override rules are configured for the selected resources";
+        ("NoOverrideSpecified", message.to_owned())
+    } else {
+        (words.reason, words.message(clusters))
+    };
+    let kind = format!("{PREFIX}{}", step.kind);
+    condition((&kind, status), reason, &message)
+}
