@@ -38,6 +38,7 @@ macro_rules! files {
 }
 
 files! {
+    "binding-unscheduled-deleting"
     "crp-over-available" "crp-over-bindings" "crp-diff-drifted" "crp-diff-bindings" "crp-diff-works"
     "crp-diff-work-drifted" "crp-all-appliedwork" "internalmembercluster"
     "binding-bound-apply-in-progress" "binding-bound-no-status" "binding-scheduled-2-strategy"

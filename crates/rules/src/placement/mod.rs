@@ -16,11 +16,12 @@
 //! - [`works`]: the Works of a binding, and what the binding says of them.
 //! - [`waves`], [`availability`], [`work_status`]: in a member, what is applied first, what does its work, and what the
 //!   Work says of that.
-//! - [`status`]: what the placement says of all; [`refuse`]: what it may not ask for.
+//! - [`status`]: what the placement says of all; [`refuse`]: what it may not ask for; [`deletion`]: its end.
 
 pub mod availability;
 mod condition;
 pub mod content;
+pub mod deletion;
 pub mod eligible;
 mod filter;
 pub mod hash;

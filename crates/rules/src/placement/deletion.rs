@@ -1,0 +1,178 @@
+//! The end of a placement: it stays until nothing of it is left in any member that can be reached.
+//!
+//!     placement → bindings → Works → objects in the members, and back: a finalizer goes with what it waited for
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Condition;
+use karmada_api::condition::TRUE;
+use karmada_api::fleet::names::{
+    BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
+};
+use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
+use objects::Metadata;
+use objects::condition::{find, transition};
+
+use super::condition::condition;
+use super::rollout::Reach;
+
+/// What is left of a placement that is being deleted.
+#[derive(Clone, Copy, Debug)]
+pub struct DeletionFacts<'a> {
+    /// The placement.
+    pub placement: &'a ClusterResourcePlacement,
+    /// Its bindings.
+    pub bindings: &'a [&'a ClusterResourceBinding],
+    /// Its snapshots, of both kinds.
+    pub snapshots: &'a [&'a ObjectMeta],
+    /// The clusters of the fleet.
+    pub clusters: &'a BTreeMap<&'a str, Reach>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What is to be done about a placement that is being deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeletionPlan {
+    /// The bindings that are deleted, whatever their states.
+    pub bindings: Vec<String>,
+    /// The snapshots that are deleted: no binding needs them any more.
+    pub snapshots: Vec<String>,
+    /// True once nothing is left: the placement loses its finalizers.
+    pub is_done: bool,
+    /// What the placement says of its end, unless it says so already.
+    pub removing: Option<Condition>,
+}
+
+/// The condition of a placement that is being deleted.
+pub const REMOVING: &str = "ClusterResourcePlacementRemoving";
+
+/// Plans the end of a placement.
+pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
+    let names = |metadata: &[&ObjectMeta]| {
+        let staying = metadata.iter().filter(|metadata| !metadata.is_deleting());
+        staying.map(|metadata| metadata.name().to_owned()).collect()
+    };
+    let bindings: Vec<_> = facts.bindings.iter().map(|one| &one.metadata).collect();
+    let mut plan = DeletionPlan {
+        bindings: names(&bindings),
+        ..DeletionPlan::default()
+    };
+    if bindings.is_empty() {
+        plan.snapshots = names(facts.snapshots);
+        plan.is_done = facts.snapshots.is_empty();
+    } else {
+        plan.removing = removing(facts);
+    }
+    plan
+}
+
+/// The finalizers that a placement has while something is left of it.
+pub const FINALIZERS: [&str; 2] = [PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER];
+
+/// Returns the finalizers that a binding which is being deleted need not wait for: its scheduler has let it go at once,
+/// and once its Works are gone nothing is left in its cluster.
+pub fn released(binding: &ClusterResourceBinding, works: usize) -> Vec<&'static str> {
+    let present = binding.metadata.finalizers.as_deref().unwrap_or_default();
+    let mut over = vec![BINDING_SCHEDULER_FINALIZER];
+    if works == 0 {
+        over.push(WORK_FINALIZER);
+    }
+    over.retain(|finalizer| present.iter().any(|one| one == finalizer));
+    if binding.metadata.is_deleting() {
+        over
+    } else {
+        Vec::new()
+    }
+}
+
+/// Returns what the placement says of what is left of it.
+fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
+    let clusters = facts.bindings.iter().map(|one| &*one.spec.target_cluster);
+    let clusters: BTreeSet<_> = clusters.collect();
+    let is_unreachable = |cluster: &&str| facts.clusters.get(cluster) == Some(&Reach::Unreachable);
+    let unreachable: Vec<_> = clusters.iter().copied().filter(is_unreachable).collect();
+    let mut message = format!(
+        "Something of the placement is left in {} cluster(s)",
+        clusters.len()
+    );
+    if !unreachable.is_empty() {
+        let names = unreachable.join(", ");
+        message.extend([
+            "; these cannot be reached, and are waited for until they leave the fleet: ",
+            &names,
+        ]);
+    }
+    let mut removing = condition((REMOVING, TRUE), "RemovalInProgress", &message);
+    let status = facts.placement.status.as_ref();
+    let old = status.and_then(|status| find(&status.conditions, REMOVING));
+    removing.last_transition_time = Some(transition(old, TRUE, facts.now));
+    removing.observed_generation = facts.placement.metadata.generation;
+    (old != Some(&removing)).then_some(removing)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::from_value;
+
+    use super::super::fixtures::{fixture, items};
+    use super::*;
+
+    fn plan_of(bindings: &[ClusterResourceBinding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
+        let placement = from_value(fixture("crp-1-available")).unwrap();
+        let bindings: Vec<_> = bindings.iter().collect();
+        plan(&DeletionFacts {
+            placement: &placement,
+            bindings: &bindings,
+            snapshots,
+            clusters: &BTreeMap::from([
+                ("kind-cluster-2", Reach::Reachable),
+                ("kind-cluster-3", Reach::Unreachable),
+            ]),
+            now: "2026-11-25T17:00:00Z".parse().unwrap(),
+        })
+    }
+
+    /// Bindings first, and with them what the members have; then the snapshots, and then the placement.
+    #[test]
+    fn each_step_waits_for_the_last() {
+        let bindings = items("crp-1-bindings").into_iter();
+        let mut bindings: Vec<ClusterResourceBinding> =
+            bindings.map(|one| from_value(one).unwrap()).collect();
+        let snapshot: karmada_api::fleet::ClusterResourceSnapshot =
+            from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
+        let snapshots = [&snapshot.metadata];
+        let first = plan_of(&bindings, &snapshots);
+        assert_eq!(
+            (first.bindings.len(), first.snapshots.len(), first.is_done),
+            (2, 0, false)
+        );
+        let message = "Something of the placement is left in 2 cluster(s); these cannot be reached, and are waited for \
+                       until they leave the fleet: kind-cluster-3";
+        assert_eq!(first.removing.unwrap().message, message);
+
+        let deleted_at = bindings[0].metadata.creation_timestamp.clone();
+        for binding in &mut bindings {
+            binding.metadata.deletion_timestamp.clone_from(&deleted_at);
+        }
+        assert_eq!(plan_of(&bindings, &snapshots).bindings, [""; 0]);
+        let then = plan_of(&[], &snapshots);
+        assert_eq!((then.snapshots.len(), then.is_done), (1, false));
+        assert!(plan_of(&[], &[]).is_done);
+    }
+
+    #[test]
+    fn bindings_wait_for_their_works() {
+        let binding = fixture("binding-unscheduled-deleting");
+        let mut binding: ClusterResourceBinding = from_value(binding).unwrap();
+        assert_eq!(released(&binding, 1), [BINDING_SCHEDULER_FINALIZER]);
+        assert_eq!(
+            released(&binding, 0),
+            [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER]
+        );
+        binding.metadata.deletion_timestamp = None;
+        assert_eq!(released(&binding, 0), [""; 0]);
+    }
+}
