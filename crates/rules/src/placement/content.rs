@@ -26,7 +26,9 @@ fn is_of_a_control_plane(object: &Value) -> bool {
             !matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
         }
         // On an API that is shared with a Karmada, its policies and bindings stay there.
-        _ => group.ends_with("kubernetes-fleet.io") || group.ends_with(".karmada.io"),
+        _ => [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"]
+            .iter()
+            .any(|family| group.ends_with(family)),
     }
 }
 

@@ -8,6 +8,7 @@
 //! - `facts`: what decides, and which binding is of what kind.
 //! - `choice`: the clusters that are picked, and why not the others; `number` picks the best.
 //! - `binding`: the writes to bindings.
+//! - `wake`: which changes of clusters are worth another pass.
 //! - `decisions`: what the policy snapshot says of all that, with a `reason` for each.
 
 mod binding;
@@ -18,6 +19,7 @@ mod number;
 mod reason;
 #[cfg(test)]
 mod tests;
+mod wake;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +29,7 @@ use objects::Metadata;
 
 pub use binding::BindingWrite;
 pub use facts::{FleetCluster, SchedulingFacts};
+pub use wake::{ClusterChange, change, wakes};
 
 use choice::{Choice, Pick};
 use facts::{Bindings, number_of_clusters};
