@@ -2,7 +2,7 @@
 //! resolv.conf`).
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
 use hickory_proto::rr::{Name, RecordType};
@@ -13,7 +13,12 @@ use resolv_conf::{Config, ScopedIp};
 const MOST_SERVERS: usize = 3;
 /// glibc caps `ndots` at this (`RES_MAXNDOTS`).
 const MOST_DOTS: u32 = 15;
-pub(super) const PORT: u16 = 53;
+const PORT: u16 = 53;
+/// The servers where the file is missing or names none: that on this host.
+const HERE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
 
 /// The settings of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,7 @@ impl ResolvConf {
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
             Ok(text) => Ok(Self::parse(&text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::parse(b"")),
             Err(error) => {
                 let what = format!("reading {}: {error}", path.display());
                 Err(io::Error::new(error.kind(), what))
@@ -41,8 +47,12 @@ impl ResolvConf {
         // Like glibc, skip lines that do not parse and use the rest.
         let (config, _unreadable_lines) = Config::parse_with_errors(text);
         let servers = config.nameservers.iter().take(MOST_SERVERS);
+        let mut servers: Vec<_> = servers.filter_map(address).collect();
+        if servers.is_empty() {
+            servers.extend(HERE.map(|server| SocketAddr::new(server, PORT)));
+        }
         Self {
-            servers: servers.filter_map(address).collect(),
+            servers,
             search: search(&config),
             ndots: usize::try_from(config.ndots.min(MOST_DOTS)).unwrap_or_default(),
             families: if config.no_aaaa {
@@ -274,14 +284,28 @@ mod tests {
         assert_eq!(conf.families, [RecordType::A]);
     }
 
+    /// Without a server the one on this host is queried, as every resolver does; the rest of the file counts.
     #[test]
-    fn a_missing_file_is_an_error_and_an_empty_one_names_no_server() {
+    fn without_a_server_this_host_is_queried() {
+        let here: Vec<SocketAddr> = ["127.0.0.1:53", "[::1]:53"]
+            .map(|s| s.parse().unwrap())
+            .into();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolv.conf");
-        let missing = ResolvConf::read(&path).unwrap_err();
-        assert!(missing.to_string().starts_with("reading /"), "{missing}");
-        std::fs::write(&path, "search a.local\n").unwrap();
-        assert_eq!(ResolvConf::read(&path).unwrap().servers, []);
+        assert_eq!(ResolvConf::read(&path).unwrap().servers, here);
+        for text in [
+            "",
+            "search a.local\noptions ndots:5\n",
+            "nameserver nonsense\n",
+            "nameserver\n",
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(ResolvConf::read(&path).unwrap().servers, here, "{text}");
+        }
+        assert_eq!(parse("search a.local\noptions ndots:5\n").ndots, 5);
+        // What is there and cannot be read may name others.
+        let folder = ResolvConf::read(folder.path()).unwrap_err();
+        assert!(folder.to_string().starts_with("reading /"), "{folder}");
     }
 
     #[test]

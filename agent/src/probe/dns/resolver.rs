@@ -3,7 +3,7 @@
 //! while DNS is dead there are many of them.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Network;
 use super::exchange::ProbeError;
 use super::lookup::{Expected, Lookup};
-use super::resolv_conf::{PORT, ResolvConf};
+use super::resolv_conf::ResolvConf;
 
 /// The deadline of a lookup. A new connection without known addresses waits for the whole of it.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -53,21 +53,8 @@ impl Files {
             return Ok(listed);
         }
         let name = Name::from_ascii(name).map_err(io::Error::other)?;
-        let conf = self.conf()?;
+        let conf = ResolvConf::read(&self.resolv_conf)?;
         look_up_at(&conf.servers, &conf, &name).await
-    }
-
-    /// Reads the settings, with the server on this host where the file is missing or names none (`man 5
-    /// resolv.conf`).
-    fn conf(&self) -> io::Result<ResolvConf> {
-        let mut conf = match ResolvConf::read(&self.resolv_conf) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => ResolvConf::parse(b""),
-            conf => conf?,
-        };
-        if conf.servers.is_empty() {
-            conf.servers.push((Ipv4Addr::LOCALHOST, PORT).into());
-        }
-        Ok(conf)
     }
 }
 
@@ -116,6 +103,8 @@ fn listed(text: &str, name: &str) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use hickory_proto::op::ResponseCode;
     use hickory_proto::rr::RecordType;
     use lab_parts::dns::{Behaviour, DnsServer, Response};
@@ -172,18 +161,6 @@ mod tests {
         place.files.look_up("other.example").await.unwrap_err();
         std::fs::remove_file(&place.files.hosts).unwrap();
         place.files.look_up("karmada.example").await.unwrap_err();
-    }
-
-    #[test]
-    fn without_a_name_server_the_one_on_this_host_is_queried() {
-        let place = Place::new("", "nameserver 192.0.2.53\n");
-        let servers = || place.files.conf().unwrap().servers;
-        assert_eq!(servers(), ["192.0.2.53:53".parse().unwrap()]);
-        let local = ["127.0.0.1:53".parse().unwrap()];
-        std::fs::write(&place.files.resolv_conf, "search corp.example\n").unwrap();
-        assert_eq!(servers(), local);
-        std::fs::remove_file(&place.files.resolv_conf).unwrap();
-        assert_eq!(servers(), local);
     }
 
     #[tokio::test]

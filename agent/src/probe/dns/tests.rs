@@ -270,11 +270,28 @@ async fn every_name_must_resolve() {
 
 #[tokio::test]
 async fn a_round_that_cannot_send_a_query_is_no_observation() {
-    let missing = Location::new(POD, &[], AMPLE);
-    std::fs::remove_file(missing.folder.path().join("resolv.conf")).unwrap();
-    assert_eq!(missing.observe().await, Observation::Internal);
-    let serverless = Location::new("search a.local\n", &[], AMPLE);
-    assert_eq!(serverless.observe().await, Observation::Internal);
+    let unreadable = Location::new(POD, &[], AMPLE);
+    let path = unreadable.folder.path().join("resolv.conf");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert_eq!(unreadable.observe().await, Observation::Internal);
+}
+
+/// A file without a server, and none at all, mean the server on this host, as for every resolver.
+#[tokio::test]
+async fn without_a_server_this_host_is_queried() {
+    let case =
+        "search default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n";
+    let place = Location::new(case, &[], AMPLE);
+    for here in ["127.0.0.1:53", "[::1]:53"] {
+        let here = Only(here.parse().unwrap());
+        let mut prober = place.prober_with(here, DirectServers::default());
+        assert_eq!(prober.round().await.observation(), Observation::Success);
+    }
+    std::fs::remove_file(&place.probe.resolv_conf).unwrap();
+    let here = Only("127.0.0.1:53".parse().unwrap());
+    let mut prober = place.prober_with(here, DirectServers::default());
+    assert_eq!(prober.round().await.observation(), Observation::Success);
 }
 
 #[tokio::test]
@@ -330,8 +347,8 @@ async fn a_name_server_that_replaces_another_is_queried_from_the_next_round_on()
     let resolved = Observation::Success;
     assert_eq!(prober.round().await.observation(), resolved);
     std::fs::remove_file(&place.probe.resolv_conf).unwrap();
-    let internal = Observation::Internal;
-    assert_eq!(prober.round().await.observation(), internal);
+    let here = failed(DnsClass::Refused, "127.0.0.1:53".parse().unwrap());
+    assert_eq!(prober.round().await.observation(), here);
     let both = format!("nameserver {}\nnameserver {}\n", old.ip(), new.ip());
     std::fs::write(&place.probe.resolv_conf, both).unwrap();
     assert_eq!(prober.round().await.observation(), resolved);
