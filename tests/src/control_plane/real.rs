@@ -19,6 +19,10 @@ use crate::{certs::Authority, kubeconfig::write, process::Process};
 /// A token with every right. On the embedded API any other has, too.
 pub(super) const TOKEN: &str = "a-token-of-tests";
 
+/// The controllers of kube-controller-manager that the API of a fleet needs. All of them would run the workloads
+/// that are only templates there.
+const CONTROLLERS: &str = "garbagecollector,namespace,ttl-after-finished,clusterrole-aggregation";
+
 /// The limit until both are ready: a cold start takes about four seconds on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
@@ -93,15 +97,14 @@ impl Real {
         self.api.take().context("it does not run")?.kill().await
     }
 
-    /// Starts the controllers that a control plane without nodes has, and waits until they work. All of
-    /// kube-controller-manager's would run the workloads that are only templates here.
+    /// Starts the [`CONTROLLERS`], and waits until they work.
     pub(super) async fn start_controllers(&mut self, kubeconfig: &Path) -> Result<()> {
         ensure!(self.controllers.is_none(), "they run already");
         let mut command = Command::new(Tool::KubeControllerManager.path()?);
         command
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .args([
-                "--controllers=garbage-collector-controller,namespace-controller",
+                &format!("--controllers={CONTROLLERS}"),
                 "--leader-elect=false",
                 "--secure-port=0",
             ]);
@@ -217,4 +220,17 @@ fn api_arguments(
         "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CONTROLLERS;
+
+    /// A fleet that is set up as its page says has what the tests have.
+    #[test]
+    fn page_names_same_controllers() {
+        let page = include_str!("../../../docs/propagation.md");
+        let command = format!("kube-controller-manager --controllers={CONTROLLERS}`");
+        assert!(page.contains(&command), "{command}");
+    }
 }
