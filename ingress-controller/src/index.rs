@@ -11,7 +11,7 @@ use karmada_api::{
 };
 use karmada_rules::ingress::{
     Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
-    binding_name, bound_clusters, bound_service, decide, service_locations, services,
+    binding_names, binding_of, bound_clusters, bound_service, decide, service_locations, services,
     slice_service,
 };
 use karmada_rules::remedy::{Expiries, RemedyIndex};
@@ -29,6 +29,8 @@ pub(crate) struct Index {
     pub(crate) bindings: Cache<ResourceBinding>,
     /// `None` if the load balancer does not need them: then they are not watched.
     pub(crate) backends: Option<Backends>,
+    /// From a binding to its Service.
+    bound: ReverseIndex<Key, Key>,
     /// From an ingress to the Services it names.
     by_service: ReverseIndex<Key, Key>,
     /// From an ingress to the clusters its Services run in.
@@ -172,18 +174,10 @@ impl Index {
         }
         let policy = Key::new(&service.namespace, Exporter::policy_name(&service.name));
         let binding = self.binding(&service.namespace, &service.name);
-        let is_bound =
-            |binding: &&ResourceBinding| bound_service(binding) == Some(service.name.as_str());
         let facts = ExportFacts {
             need: self.need(service, controller),
             template: self.template(&service.namespace, &service.name),
-            clusters: match binding {
-                Cached::Present(binding) if is_bound(&binding) => {
-                    Cached::Present(bound_clusters(binding))
-                }
-                Cached::Present(_) | Cached::Absent => Cached::Absent,
-                Cached::Unread => Cached::Unread,
-            },
+            clusters: binding.map(bound_clusters),
             export: cached(&exports.objects, service).map(AsRef::as_ref),
             policy: cached(&exports.policies, &policy).map(AsRef::as_ref),
         };
@@ -236,6 +230,14 @@ impl Index {
         self.by_class.replace(key, class.into_iter().collect());
         self.by_service.replace(key, named.collect());
         self.index_clusters(key);
+    }
+
+    /// Updates the index after a change of the binding `key`.
+    pub(crate) fn index_binding(&mut self, key: &Key) {
+        let binding = self.bindings.get(key);
+        let service = binding.and_then(|binding| bound_service(binding));
+        let service = service.map(|service| Key::new(&key.namespace, service));
+        self.bound.replace(key, service.into_iter().collect());
     }
 
     /// Updates the index after a change of the placement of `service`.
@@ -347,8 +349,18 @@ impl Facts for Index {
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
-        let key = Key::new(namespace, binding_name(service));
-        cached(&self.bindings, &key).map(AsRef::as_ref)
+        let bound = self.bound.sources(&Key::new(namespace, service));
+        let bound = bound.filter_map(|key| self.bindings.get(key));
+        if let Some(binding) = binding_of(bound.map(AsRef::as_ref), service) {
+            return Cached::Present(binding);
+        }
+        let mut names = binding_names(service);
+        let unread = self.bindings.unread();
+        if names.any(|name| unread.contains(&Key::new(namespace, name))) {
+            Cached::Unread
+        } else {
+            Cached::Absent
+        }
     }
 
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service> {

@@ -339,6 +339,7 @@ impl Index {
         };
         let mut woken = Vec::new();
         for Transition { key, old, new } in self.bindings.observe(event) {
+            self.index_binding(&key);
             let versions = [old.as_deref(), new.as_deref()];
             let [before, now] = versions.map(|binding| {
                 binding.map(|binding| (bound_service(binding), bound_clusters(binding)))

@@ -11,8 +11,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::ingress::{
-    Cached, Decision, Desired, Facts, Settings, binding_name, decide, decided_scope, desired,
-    slice_service,
+    Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
+    desired, slice_service,
 };
 use karmada_rules::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 use karmada_runtime::cache::Cache;
@@ -224,7 +224,17 @@ impl Facts for FleetSnapshot {
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
-        find(&self.bindings, &Key::new(namespace, binding_name(service)))
+        let here = self.bindings.iter();
+        let here = here.filter(|(key, _)| key.namespace == namespace);
+        if let Some(binding) = binding_of(here.map(|(_, binding)| &**binding), service) {
+            return Cached::Present(binding);
+        }
+        let mut keys = binding_names(service).map(|name| Key::new(namespace, name));
+        if keys.any(|key| self.bindings.unread().contains(&key)) {
+            Cached::Unread
+        } else {
+            Cached::Absent
+        }
     }
 
     /// Nothing that is shown here depends on templates, so they are not read.

@@ -1,6 +1,7 @@
 //! The names, labels, annotations and finalizers by which Karmada's objects refer to each other.
 
 use objects::Key;
+use objects::qualified_name::is_subdomain;
 
 /// The label on a template and its binding with the ID of the [`PropagationPolicy`] that claims them.
 ///
@@ -89,6 +90,49 @@ pub fn binding(kind: &str, name: &str) -> String {
     format!("{name}-{kind}").replace(':', ".").to_lowercase()
 }
 
+/// Returns what stands for the name of a template where that, in the names of bindings and Works, is another's or
+/// not valid: as much of it as is valid, and a hash of the group, the kind and the exact name.
+fn distinct(group: &str, kind: &str, name: &str) -> String {
+    let hash = fnv1a_32(format!("{group}/{kind}/{name}").as_bytes()).to_string();
+    let hash = safe_encode(&hash);
+    let letter = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_alphanumeric() => c,
+        _ => '-',
+    };
+    let readable: String = name.chars().take(READABLE).map(letter).collect();
+    match readable.trim_matches('-') {
+        "" => hash,
+        readable => format!("{readable}-{hash}"),
+    }
+}
+
+/// The length of a template's name that [`distinct`] keeps: with the longest kind, and a hash twice, there is room
+/// for it in a name.
+const READABLE: usize = 160;
+
+/// Returns the names that the binding of a template may have, the better one first: Karmada's, if it is valid for
+/// the binding and its Works, and one that no other template's has.
+pub fn bindings(group: &str, kind: &str, name: &str) -> impl Iterator<Item = String> {
+    let karmadas = binding(kind, name);
+    let is_valid = is_subdomain(&karmadas) && is_subdomain(&work(kind, "", name));
+    let distinct = binding(kind, &distinct(group, kind, name));
+    Some(karmadas)
+        .filter(|_| is_valid)
+        .into_iter()
+        .chain([distinct])
+}
+
+/// Returns the name of the Works of the binding `binding` of a template. `namespace` is empty for a cluster-scoped
+/// one.
+pub fn works(binding: &str, group: &str, kind: &str, namespace: &str, name: &str) -> String {
+    let distinct = distinct(group, kind, name);
+    let karmadas = work(kind, namespace, name);
+    if binding == self::binding(kind, &distinct) || !is_subdomain(&karmadas) {
+        return work(kind, namespace, &distinct);
+    }
+    karmadas
+}
+
 /// Returns the name of the Work of an object. `namespace` is empty for a cluster-scoped one.
 ///
 /// A Work has it in common with Karmada's, which hashes a text of namespace, name and kind with FNV-1a.
@@ -151,5 +195,69 @@ mod tests {
             depended_by(&Key::new("shop", "web-deployment")),
             "resourcebinding.karmada.io/depended-by-8546649456"
         );
+    }
+
+    /// Names that a template of the API may have and a binding may not: each has a valid one of its own, apart
+    /// from those that are Karmada's.
+    #[test]
+    fn every_name_gets_valid_ones() {
+        let longest = "x".repeat(253);
+        let names = [
+            "reader",
+            "Reader",
+            "READER",
+            "shop:reader",
+            "shop.reader",
+            "shop::reader",
+            "shop..reader",
+            "shop@reader",
+            "shop_reader",
+            "-reader",
+            "reader-",
+            "reader.",
+            "@",
+            "::",
+            "a b",
+            "a?b",
+            "a#b",
+            "é",
+            "è",
+            &longest[..240],
+            &longest[..243],
+            &longest[..250],
+            &longest,
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for (group, kind) in [
+            ("", "Pod"),
+            ("rbac.authorization.k8s.io", "ClusterRole"),
+            ("example.com", "ClusterRole"),
+            ("example.com", longest[..63].to_owned().as_str()),
+        ] {
+            for name in names {
+                let distinct = bindings(group, kind, name).last().unwrap();
+                assert!(seen.insert(distinct), "{name}");
+                for binding in bindings(group, kind, name) {
+                    let work = works(&binding, group, kind, "shop", name);
+                    assert!(
+                        is_subdomain(&binding) && is_subdomain(&work),
+                        "{binding} {work}"
+                    );
+                }
+            }
+        }
+        let first = |name| bindings("apps", "Deployment", name).next().unwrap();
+        assert_eq!(first("nginx"), "nginx-deployment");
+        assert_eq!(first("A:b"), "a.b-deployment");
+    }
+
+    /// A binding of a name that is not ours keeps the Works that Karmada made.
+    #[test]
+    fn works_follow_their_binding() {
+        let works = |binding| works(binding, "", "Service", "shop", "web");
+        assert_eq!(works("web-service"), "web-b97f76f44");
+        assert_eq!(works("other-service"), "web-b97f76f44");
+        let distinct = bindings("", "Service", "web").last().unwrap();
+        assert_ne!(works(&distinct), "web-b97f76f44");
     }
 }

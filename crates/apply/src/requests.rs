@@ -1,11 +1,12 @@
 //! Requests about objects of any kind, as JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use karmada_runtime::dynamic::ServedKind;
-use karmada_runtime::write::WriteMode;
+use karmada_runtime::write::{WriteMode, in_path};
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DynamicObject, Request, request};
@@ -80,6 +81,11 @@ impl ObjectPath {
     /// Returns the name of a request about the object.
     fn request(&self, verb: impl fmt::Display) -> String {
         format!("{verb} {} {}", self.kind, self.key)
+    }
+
+    /// Returns the object's name as its path has it.
+    fn name(&self) -> Cow<'_, str> {
+        in_path(&self.key.name)
     }
 
     fn builder(&self) -> Request {
@@ -160,7 +166,7 @@ impl Requests {
     /// Reads an object.
     pub(crate) async fn get(&self, path: &ObjectPath) -> Result<Option<Value>, MemberError> {
         let request = path.request("get");
-        let built = path.builder().get(&path.key.name, &GetParams::default());
+        let built = path.builder().get(&path.name(), &GetParams::default());
         match timeout(LIMIT, self.send(built)).await {
             Ok(Ok(object)) => Ok(Some(object)),
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
@@ -213,7 +219,7 @@ impl Requests {
         body: &Value,
     ) -> Result<Option<Value>, MemberError> {
         let body = body.to_string().into_bytes();
-        let built = path.builder().replace(&path.key.name, &self.posted(), body);
+        let built = path.builder().replace(&path.name(), &self.posted(), body);
         self.write(writes, Write::Replace, path, built).await
     }
 
@@ -254,7 +260,7 @@ impl Requests {
             }),
             ..DeleteParams::background()
         };
-        let built = path.builder().delete(&path.key.name, &parameters);
+        let built = path.builder().delete(&path.name(), &parameters);
         self.write(writes, Write::Delete, path, built).await
     }
 
@@ -297,5 +303,5 @@ fn patch<P: Serialize + Debug>(
     parameters: &PatchParams,
     body: &Patch<P>,
 ) -> Built {
-    path.builder().patch(&path.key.name, parameters, body)
+    path.builder().patch(&path.name(), parameters, body)
 }

@@ -60,8 +60,12 @@ pub fn kind(object: &Value) -> &str {
 
 /// Returns the group and kind of an object; an empty group is the core group.
 pub fn group_kind(object: &Value) -> (&str, &str) {
-    let group = api_version(object).split_once('/');
-    (group.map_or("", |(group, _)| group), kind(object))
+    (group(api_version(object)), kind(object))
+}
+
+/// Returns the group in an `apiVersion`; empty for the core group.
+pub fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 fn text<'a>(object: &'a Value, name: &str) -> &'a str {

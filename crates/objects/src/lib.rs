@@ -34,5 +34,5 @@ pub mod selector;
 pub mod taint;
 
 pub use key::Key;
-pub use kind::{GroupVersionKind, api_version, group_kind, kind};
+pub use kind::{GroupVersionKind, api_version, group, group_kind, kind};
 pub use metadata::Metadata;

@@ -52,6 +52,18 @@ impl<'a> BindingRef<'a> {
         )
     }
 
+    /// Returns `true` if it is the binding of the object, in whichever version. One in another namespace is not:
+    /// whoever may write there says nothing about the object.
+    pub fn is_of(&self, group: &str, kind: &str, object: &Key) -> bool {
+        let resource = &self.spec.resource;
+        let own = self.metadata.namespace.as_deref().unwrap_or_default();
+        own == object.namespace
+            && resource.namespace.as_deref().unwrap_or_default() == own
+            && resource.name == object.name
+            && resource.kind == kind
+            && objects::group(&resource.api_version) == group
+    }
+
     /// Returns the label that holds the ID, on the binding, its Works and their manifests.
     pub fn id_label(&self) -> &'static str {
         match self.metadata.namespace {

@@ -169,6 +169,10 @@ impl BindingReconciler {
                 .values()
                 .filter(|step| **step == WorkStep::HoldWhilePaused)
                 .count(),
+            taken: steps
+                .values()
+                .filter(|step| matches!(step, WorkStep::Taken(_)))
+                .count(),
         };
         self.gauges.set(&binding.key(), counts);
         let outcome = self.apply_all(binding, steps).await;
@@ -197,6 +201,7 @@ impl BindingReconciler {
             | WorkStep::HoldWhilePaused
             | WorkStep::Deleting
             | WorkStep::NoCluster
+            | WorkStep::Taken(_)
             | WorkStep::Refused(_) => Ok(false),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmada_api::ResourceBinding;
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::binding::{self, BindingPlan};
+use karmada_rules::propagation::binding::{BindingPlan, Place};
 use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
 use karmada_rules::propagation::template;
 use karmada_runtime::controller::Controller;
@@ -22,7 +22,7 @@ use crate::binding::steps::is_trouble;
 use crate::binding::{is_dispatched, is_past, template_reference};
 use crate::events::Events;
 use crate::identity::NAME;
-use crate::index::{Index, Policy, TemplateKey, template_of};
+use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
@@ -43,6 +43,8 @@ enum DependencyError {
     Read { key: Key, source: kube::Error },
     #[error("binding {0} exists and is not in the cache yet")]
     Unseen(Key),
+    #[error("the names that the binding of {0} may have are those of other bindings")]
+    NoName(Key),
 }
 
 impl Controller for DependencyReconciler {
@@ -156,8 +158,12 @@ impl DependencyReconciler {
         if template::exclusion(&object, is_skipped).is_some() || self.index.read(is_customized) {
             return Ok(false);
         }
-        let (key, referrer_key) = (binding::key(&object), referrer.key());
-        let existing = self.binding(&key);
+        let referrer_key = referrer.key();
+        let existing = self.binding_of(&template_key);
+        let new_key = || {
+            self.index
+                .read(|index| index.new_binding_key(&template_key))
+        };
         let existing_ref = existing.as_deref().map(BindingRef::from);
         let clusters = dependencies::needed_clusters(
             referrer,
@@ -180,7 +186,15 @@ impl DependencyReconciler {
         }
         let need = Need { referrer, clusters };
         let new_id = || Uuid::new_v4().to_string();
-        let plan = dependencies::attach(&object, &need, existing_ref, &referrers, new_id);
+        let place = match existing_ref {
+            Some(existing) => Place::Existing(existing),
+            None => Place::New(new_key().ok_or(DependencyError::NoName(template_key.key))?),
+        };
+        let key = match &place {
+            Place::Existing(existing) => existing.key(),
+            Place::New(key) => key.clone(),
+        };
+        let plan = dependencies::attach(&object, &need, place, &referrers, new_id);
         self.write(&key, plan).await
     }
 
@@ -219,6 +233,13 @@ impl DependencyReconciler {
     fn binding(&self, key: &Key) -> Option<Arc<ResourceBinding>> {
         self.index
             .read(|index| index.bindings.get(key).map(Arc::clone))
+    }
+
+    fn binding_of(&self, template: &TemplateKey) -> Option<Arc<ResourceBinding>> {
+        match self.index.read(|index| index.binding_of(template))? {
+            StoredBinding::Namespaced(binding) => Some(binding),
+            StoredBinding::Cluster(_) => None,
+        }
     }
 
     /// Returns the bindings that are attached on account of `referrer`.

@@ -1,5 +1,6 @@
 //! The watched objects, looked up by what refers to them.
 
+mod bound;
 mod candidates;
 mod dependencies;
 mod stored;
@@ -12,6 +13,7 @@ use karmada_api::{
     PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec,
 };
 use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization::{self, Customized};
@@ -20,6 +22,7 @@ use kube::core::Version;
 use objects::{GroupVersionKind, Key};
 use serde_json::Value;
 
+use self::bound::Renamed;
 use self::candidates::Candidates;
 use self::dependencies::Dependencies;
 pub(crate) use self::dependencies::{is_referring, listed_kinds, referrer_keys};
@@ -40,6 +43,7 @@ pub(crate) struct Index {
     pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
     customizations: BTreeMap<(GroupVersionKind, Key), Value>,
     candidates: Candidates,
+    pub(crate) renamed: Renamed,
     pub(crate) dependencies: Dependencies,
     /// The kinds that policies select and bindings are of or list, with the number of those that name them.
     kinds: BTreeMap<GroupVersionKind, usize>,
@@ -107,6 +111,22 @@ impl Index {
             let binding = self.bindings.get(key)?;
             Some(StoredBinding::Namespaced(Arc::clone(binding)))
         }
+    }
+
+    /// Returns the binding of a template, whatever its name.
+    pub(crate) fn binding_of(&self, template: &TemplateKey) -> Option<StoredBinding> {
+        let keys = [Renamed::karmadas(template)].into_iter();
+        let keys = keys.chain(self.renamed.of(template).cloned());
+        let TemplateKey { kind, key } = template;
+        let mut bindings = keys.filter_map(|key| self.binding(&key));
+        bindings.find(|binding| binding.view().is_of(&kind.group, &kind.kind, key))
+    }
+
+    /// Returns the key of the binding that a template is to get.
+    pub(crate) fn new_binding_key(&self, template: &TemplateKey) -> Option<Key> {
+        let TemplateKey { kind, key } = template;
+        let is_free = |key: &Key| self.binding(key).is_none();
+        binding::new_key(&kind.group, &kind.kind, key, is_free)
     }
 
     /// Returns the keys of the bindings whose spec meets the condition.

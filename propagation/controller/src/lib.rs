@@ -113,6 +113,11 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
                 "uninterpreted_templates",
                 "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
             ),
+            unnamed: CountedTemplates::register(
+                &mut program.registry,
+                "unnamed_templates",
+                "Templates that are not propagated, because the names that their binding may have are those of other bindings",
+            ),
             activations: Activations::register(&mut program.registry),
             claimed: Mutex::default(),
         },

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
-use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -22,6 +21,7 @@ use kube::{Api, Client};
 use objects::Metadata;
 use parking_lot::Mutex;
 use regex::Regex;
+use serde_json::Value;
 
 pub(crate) use self::memory::Activations;
 use self::subject::{Claimed, Subject, TemplateError, Written};
@@ -41,6 +41,8 @@ pub(crate) struct TemplateReconciler {
     pub(crate) skipped: Vec<Regex>,
     /// The templates that a policy selects and that are not propagated, because others interpret their kind.
     pub(crate) uninterpreted: CountedTemplates,
+    /// The templates for whose binding no name is left.
+    pub(crate) unnamed: CountedTemplates,
     pub(crate) activations: Activations,
     /// The claims that were written and that the watch has still to show.
     pub(crate) claimed: Mutex<BTreeMap<TemplateKey, Claimed>>,
@@ -59,12 +61,22 @@ impl Controller for TemplateReconciler {
             return Ok(());
         }
         // The garbage collector deletes the binding of a template that is gone.
-        let Some(subject) = self.subject(key) else {
+        let Some(template) = self.index.template(key) else {
             self.claimed.lock().remove(key);
             self.events.settled(&key.reference());
             self.uninterpreted.note(key, false);
+            self.unnamed.note(key, false);
             self.activations.forget(key);
             return Ok(());
+        };
+        let subject = self.subject(key, template);
+        self.unnamed.note(key, subject.is_none());
+        let Some(subject) = subject else {
+            let error = TemplateError::NoName;
+            let reason = Reason::ApplyPolicyFailed;
+            self.events
+                .trouble(key.reference(), reason, error.to_string());
+            return Err(error.into());
         };
         let policies = self.index.read(|index| index.policies_for(key));
         let choice = choose(
@@ -96,11 +108,13 @@ impl Controller for TemplateReconciler {
 }
 
 impl TemplateReconciler {
-    /// Returns the template `key` with what belongs to it, unless it is gone.
-    fn subject(&self, key: &TemplateKey) -> Option<Subject> {
-        let template = self.index.template(key)?;
-        let binding_key = binding::key(&template);
-        let binding = self.index.read(|index| index.binding(&binding_key));
+    /// Returns a template with what belongs to it, unless no name is left for its binding.
+    fn subject(&self, key: &TemplateKey, template: Value) -> Option<Subject> {
+        let (binding, binding_key) = self.index.read(|index| {
+            let binding = index.binding_of(key);
+            let own = binding.as_ref().map(|binding| binding.view().key());
+            Some((binding, own.or_else(|| index.new_binding_key(key))?))
+        })?;
         let own = binding.as_ref().map(StoredBinding::metadata);
         let own = own.filter(|metadata| {
             let mut owners = metadata.owner_references.iter().flatten();
@@ -112,6 +126,7 @@ impl TemplateReconciler {
             claimed: Claim::of(&template).or_else(|| Claim::of(own?)),
             is_bound: own.is_some(),
             template,
+            binding_key,
             binding,
         })
     }

@@ -5,6 +5,7 @@ mod events;
 mod evictions;
 mod imports;
 mod lazy;
+mod naming;
 mod random;
 mod works;
 

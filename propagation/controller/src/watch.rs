@@ -275,6 +275,7 @@ impl SharedIndex {
             let are_others = {
                 let mut index = self.index.lock();
                 index.dependencies.replace(&key, new.as_ref());
+                index.renamed.replace(&key, new.as_ref());
                 index.replace_kinds(before, now)
             };
             if are_others {

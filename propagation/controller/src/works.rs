@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::work::APPLIED;
-use karmada_api::{ClusterView, Suspension, Work, execution_namespace, names};
+use karmada_api::{ClusterView, Suspension, Work, execution_namespace};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::works::work_name;
+use karmada_rules::propagation::works::{self, work_name};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use objects::reverse_index::ReverseIndex;
-use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -91,12 +91,8 @@ impl From<&Work> for Progress {
 /// Returns the object whose Work it is.
 fn owner_of(work: &StoredWork) -> Option<Owner> {
     let metadata = work.meta();
-    if let Some(name) = metadata.annotation(names::BINDING_NAME) {
-        let namespace = metadata.annotation(names::BINDING_NAMESPACE)?;
-        return Some(Owner::Binding(Key::new(namespace, name)));
-    }
-    if let Some(name) = metadata.annotation(names::CLUSTER_BINDING_NAME) {
-        return Some(Owner::Binding(Key::cluster_scoped(name)));
+    if let Some(binding) = works::bound(metadata) {
+        return Some(Owner::Binding(binding));
     }
     let mut owners = metadata.owner_references.iter().flatten();
     let namespace = owners.find(|owner| owner.kind == "Namespace")?;

@@ -39,7 +39,7 @@ pub trait Facts {
     /// Returns `true` if a Remedy without matches blocks the traffic of `cluster`, or may do so: a
     /// person decided that, unlike a block that a condition caused.
     fn is_decided(&self, cluster: &str) -> bool;
-    /// Returns the object with the name of the binding of `service` ([`super::binding_name`]).
+    /// Returns the binding of `service`, whatever its name ([`super::bound_service`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
     /// Returns the template of `service`.
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service>;

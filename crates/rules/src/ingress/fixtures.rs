@@ -17,6 +17,7 @@ use karmada_api::{
 
 use super::desired::slice_service;
 use super::facts::{Cached, Facts};
+use super::locations::binding_of;
 
 /// Facts in memory. Every namespaced object is in the namespace `ns`.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +96,12 @@ impl Facts for Fixture {
     }
 
     fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {
-        seen(&self.bindings, &self.unread_bindings, service)
+        match seen(&self.bindings, &self.unread_bindings, service) {
+            Cached::Present(binding) => {
+                binding_of([binding].into_iter(), service).map_or(Cached::Absent, Cached::Present)
+            }
+            other => other,
+        }
     }
 
     fn template(&self, _: &str, service: &str) -> Cached<&Service> {

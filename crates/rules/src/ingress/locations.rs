@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
-use karmada_api::{ResourceBinding, ServiceLocation};
+use karmada_api::{ResourceBinding, ServiceLocation, names};
 
 use super::facts::{Cached, Facts};
 
@@ -21,15 +21,35 @@ pub(super) fn backends(spec: &IngressSpec) -> impl Iterator<Item = &IngressBacke
     paths.map(|path| &path.backend).chain(&spec.default_backend)
 }
 
-/// Returns the name of the binding that Karmada creates for `service`.
-pub fn binding_name(service: &str) -> String {
-    format!("{service}-service")
+/// Returns the names that the binding of `service` may have, if it cannot be read and nothing else tells whose it
+/// is.
+pub fn binding_names(service: &str) -> impl Iterator<Item = String> {
+    names::bindings("", "Service", service)
 }
 
-/// Returns the Service that `binding` binds, if any. A `Service` of another API group does not count.
+/// Returns the binding of `service` among those of its namespace, whatever its name; of several, the one that is
+/// named as Karmada's are.
+pub fn binding_of<'a>(
+    bindings: impl Iterator<Item = &'a ResourceBinding>,
+    service: &str,
+) -> Option<&'a ResourceBinding> {
+    let bound = bindings.filter(|binding| bound_service(binding) == Some(service));
+    let place = |binding: &&ResourceBinding| {
+        let mut names = binding_names(service);
+        let place = names.position(|name| binding.metadata.name.as_ref() == Some(&name));
+        place.unwrap_or(usize::MAX)
+    };
+    bound.min_by_key(place)
+}
+
+/// Returns the Service that `binding` binds, if any. A `Service` of another API group does not count, nor does one
+/// of another namespace.
 pub fn bound_service(binding: &ResourceBinding) -> Option<&str> {
     let resource = &binding.spec.resource;
-    (resource.api_version == "v1" && resource.kind == "Service").then_some(resource.name.as_str())
+    let is_service = resource.api_version == "v1" && resource.kind == "Service";
+    let namespace = resource.namespace.as_deref();
+    let is_here = namespace.is_none() || namespace == binding.metadata.namespace.as_deref();
+    (is_service && is_here).then_some(resource.name.as_str())
 }
 
 /// Returns the clusters to which the resource was scheduled, by the binding itself or by one that depends
@@ -74,11 +94,8 @@ pub(super) fn located<'a>(
     facts: &'a impl Facts,
 ) -> Cached<BTreeSet<&'a str>> {
     match facts.binding(namespace, service) {
-        Cached::Present(binding) if bound_service(binding) == Some(service) => {
-            Cached::Present(bound_clusters(binding))
-        }
-        // A CRD of kind `Service` and a name that ends alike may own a binding of that name.
-        Cached::Present(_) | Cached::Absent => Cached::Absent,
+        Cached::Present(binding) => Cached::Present(bound_clusters(binding)),
+        Cached::Absent => Cached::Absent,
         Cached::Unread => Cached::Unread,
     }
 }
@@ -152,6 +169,25 @@ mod tests {
             let fixture = Fixture::default().with_binding("s", binding);
             assert_locations(&["s"], &[], &fixture, &[]);
         }
+    }
+
+    /// A Service of another group, as Knative's, may have the binding of Karmada's name: the name tells nothing.
+    #[test]
+    fn binding_is_found_by_resource() {
+        let mut knative = binding("s", &["m1"]);
+        knative.metadata.name = Some("s-service".into());
+        knative.spec.resource.api_version = "serving.knative.dev/v1".into();
+        let mut core = binding("s", &["m2"]);
+        core.metadata.name = binding_names("s").last();
+        let mut elsewhere = binding("s", &["m3"]);
+        elsewhere.metadata.namespace = Some("ns".into());
+        elsewhere.spec.resource.namespace = Some("other".into());
+        let mut third = core.clone();
+        third.metadata.name = Some("a".into());
+        let all = [knative, elsewhere, third, core.clone()];
+        assert_eq!(binding_of(all.iter(), "s"), Some(&core));
+        assert_eq!(binding_of(all[..2].iter(), "s"), None);
+        assert_eq!(binding_of(all[..3].iter(), "s"), Some(&all[2]));
     }
 
     /// Locations are sorted and a service without a binding has none.

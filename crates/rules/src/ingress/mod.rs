@@ -42,7 +42,9 @@ pub use desired::{
 };
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
 pub use facts::{Cached, Facts};
-pub use locations::{binding_name, bound_clusters, bound_service, service_locations, services};
+pub use locations::{
+    binding_names, binding_of, bound_clusters, bound_service, service_locations, services,
+};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};

@@ -6,11 +6,12 @@ mod plan;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
+use objects::Key;
 use objects::patch::JsonPatch;
 use serde_json::{Map, Value, json};
 
 use self::members::members;
-pub use self::plan::{BindingPlan, key};
+pub use self::plan::{BindingPlan, Place, new_key};
 use super::activation::Record;
 use super::claim::{Claim, marks};
 use super::works;
@@ -36,12 +37,12 @@ pub struct BindingSource<'a> {
 /// The clusters, what requires the binding and its evictions are never written: they belong to others.
 pub fn plan(
     source: BindingSource<'_>,
-    existing: Option<BindingRef<'_>>,
+    place: Place<'_>,
     new_id: impl FnOnce() -> String,
 ) -> BindingPlan {
-    match existing {
-        None => BindingPlan::Create(body(source, &new_id())),
-        Some(existing) => update(source, existing),
+    match place {
+        Place::New(key) => BindingPlan::Create(body(&key, source, &new_id())),
+        Place::Existing(existing) => update(source, existing),
     }
 }
 
@@ -69,7 +70,7 @@ pub fn is_current(object: &Value, policy: &PropagationSpec, spec: &ResourceBindi
     members.all(|member| member.is_current)
 }
 
-fn body(source: BindingSource<'_>, id: &str) -> Value {
+fn body(key: &Key, source: BindingSource<'_>, id: &str) -> Value {
     let object = source.template;
     let (mut labels, mut annotations) = (Map::new(), Map::new());
     for mark in marks(Some(source.claim)) {
@@ -89,7 +90,7 @@ fn body(source: BindingSource<'_>, id: &str) -> Value {
         .filter_map(|member| Some((member.name.to_owned(), member.wanted?)))
         .chain(suspension(source.policy).map(|pause| ("suspension".to_owned(), pause)))
         .collect();
-    patch::body(object, id, labels, annotations, spec)
+    patch::body(key, object, id, labels, annotations, spec)
 }
 
 fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> BindingPlan {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::manifest::{self, Marks};
 use super::overrides::{OverrideError, Overrides};
-use super::works::{DesiredWork, WorkChange};
+use super::works::{DesiredWork, WorkChange, bound};
 
 /// The label of a Namespace that stays out of the members: `true`.
 pub const SKIP_LABEL: &str = "namespace.karmada.io/skip-auto-propagation";
@@ -46,6 +46,10 @@ pub fn plan(
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
     // No Work can be made in the namespace of a cluster that is leaving.
     if current.is_none() && cluster.metadata.deletion_timestamp.is_some() {
+        return Ok(WorkChange::Unchanged);
+    }
+    // A policy selects the Namespace: its binding has the Work now.
+    if current.and_then(|work| bound(&work.metadata)).is_some() {
         return Ok(WorkChange::Unchanged);
     }
     let name = namespace.name();

@@ -14,7 +14,9 @@ use objects::patch::JsonPatch;
 use serde_json::json;
 
 use super::interpret::MemberStatus;
-use super::works::{cluster_of, is_delivered, kept_clusters, wanted_clusters, work_name};
+use super::works::{
+    cluster_of, is_delivered, kept_clusters, other_owner, wanted_clusters, work_name,
+};
 use crate::binding_ref::BindingRef;
 
 /// The condition of a binding that is True if its template was applied to every cluster.
@@ -144,6 +146,7 @@ impl<'a> Facts<'a> {
         let mut works: Vec<(&str, &Work)> = works
             .iter()
             .filter(|work| work.metadata.name.as_deref() == Some(&name))
+            .filter(|work| other_owner(work, binding).is_none())
             .filter_map(|work| Some((cluster_of(work)?, *work)))
             .collect();
         works.sort_by_key(|(cluster, _)| *cluster);

@@ -18,8 +18,8 @@ use objects::{Key, Metadata};
 pub use self::change::{DesiredWork, WorkChange};
 use self::desired::{Order, desired, divided_completions};
 use self::facts::purged_clusters;
-pub use self::facts::{WorkFacts, id, is_delivered, work_name};
-pub(super) use self::facts::{cluster_of, kept_clusters, wanted_clusters};
+pub use self::facts::{WorkFacts, bound, id, is_delivered, work_name};
+pub(super) use self::facts::{cluster_of, kept_clusters, other_owner, wanted_clusters};
 use super::overrides::OverrideError;
 
 /// The step for the Work of one cluster.
@@ -42,6 +42,8 @@ pub enum WorkStep {
         /// Its uid.
         uid: Option<String>,
     },
+    /// The cluster needs it, and the Work of its name there is that of this binding.
+    Taken(Key),
     /// The cluster is not known, or is leaving and has no Work.
     NoCluster,
     /// An override policy cannot be applied: the Work stays as it is.
@@ -86,6 +88,8 @@ struct Planner<'a> {
     facts: &'a WorkFacts<'a>,
     id: &'a str,
     existing: BTreeMap<&'a str, &'a Work>,
+    /// The clusters in which another binding has the Work of this one's name.
+    taken: BTreeMap<&'a str, Key>,
     wanted: BTreeMap<&'a str, Option<&'a TargetCluster>>,
     completions: BTreeMap<&'a str, i32>,
     /// True while a copy has still to go before others may come.
@@ -94,7 +98,13 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn new(facts: &'a WorkFacts<'a>, id: &'a str) -> Self {
-        let existing = facts.existing();
+        let (mut existing, mut taken) = (BTreeMap::new(), BTreeMap::new());
+        for (cluster, work) in facts.named() {
+            match other_owner(work, facts.binding) {
+                Some(other) => drop(taken.insert(cluster, other)),
+                None => drop(existing.insert(cluster, work)),
+            }
+        }
         let wanted = wanted_clusters(facts.binding);
         let awaits_removal = purged_clusters(facts.binding)
             .iter()
@@ -103,6 +113,7 @@ impl<'a> Planner<'a> {
             facts,
             id,
             existing,
+            taken,
             wanted,
             completions: divided_completions(facts),
             awaits_removal,
@@ -124,6 +135,9 @@ impl<'a> Planner<'a> {
         target: Option<&TargetCluster>,
         new_id: &mut impl FnMut() -> String,
     ) -> WorkStep {
+        if let Some(other) = self.taken.get(name) {
+            return WorkStep::Taken(other.clone());
+        }
         let current = self.existing.get(name).copied();
         // No Work can be made in the namespace of a cluster that is leaving.
         let cluster = self.facts.clusters.get(name);

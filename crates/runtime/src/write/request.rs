@@ -1,5 +1,6 @@
 //! Requests whose answer is only the metadata of what is stored.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use http::HeaderValue;
@@ -7,6 +8,7 @@ use http::header::ACCEPT;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{Request, request};
 use kube::{Api, Resource};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,6 +49,30 @@ pub async fn create<K: Resource + Clone>(
     send(objects, |request| request.create(parameters, body)).await
 }
 
+/// Returns the name of an object as the path of a request has it. Names of roles may have a `?`, after which the
+/// path would be that of another object.
+pub fn in_path(name: &str) -> Cow<'_, str> {
+    utf8_percent_encode(name, RESERVED).into()
+}
+
+const RESERVED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'/')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
 /// Patches the object `name`.
 pub async fn patch<K: Resource + Clone>(
     objects: &Api<K>,
@@ -54,7 +80,8 @@ pub async fn patch<K: Resource + Clone>(
     parameters: &PatchParams,
     patch: &Patch<impl Serialize + Debug>,
 ) -> kube::Result<Stored> {
-    send(objects, |request| request.patch(name, parameters, patch)).await
+    let name = in_path(name);
+    send(objects, |request| request.patch(&name, parameters, patch)).await
 }
 
 /// Patches the status of the object `name`.
@@ -64,8 +91,9 @@ pub async fn patch_status<K: Resource + Clone>(
     parameters: &PatchParams,
     patch: &Patch<impl Serialize + Debug>,
 ) -> kube::Result<Stored> {
+    let name = in_path(name);
     send(objects, |request| {
-        request.patch_subresource("status", name, parameters, patch)
+        request.patch_subresource("status", &name, parameters, patch)
     })
     .await
 }
@@ -105,5 +133,21 @@ mod tests {
         let patch = Patch::Merge(serde_json::json!({}));
         let stored = patch_status(&nodes, "n", &PatchParams::default(), &patch).await;
         assert_eq!(stored.unwrap().version().as_deref(), Some("7"));
+    }
+
+    /// A name that would end the path, or lead out of it, stays one segment; others stay as they are.
+    #[test]
+    fn names_stay_one_segment() {
+        let ordinary = "system:node-proxier@x_Y.1";
+        assert_eq!(in_path(ordinary), ordinary);
+        for (name, expected) in [
+            ("view?x", "view%3Fx"),
+            ("view#x", "view%23x"),
+            ("../view", "..%2Fview"),
+            ("a b", "a%20b"),
+            ("é", "%C3%A9"),
+        ] {
+            assert_eq!(in_path(name), expected);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The gauges `suspended_works` and `held_works`.
+//! The gauges of Works that are not as their bindings would have them.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,13 @@ use objects::Key;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 
-/// The numbers of Works that are not as their bindings would have them, because of a suspension.
+/// The numbers of Works that are not as their bindings would have them: because of a suspension, or because
+/// another binding has them.
 #[derive(Debug, Default)]
 pub(crate) struct WorkGauges {
     suspended: Gauge,
     held: Gauge,
+    taken: Gauge,
     /// Those of each binding that has any.
     by_binding: Mutex<BTreeMap<Key, Counts>>,
 }
@@ -20,6 +22,7 @@ pub(crate) struct WorkGauges {
 pub(super) struct Counts {
     pub(super) suspended: usize,
     pub(super) held: usize,
+    pub(super) taken: usize,
 }
 
 impl WorkGauges {
@@ -34,6 +37,11 @@ impl WorkGauges {
             "held_works",
             "Works that no cluster needs any more and that stay, because dispatching is suspended",
             gauges.held.clone(),
+        );
+        registry.register(
+            "taken_works",
+            "Works that cannot be made, because another binding has those of their names",
+            gauges.taken.clone(),
         );
         gauges
     }
@@ -61,6 +69,8 @@ impl WorkGauges {
         let held = by_binding.values().map(|counts| counts.held);
         self.suspended.set(as_i64(suspended.sum()));
         self.held.set(as_i64(held.sum()));
+        let taken = by_binding.values().map(|counts| counts.taken);
+        self.taken.set(as_i64(taken.sum()));
     }
 }
 
@@ -76,15 +86,27 @@ mod tests {
     #[test]
     fn gauges_sum_over_bindings() {
         let gauges = WorkGauges::default();
-        let shown = || (gauges.suspended.get(), gauges.held.get());
+        let shown = || {
+            let WorkGauges {
+                suspended,
+                held,
+                taken,
+                ..
+            } = &gauges;
+            (suspended.get(), held.get(), taken.get())
+        };
         let (a, b) = (Key::new("ns", "a"), Key::new("ns", "b"));
-        let counts = |suspended, held| Counts { suspended, held };
-        gauges.set(&a, counts(2, 1));
-        gauges.set(&b, counts(1, 0));
-        assert_eq!(shown(), (3, 1));
-        gauges.set(&a, counts(0, 0));
-        assert_eq!(shown(), (1, 0));
+        let counts = |suspended, held, taken| Counts {
+            suspended,
+            held,
+            taken,
+        };
+        gauges.set(&a, counts(2, 1, 0));
+        gauges.set(&b, counts(1, 0, 1));
+        assert_eq!(shown(), (3, 1, 1));
+        gauges.set(&a, counts(0, 0, 0));
+        assert_eq!(shown(), (1, 0, 1));
         gauges.clear();
-        assert_eq!(shown(), (0, 0));
+        assert_eq!(shown(), (0, 0, 0));
     }
 }

@@ -45,6 +45,14 @@ impl BindingReconciler {
                     outcome.refused.get_or_insert(trouble);
                     false
                 }
+                WorkStep::Taken(other) => {
+                    let taken =
+                        format!("cluster {cluster}: work {name} is that of binding({other})");
+                    // Tried again: nothing wakes this binding when the other lets go.
+                    outcome.error.get_or_insert_with(|| taken.clone().into());
+                    outcome.failed.get_or_insert(taken);
+                    false
+                }
                 _ => false,
             };
             let key = Key::new(execution_namespace(&cluster), &name);

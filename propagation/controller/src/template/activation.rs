@@ -91,7 +91,7 @@ impl TemplateReconciler {
         let is_shown = own.is_some_and(|own| shows_wait(own.view()));
         // A write of the binding wakes it, too, once it is in the cache.
         if own.is_some() && !written.binding && (waits || is_shown) {
-            self.index.wake_binding(binding::key(&subject.template));
+            self.index.wake_binding(subject.binding_key.clone());
         }
         let began = match own {
             Some(_) => !is_shown,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_rules::propagation::activation::{Activation, Record};
-use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource};
+use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource, Place};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_runtime::write::WriteError;
@@ -25,13 +25,17 @@ pub(super) enum TemplateError {
     Read(#[source] kube::Error),
     #[error("policy {0} exists and is not in the cache yet")]
     Unseen(Key),
+    #[error("the names that its binding may have are those of other bindings")]
+    NoName,
 }
 
 /// A template with its binding and the claim on them.
 pub(super) struct Subject {
     pub(super) key: TemplateKey,
     pub(super) template: Value,
-    /// The binding of its name, which may still be that of a former template.
+    /// The key of its binding, also of one to be made.
+    pub(super) binding_key: Key,
+    /// Its binding, which may still be that of a former template of its name.
     pub(super) binding: Option<StoredBinding>,
     /// True if the binding is the template's own.
     pub(super) is_bound: bool,
@@ -66,13 +70,16 @@ impl Subject {
             record,
             is_followed,
         };
-        let existing = self.binding.as_ref().map(StoredBinding::view);
-        binding::plan(source, existing, || Uuid::new_v4().to_string())
+        let place = match &self.binding {
+            Some(existing) => Place::Existing(existing.view()),
+            None => Place::New(self.binding_key.clone()),
+        };
+        binding::plan(source, place, || Uuid::new_v4().to_string())
     }
 
     pub(super) fn failed(&self, source: WriteError) -> TemplateError {
         TemplateError::Binding {
-            key: binding::key(&self.template),
+            key: self.binding_key.clone(),
             source,
         }
     }

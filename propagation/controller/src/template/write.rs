@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
-use karmada_rules::propagation::binding::{self, BindingPlan};
+use karmada_rules::propagation::binding::BindingPlan;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_runtime::write::{WriteError, WriteErrorKind};
+use karmada_runtime::write::{self, WriteError, WriteErrorKind};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Resource};
@@ -47,7 +47,8 @@ impl TemplateReconciler {
             return Ok(false);
         }
         let (parameters, patch) = (parameters(), Patch::Merge(&claimed.patch));
-        let call = api.patch_metadata(&key.name, &parameters, &patch);
+        let name = write::in_path(&key.name);
+        let call = api.patch_metadata(&name, &parameters, &patch);
         match self.writes.write("template", call).await {
             Ok(written) => {
                 self.claimed.lock().insert(subject.key.clone(), claimed);
@@ -110,7 +111,7 @@ impl TemplateReconciler {
         subject: &Subject,
         patch: Patch<Value>,
     ) -> Result<bool, TemplateError> {
-        let key = binding::key(&subject.template);
+        let key = &subject.binding_key;
         if key.namespace.is_empty() {
             let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
             self.patch(&api, subject, &key.name, &patch).await

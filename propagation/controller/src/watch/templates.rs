@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{ResourceSelector, names};
+use karmada_api::ResourceSelector;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::kinds::kinds_of;
 use super::{SharedIndex, wake_former};
-use crate::index::{TemplateKey, is_referring, template_of};
+use crate::index::{StoredBinding, TemplateKey, is_referring, template_of};
 
 impl SharedIndex {
     /// Returns the keys of all templates.
@@ -152,11 +152,8 @@ impl SharedIndex {
             DynamicEvent::Changed(transitions) => {
                 let mut are_others = false;
                 for Transition { key, old, new } in transitions {
-                    let binding = names::binding(&kind.kind, &key.name);
-                    let binding = Key::new(&key.namespace, binding);
                     let template = TemplateKey::new(kind, &key);
-                    self.wake_dependent(&binding, &template);
-                    self.queues.bindings.add(binding);
+                    self.wake_bindings(&template);
                     let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
                     let (old, new) = (claim(old), claim(new));
                     // One without a binding must lose its claim even if no policy names the kind any more.
@@ -197,16 +194,19 @@ impl SharedIndex {
         }
     }
 
-    /// Wakes the bindings that list a template, and its own if dependencies follow it.
-    fn wake_dependent(&self, binding: &Key, template: &TemplateKey) {
-        let woken = self.read(|index| {
-            let own = index.binding(binding);
-            let own = own.filter(|own| is_referring(own.view()));
-            let mut woken = index.dependencies.depending_on(template);
-            woken.extend(own.map(|_| binding.clone()));
-            woken
+    /// Wakes the binding of a template, and those whose dependencies it concerns: those that list it, and its own
+    /// if dependencies follow it.
+    fn wake_bindings(&self, template: &TemplateKey) {
+        let (own, dependent) = self.read(|index| {
+            let own = index.binding_of(template);
+            let referring = own.as_ref().map(StoredBinding::view);
+            let referring = referring.filter(|own| is_referring(*own));
+            let mut dependent = index.dependencies.depending_on(template);
+            dependent.extend(referring.map(|own| own.key()));
+            (own.map(|own| own.view().key()), dependent)
         });
-        self.queues.dependencies.add_all(woken);
+        self.queues.dependencies.add_all(dependent);
+        self.queues.bindings.add_all(own);
     }
 
     /// Wakes the templates of a kind in every version: which one counts depends on those that are served.

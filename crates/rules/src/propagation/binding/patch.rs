@@ -3,10 +3,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karmada_api::{ClusterResourceBinding, names};
 use objects::patch::JsonPatch;
-use objects::{Metadata, api_version, kind};
+use objects::{Key, Metadata, api_version, kind};
 use serde_json::{Map, Value, json};
 
-use super::plan::{BindingPlan, key};
+use super::plan::BindingPlan;
 
 /// The names of a binding's scope.
 struct Scope {
@@ -33,16 +33,16 @@ impl Scope {
     }
 }
 
-/// Returns the body of a template's new binding, with these labels, annotations and members of the spec
+/// Returns the body of a template's new binding `key`, with these labels, annotations and members of the spec
 /// besides what every binding has.
 pub(in crate::propagation) fn body(
+    key: &Key,
     object: &Value,
     id: &str,
     mut labels: Map<String, Value>,
     annotations: Map<String, Value>,
     mut spec: Map<String, Value>,
 ) -> Value {
-    let key = key(object);
     let scope = Scope::of(object);
     labels.insert(scope.id_label.to_owned(), json!(id));
     spec.insert("resource".to_owned(), reference(object));

@@ -1,9 +1,11 @@
 //! The write of a binding.
 
 use karmada_api::names;
+use objects::Key;
 use objects::patch::JsonPatch;
-use objects::{Key, Metadata, kind};
 use serde_json::Value;
+
+use crate::binding_ref::BindingRef;
 
 /// The write of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +56,24 @@ impl BindingPlan {
     }
 }
 
-/// Returns the key of the template's binding. One without a namespace is a `ClusterResourceBinding`.
-pub fn key(object: &Value) -> Key {
-    let name = names::binding(kind(object), object.name());
-    Key::new(object.namespace(), name)
+/// The place of a template's binding. A key without a namespace is that of a `ClusterResourceBinding`.
+#[derive(Clone, Debug)]
+pub enum Place<'a> {
+    /// It exists.
+    Existing(BindingRef<'a>),
+    /// It is to be made here.
+    New(Key),
+}
+
+/// Returns the key of a template's new binding: Karmada's, unless that is not valid or another template's binding
+/// has it. Returns `None` if the other key that it may have is not free, either.
+pub fn new_key(
+    group: &str,
+    kind: &str,
+    template: &Key,
+    is_free: impl Fn(&Key) -> bool,
+) -> Option<Key> {
+    let names = names::bindings(group, kind, &template.name);
+    let mut keys = names.map(|name| Key::new(&template.namespace, name));
+    keys.find(is_free)
 }

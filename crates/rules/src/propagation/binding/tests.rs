@@ -1,5 +1,5 @@
 use karmada_api::{PropagationPolicy, ResourceBinding};
-use objects::Metadata;
+use objects::{Metadata, group_kind};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -58,9 +58,12 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
     };
     let binding = existing
         .map(|existing| serde_json::from_value::<ResourceBinding>(existing.clone()).unwrap());
-    plan(source, binding.as_ref().map(BindingRef::from), || {
-        "id".to_owned()
-    })
+    let binding = binding.as_ref().map(BindingRef::from);
+    let (group, kind) = group_kind(object);
+    let own = Key::new(object.namespace(), object.name());
+    let key = new_key(group, kind, &own, |_| true).unwrap();
+    let place = binding.map_or(Place::New(key), Place::Existing);
+    plan(source, place, || "id".to_owned())
 }
 
 fn patched(existing: &Value, plan: &BindingPlan) -> Value {
@@ -213,7 +216,11 @@ fn unfollowed_policy_moves_claim() {
     };
     let before = web_binding();
     let binding: ResourceBinding = serde_json::from_value(before.clone()).unwrap();
-    let plan = plan(source, Some(BindingRef::from(&binding)), || unreachable!());
+    let plan = plan(
+        source,
+        Place::Existing(BindingRef::from(&binding)),
+        || unreachable!(),
+    );
     let mut now = patched(&before, &plan);
     assert_eq!(now.annotation(names::POLICY_NAME), Some("other"));
     assert_eq!(now.annotation(names::ACTIVATED), Some(&*record.to_text()));

@@ -9,8 +9,8 @@ use objects::{Key, Metadata};
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;
-use crate::propagation::binding::BindingPlan;
 use crate::propagation::binding::patch;
+use crate::propagation::binding::{BindingPlan, Place};
 use crate::propagation::works::kept_clusters;
 
 /// The clusters in which a binding needs what its template refers to.
@@ -76,7 +76,7 @@ pub fn is_attached(binding: BindingRef<'_>, referrer: &Key) -> bool {
 pub fn attach(
     dependency: &Value,
     need: &Need<'_>,
-    existing: Option<BindingRef<'_>>,
+    place: Place<'_>,
     referrers: &Referrers<'_>,
     new_id: impl FnOnce() -> String,
 ) -> BindingPlan {
@@ -88,16 +88,17 @@ pub fn attach(
     let mut referrers = referrers.clone();
     referrers.insert(key.clone(), need.referrer.spec);
     let label = names::depended_by(&key);
-    let Some(existing) = existing else {
-        if dependency.is_deleting() {
-            return BindingPlan::Waits;
+    let existing = match place {
+        Place::Existing(existing) => existing,
+        Place::New(_) if dependency.is_deleting() => return BindingPlan::Waits,
+        Place::New(own) => {
+            let labels = Map::from_iter([(label, json!(id))]);
+            let spec = Map::from_iter([("requiredBy".to_owned(), json!([snapshot(&key, need)]))]);
+            let agreed = agreed(&referrers).into_iter().flatten();
+            let spec = spec.into_iter().chain(agreed).collect();
+            let body = patch::body(&own, dependency, &new_id(), labels, Map::new(), spec);
+            return BindingPlan::Create(body);
         }
-        let labels = Map::from_iter([(label, json!(id))]);
-        let spec = Map::from_iter([("requiredBy".to_owned(), json!([snapshot(&key, need)]))]);
-        let agreed = agreed(&referrers).into_iter().flatten();
-        let spec = spec.into_iter().chain(agreed).collect();
-        let body = patch::body(dependency, &new_id(), labels, Map::new(), spec);
-        return BindingPlan::Create(body);
     };
     let metadata = existing.metadata;
     if patch::is_former(dependency, metadata) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{from_value, json};
 
 use super::super::activation::Record;
-use super::super::binding::{self, BindingSource};
+use super::super::binding::{self, BindingSource, Place};
 use super::super::claim::Claim;
 use super::super::fixtures;
 use super::*;
@@ -199,8 +199,10 @@ fn attached(
     existing: Option<&ResourceBinding>,
     referrers: &Referrers<'_>,
 ) -> BindingPlan {
-    let existing = existing.map(BindingRef::from);
-    attach(map, &need(referrer), existing, referrers, || "id".into())
+    let name = names::binding(objects::kind(map), map.name());
+    let key = Key::new(map.namespace(), name);
+    let place = existing.map_or(Place::New(key), |existing| Place::Existing(existing.into()));
+    attach(map, &need(referrer), place, referrers, || "id".into())
 }
 
 /// What Karmada attached is left as it is.
@@ -465,7 +467,9 @@ fn with_policy(map: &Value, binding: &ResourceBinding) -> BindingPlan {
         record: &Record::default(),
         is_followed: true,
     };
-    binding::plan(source, Some(BindingRef::from(binding)), || "id".into())
+    binding::plan(source, Place::Existing(BindingRef::from(binding)), || {
+        "id".into()
+    })
 }
 
 /// Neither its own policy nor what requires it erases the part of the other.

@@ -7,6 +7,7 @@ use karmada_api::{
     ClusterView, GracefulEvictionTask, Suspension, TargetCluster, Work,
     cluster_of_execution_namespace, condition, names,
 };
+use kube::core::ObjectMeta;
 use objects::{Key, Metadata};
 use serde_json::Value;
 
@@ -68,8 +69,8 @@ impl WorkFacts<'_> {
             })
     }
 
-    /// Returns the Work that each cluster has by the name of the binding's Works.
-    pub(super) fn existing(&self) -> BTreeMap<&str, &Work> {
+    /// Returns the Work that each cluster has by the name of the binding's Works, even if it is another's.
+    pub(super) fn named(&self) -> BTreeMap<&str, &Work> {
         let name = work_name(self.binding);
         let named = self.works.iter();
         named
@@ -123,11 +124,30 @@ pub fn id<'a>(binding: BindingRef<'a>, works: &'a [Work]) -> Option<&'a str> {
     binding.id().or_else(|| ids.next())
 }
 
+/// Returns the key of the binding that has the Work, unless that is `binding`: Works of all namespaces share one
+/// in each cluster, and their names are short.
+pub(in crate::propagation) fn other_owner(work: &Work, binding: BindingRef<'_>) -> Option<Key> {
+    let owner = bound(&work.metadata)?;
+    (owner != binding.key()).then_some(owner)
+}
+
+/// Returns the key of the binding that the metadata of a Work name; one without a namespace is a `ClusterResourceBinding`.
+pub fn bound(work: &ObjectMeta) -> Option<Key> {
+    if let Some(name) = work.annotation(names::BINDING_NAME) {
+        let namespace = work.annotation(names::BINDING_NAMESPACE)?;
+        return Some(Key::new(namespace, name));
+    }
+    let name = work.annotation(names::CLUSTER_BINDING_NAME)?;
+    Some(Key::cluster_scoped(name))
+}
+
 /// Returns the name that the binding's Works have in every cluster.
 pub fn work_name(binding: BindingRef<'_>) -> String {
     let resource = &binding.spec.resource;
+    let group = objects::group(&resource.api_version);
     let namespace = resource.namespace.as_deref().unwrap_or_default();
-    names::work(&resource.kind, namespace, &resource.name)
+    let own = binding.metadata.name.as_deref().unwrap_or_default();
+    names::works(own, group, &resource.kind, namespace, &resource.name)
 }
 
 /// Returns the cluster whose Work it is.

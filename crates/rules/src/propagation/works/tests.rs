@@ -644,3 +644,35 @@ fn claim_comes_from_binding() {
     }
     assert_eq!(world.plan(), expected);
 }
+
+/// A Work of the same name that another binding has, which may be of another namespace, is neither written nor
+/// reported, and stays when this binding goes.
+#[test]
+fn others_works_are_left_alone() {
+    let mut world = World::recorded();
+    let annotations = world.works[0].metadata.annotations.as_mut().unwrap();
+    annotations.insert(names::BINDING_NAMESPACE.to_owned(), "other".to_owned());
+    let labels = world.works[0].metadata.labels.as_mut().unwrap();
+    labels.insert(names::BINDING_ID.to_owned(), "another".to_owned());
+    let cluster = cluster_of(&world.works[0]).unwrap().to_owned();
+    let steps = world.plan();
+    let other = Key::new("other", "web-deployment");
+    assert_eq!(steps[&cluster], WorkStep::Taken(other));
+    let taken = steps
+        .values()
+        .filter(|step| matches!(step, WorkStep::Taken(_)));
+    assert_eq!(taken.count(), 1, "{steps:?}");
+    world.binding.spec.clusters = Some(Vec::new());
+    assert_eq!(world.plan().get(&cluster), None);
+}
+
+/// Karmada's names of Works leave out group, case and colons, so a binding that could not have Karmada's name has
+/// Works of its own.
+#[test]
+fn renamed_binding_has_own_works() {
+    let mut world = World::recorded();
+    let named = work_name((&world.binding).into());
+    let names = names::bindings("apps", "Deployment", "web");
+    world.binding.metadata.name = names.last();
+    assert_ne!(work_name((&world.binding).into()), named);
+}

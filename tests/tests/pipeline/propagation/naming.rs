@@ -1,0 +1,148 @@
+//! Templates whose names Karmada makes the same, or not valid: each has a binding and Works of its own.
+
+use anyhow::Result;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use karmada_api::ClusterView;
+use kube::{
+    Api,
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    },
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    crds,
+    fleet::{Member, NAMESPACE},
+    on_both,
+    propagation::{PropagationFleet, create},
+    wait::until,
+};
+use serde_json::json;
+
+const GROUPS: [&str; 2] = ["a.example.com", "b.example.com"];
+
+/// Returns the resource that a role of this name is about, so that each has rules of its own.
+fn resource(name: &str) -> String {
+    format!("r{}", name.len())
+}
+
+/// Case P65: names that differ in `:` and `.`, in case, or in what a binding's name may not have.
+async fn every_role_travels(server: ApiKind) -> Result<()> {
+    let long = "x".repeat(250);
+    let roles = [
+        "shop:reader",
+        "shop.reader",
+        "Shop:readers",
+        "shop::writers",
+        "shop@auditors",
+        "shop_operators",
+        "view?x",
+        &long,
+    ];
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let _programs = fleet.run().await?;
+    let (templates, copies): (Api<ClusterRole>, Api<ClusterRole>) = (
+        Api::all(fleet.karmada.client()),
+        Api::all(fleet.member(Member(1)).client()),
+    );
+    let selectors = roles.map(|name| {
+        json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": name })
+    });
+    for (name, verb) in roles.into_iter().zip(["get", "list"].into_iter().cycle()) {
+        let rules = json!([{ "apiGroups": [""], "resources": [resource(name)], "verbs": [verb] }]);
+        create(
+            &templates,
+            json!({ "metadata": { "name": name }, "rules": rules }),
+        )
+        .await?;
+    }
+    let spec = json!({ "resourceSelectors": selectors,
+        "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
+    fleet.create_cluster_policy("roles", spec).await?;
+    for name in roles {
+        let template = get(&templates, name).await?;
+        until(&copies, &in_path(name), "with its own rules", |copy| {
+            copy.is_some_and(|copy| copy.rules == template.rules)
+        })
+        .await?;
+    }
+    templates
+        .delete("shop:reader", &DeleteParams::default())
+        .await?;
+    until(&copies, "shop:reader", "gone", |copy| copy.is_none()).await?;
+    get(&copies, "shop.reader").await?;
+    Ok(())
+}
+
+/// Returns a name as a path has it: kube takes it as it is.
+fn in_path(name: &str) -> String {
+    name.replace('?', "%3F")
+}
+
+async fn get(roles: &Api<ClusterRole>, name: &str) -> Result<ClusterRole> {
+    Ok(roles.get(&in_path(name)).await?)
+}
+
+fn widgets(api: &ControlPlane, group: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", "Widget"));
+    Api::namespaced_with(api.client(), NAMESPACE, &resource)
+}
+
+fn definition(group: &str) -> Result<DynamicObject> {
+    let spec = json!({ "type": "object", "properties": { "size": { "type": "integer" } } });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("widgets.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": { "kind": "Widget", "plural": "widgets" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": schema } }],
+        },
+    }))?)
+}
+
+/// Case P66: two kinds of one name.
+async fn kinds_of_two_groups_travel(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let definitions = GROUPS
+        .map(definition)
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    for api in [&fleet.karmada, fleet.member(Member(1))] {
+        crds::apply(&api.client(), &definitions).await?;
+    }
+    let enabled = GROUPS.map(|group| {
+        json!({ "groupVersion": format!("{group}/v1"),
+            "resources": [{ "name": "widgets", "kind": "Widget" }] })
+    });
+    let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
+    clusters
+        .patch_status("member1", &PatchParams::default(), &enabled)
+        .await?;
+    let _programs = fleet.run().await?;
+    let selectors =
+        GROUPS.map(|group| json!({ "apiVersion": format!("{group}/v1"), "kind": "Widget" }));
+    let spec = json!({ "resourceSelectors": selectors,
+        "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
+    fleet.create_policy("widgets", spec).await?;
+    for (group, size) in GROUPS.into_iter().zip(1..) {
+        let widget = json!({ "apiVersion": format!("{group}/v1"), "kind": "Widget",
+            "metadata": { "name": "one" }, "spec": { "size": size } });
+        widgets(&fleet.karmada, group)
+            .create(&PostParams::default(), &serde_json::from_value(widget)?)
+            .await?;
+    }
+    for (group, size) in GROUPS.into_iter().zip(1..) {
+        let copies = widgets(fleet.member(Member(1)), group);
+        until(&copies, "one", group, |copy| {
+            copy.is_some_and(|copy| copy.data["spec"]["size"] == size)
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+on_both!(every_role_travels, kinds_of_two_groups_travel);
