@@ -10,7 +10,7 @@
 //! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
 //! - [`member`]: the clusters.
 //! - [`conditions`]: what bindings and Works say of themselves.
-//! - [`definitions`]: their `CustomResourceDefinition`s.
+//! - [`definitions()`]: their `CustomResourceDefinition`s.
 //! - [`names`]: the labels, annotations and finalizers that tie these together.
 
 pub mod binding;

@@ -1,6 +1,8 @@
 //! The end of a placement: it stays until nothing of it is left in any member that can be reached.
 //!
-//!     placement → bindings → Works → objects in the members, and back: a finalizer goes with what it waited for
+//! ```text
+//! placement → bindings → Works → objects in the members, and back: a finalizer goes with what it waited for
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,12 @@
 //! What a placement gives to its clusters (KubeFleet's ClusterResourcePlacement).
 //!
-//!     selectors → objects → content → hash, snapshots        what is placed, as it was at one moment
-//!     clusters → eligible → filter → score → pick            where: bindings, and the reasons
-//!     bindings, reports, budget → rollout                    when: which cluster gets the latest now
-//!     binding, snapshots → works → waves                     what: the manifests for a cluster, and their order
-//!     objects → availability → work_status → works → status  back: from the members to the placement
+//! ```text
+//! selectors → objects → content → hash, snapshots        what is placed, as it was at one moment
+//! clusters → eligible → filter → score → pick            where: bindings, and the reasons
+//! bindings, reports, budget → rollout                    when: which cluster gets the latest now
+//! binding, snapshots → works → waves                     what: the manifests for a cluster, and their order
+//! objects → availability → work_status → works → status  back: from the members to the placement
+//! ```
 //!
 //! - [`select`]: the objects that a placement selects.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.

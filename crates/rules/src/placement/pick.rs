@@ -1,6 +1,8 @@
 //! The clusters of a placement: one pass from a policy to bindings and decisions.
 //!
-//!     clusters → filter → score, pick by pick → bindings → decisions
+//! ```text
+//! clusters → filter → score, pick by pick → bindings → decisions
+//! ```
 //!
 //! What is decided stays decided: a cluster that has the placement under the latest policy keeps it, whatever becomes of
 //! its labels, taints or health. Only a new policy, a smaller number or the end of the cluster takes it away.
