@@ -4,6 +4,7 @@
 //! - HTTP/2 with pings, which detect a silent connection within 15 s,
 //! - a timeout of every response,
 //! - backoff after a watch that ends at once,
+//! - a new list where the API's versions went back,
 //! - no retries hidden from the caller,
 //! - the server's last known addresses while DNS fails,
 //! - a token file that is reread by monotonic time,
@@ -14,6 +15,7 @@ mod error;
 mod expiry;
 mod proxy;
 mod renewal;
+mod restored;
 mod short_watches;
 mod token;
 
@@ -41,7 +43,9 @@ pub use self::addresses::Addresses;
 pub use self::error::ClientError;
 pub(crate) use self::expiry::{CREDENTIALS, Validity};
 pub(crate) use self::renewal::Renewal;
+pub(crate) use self::restored::REWINDS;
 
+use self::restored::EndRewoundWatches;
 use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
@@ -182,7 +186,8 @@ where
         .layer(TimeoutLayer::new(RESPONSE_LIMIT))
         .map_err(BoxError::from)
         .service(service);
-    Ok(ClientBuilder::new(FailShortWatches::new(stack), config.default_namespace).build())
+    let stack = EndRewoundWatches::new(FailShortWatches::new(stack));
+    Ok(ClientBuilder::new(stack, config.default_namespace).build())
 }
 
 async fn load(source: &Source, is_pod: bool) -> Result<Config, ClientError> {

@@ -64,7 +64,7 @@ impl Program {
     pub fn new(identity: Identity, listen_address: SocketAddr) -> Self {
         Self {
             identity,
-            registry: metrics::registry(&identity),
+            registry: registry(&identity),
             readiness: Readiness::new(),
             elsewhere: Readiness::new(),
             tasks: Tasks::new(),
@@ -341,6 +341,17 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+/// Returns the registry of a program, with what all of its connections count.
+fn registry(identity: &Identity) -> Registry {
+    let mut registry = metrics::registry(identity);
+    registry.register(
+        "api_rewinds",
+        "Watches whose API's resource versions went back, as after a restore, so that everything is listed again",
+        client::REWINDS.clone(),
+    );
+    registry
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 /// The server on a socket. Dropping it closes its connections.
 pub(super) struct Embedded {
     server: ApiServer,
+    copy: Option<ApiServer>,
     port: ReservedPort,
     serving: Option<Serving>,
 }
@@ -26,6 +27,7 @@ impl Embedded {
     pub(super) fn start() -> Result<Self> {
         let mut embedded = Self {
             server: ApiServer::starting_at(Timestamp::now()),
+            copy: None,
             port: ReservedPort::reserve()?,
             serving: None,
         };
@@ -59,6 +61,18 @@ impl Embedded {
         let Serving { running, task } = self.serving.take().context("it does not run")?;
         drop(running);
         Ok(task.await??)
+    }
+
+    /// Copies the data.
+    pub(super) fn copy_data(&mut self) {
+        self.copy = Some(self.server.fork());
+    }
+
+    /// Puts the copy in the place of the data. It must not listen.
+    pub(super) fn restore_data(&mut self) -> Result<()> {
+        ensure!(self.serving.is_none(), "it still runs");
+        self.server = self.copy.as_ref().context("there is no copy")?.fork();
+        Ok(())
     }
 
     /// Waits until it ends by itself, and returns an error about that.

@@ -214,6 +214,26 @@ impl ControlPlane {
         started.with_context(|| format!("cannot start the API server of {}", self.access.name))
     }
 
+    /// Copies the data, for [`Self::restore_data`]. The API does not run meanwhile.
+    pub async fn copy_data(&mut self) -> Result<()> {
+        self.stop_api().await?;
+        match &mut self.backing {
+            Backing::Embedded(embedded) => embedded.copy_data(),
+            Backing::Real(real) => real.copy_data().await?,
+        }
+        self.start_api().await
+    }
+
+    /// Puts the copy in the place of the data: the resource versions go back. The API does not run meanwhile.
+    pub async fn restore_data(&mut self) -> Result<()> {
+        self.stop_api().await?;
+        match &mut self.backing {
+            Backing::Embedded(embedded) => embedded.restore_data()?,
+            Backing::Real(real) => real.restore_data().await?,
+        }
+        self.start_api().await
+    }
+
     /// Starts what deletes the dependents of deleted objects and empties deleted namespaces, also for the
     /// kinds installed before. [`ApiKind::Embedded`] does both by itself.
     pub async fn start_controllers(&mut self) -> Result<()> {

@@ -52,7 +52,9 @@ pub(super) struct Real {
     arguments: Vec<String>,
     api: Option<Process>,
     controllers: Option<Process>,
-    etcd: Process,
+    etcd: Option<Process>,
+    /// The addresses of etcd, for clients and for its peers.
+    etcd_addresses: [SocketAddr; 2],
     folder: PathBuf,
     _ports: [ReservedPort; 3],
 }
@@ -68,7 +70,8 @@ impl Real {
             arguments: api_arguments(folder, authority, address, etcd)?,
             api: None,
             controllers: None,
-            etcd: start_etcd(folder, etcd, peers).await?,
+            etcd: Some(start_etcd(folder, etcd, peers).await?),
+            etcd_addresses: [etcd, peers],
             folder: folder.to_owned(),
             _ports: ports,
         })
@@ -95,6 +98,34 @@ impl Real {
     /// Kills the API server.
     pub(super) async fn stop_api(&mut self) -> Result<()> {
         self.api.take().context("it does not run")?.kill().await
+    }
+
+    /// Copies the data of etcd, which does not run meanwhile. The API server must not run.
+    pub(super) async fn copy_data(&mut self) -> Result<()> {
+        self.exchange_data("etcd", "etcd-copy").await
+    }
+
+    /// Puts the copy in the place of the data of etcd. The API server must not run.
+    pub(super) async fn restore_data(&mut self) -> Result<()> {
+        self.exchange_data("etcd-copy", "etcd").await
+    }
+
+    async fn exchange_data(&mut self, from: &str, to: &str) -> Result<()> {
+        let etcd = self.etcd.take().context("etcd does not run")?;
+        etcd.kill().await?;
+        let (from, to) = (self.folder.join(from), self.folder.join(to));
+        if to.exists() {
+            std::fs::remove_dir_all(&to)?;
+        }
+        let copied = Command::new("cp")
+            .arg("-r")
+            .args([&from, &to])
+            .status()
+            .await?;
+        ensure!(copied.success(), "cannot copy {}", from.display());
+        let [clients, peers] = self.etcd_addresses;
+        self.etcd = Some(start_etcd(&self.folder, clients, peers).await?);
+        Ok(())
     }
 
     /// Starts the [`CONTROLLERS`], and waits until they work.
@@ -130,7 +161,7 @@ impl Real {
         tokio::select! {
             failure = failure(&mut self.api) => failure,
             failure = failure(&mut self.controllers) => failure,
-            failure = self.etcd.failure() => failure,
+            failure = failure(&mut self.etcd) => failure,
         }
     }
 }
