@@ -9,7 +9,7 @@ use std::fmt;
 use karmada_api::overrides::Overriders;
 use karmada_api::placement::ClusterSelector;
 use karmada_api::{ClusterOverridePolicy, ClusterView, OverridePolicy, OverrideSpec};
-use objects::Metadata;
+use objects::{Metadata, api_version, kind};
 use serde_json::{Value, json};
 
 use super::selector::{self, Rank};
@@ -115,7 +115,14 @@ fn apply_scope(
     for (_, policy) in matching {
         for (target, overriders) in rules(policy.spec) {
             if target.is_none_or(|target| selects(target, cluster)) {
-                apply_overriders(overriders, manifest).map_err(|reason| OverrideError {
+                let before = identity(manifest);
+                let changed = apply_overriders(overriders, manifest);
+                let within = |()| match identity(manifest) {
+                    // Whoever writes policies for all namespaces may write everywhere.
+                    after if policy.namespace.is_none() || after == before => Ok(()),
+                    after => Err(format!("it would write {after} in place of {before}")),
+                };
+                changed.and_then(within).map_err(|reason| OverrideError {
                     kind,
                     policy: policy.name.to_owned(),
                     reason,
@@ -132,6 +139,14 @@ fn apply_scope(
     applied.sort_by_key(|(name, _)| *name);
     let items: Vec<Value> = applied.into_iter().map(|(_, item)| item).collect();
     Ok((!items.is_empty()).then(|| items.into()))
+}
+
+/// Returns the identity of an object, as messages name it: the policies of a namespace change what it has, and not
+/// which object it is.
+fn identity(object: &Value) -> String {
+    let (api_version, kind) = (api_version(object), kind(object));
+    let (namespace, name) = (object.namespace(), object.name());
+    format!("{kind} of {api_version} {namespace}/{name}")
 }
 
 /// Returns the rank at which a policy selects the template; without selectors it selects all.

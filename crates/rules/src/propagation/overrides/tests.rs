@@ -295,3 +295,70 @@ fn an_error_names_the_policy() {
         "{text}"
     );
 }
+
+/// A policy of a namespace changes what an object has, and never which object it is: else its author would write
+/// into every namespace of every member. That holds for each way to get there.
+#[test]
+fn overrides_never_escape() {
+    let plain = |path: &str, operator: &str, value: Value| json!({ "plaintext": [{ "path": path, "operator": operator, "value": value }] });
+    let mut elsewhere = deployment();
+    elsewhere["metadata"]["namespace"] = "kube-system".into();
+    let mut twice = plain("/metadata", "remove", Value::Null);
+    twice["plaintext"].as_array_mut().unwrap().push(json!({
+        "path": "/metadata", "operator": "add", "value": elsewhere["metadata"],
+    }));
+    let predicate = |path: &str| {
+        let predicate = json!({ "path": path });
+        let value = "kube-system";
+        json!({ "imageOverrider": [{ "predicate": predicate, "component": "Repository",
+            "operator": "replace", "value": value }] })
+    };
+    let escapes = [
+        plain("/metadata/namespace", "replace", json!("kube-system")),
+        plain("/metadata/namespace", "remove", Value::Null),
+        plain("/metadata/name", "add", json!("other")),
+        plain("/kind", "replace", json!("DaemonSet")),
+        plain("/apiVersion", "replace", json!("extensions/v1beta1")),
+        plain("/metadata", "replace", elsewhere["metadata"].clone()),
+        plain("", "replace", elsewhere),
+        twice,
+        predicate("/metadata/namespace"),
+        predicate("/metadata/name"),
+    ];
+    for overriders in escapes {
+        let rules = json!([{ "overriders": overriders }]);
+        let escaping = policy("shop", "notes", json!({ "overrideRules": rules }));
+        let overrides = Overrides {
+            policies: vec![&escaping],
+            ..Overrides::default()
+        };
+        let mut manifest = deployment();
+        let error = overrides.apply(&mut manifest, &cluster("m1"));
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.starts_with("OverridePolicy notes cannot be applied: it would write "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with(" in place of Deployment of apps/v1 shop/web"),
+            "{error}"
+        );
+
+        // Whoever writes such policies may write everywhere.
+        let rules = json!({ "metadata": { "name": "c" }, "spec": { "overrideRules": rules } });
+        let everywhere: ClusterOverridePolicy = from_value(rules).unwrap();
+        let overrides = Overrides {
+            cluster_policies: vec![&everywhere],
+            ..Overrides::default()
+        };
+        overrides.apply(&mut deployment(), &cluster("m1")).unwrap();
+    }
+    let within = plain("/metadata/labels/app", "replace", json!("other"));
+    let rules = json!([{ "overriders": within }]);
+    let within = policy("shop", "notes", json!({ "overrideRules": rules }));
+    let overrides = Overrides {
+        policies: vec![&within],
+        ..Overrides::default()
+    };
+    overrides.apply(&mut deployment(), &cluster("m1")).unwrap();
+}
