@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::{CampaignMode, Leadership};
 use karmada_runtime::readiness::Gate;
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,9 @@ const PORT: &str = "admin";
 
 /// The interval at which an agent that does not watch lists the slices, give or take a quarter.
 const LIST_EVERY: Duration = Duration::from_mins(10);
+
+/// The least interval, whoever sends requests from addresses that are not on the list.
+const LIST_SOONEST: Duration = Duration::from_mins(1);
 
 /// The time over which agents that start together spread their first lists. Each is not ready before its
 /// own, so it is short.
@@ -52,6 +56,8 @@ pub(super) struct Directory {
     own_node: String,
     list: watch::Sender<Option<Arc<PeerList>>>,
     known: watch::Sender<Option<usize>>,
+    /// Set when the list may be old.
+    doubt: Notify,
     metrics: PeerMetrics,
 }
 
@@ -89,6 +95,7 @@ impl Directory {
             own_node: own.node.clone(),
             list: watch::Sender::new(None),
             known: watch::Sender::new(None),
+            doubt: Notify::new(),
             metrics,
         }
     }
@@ -101,6 +108,25 @@ impl Directory {
     /// Watches the number of agents, this one included.
     pub(super) fn known(&self) -> watch::Receiver<Option<usize>> {
         self.known.subscribe()
+    }
+
+    /// Returns `true` if an agent has the address, which `addresses` knows of those that are given by name.
+    pub(super) fn has(&self, address: IpAddr, addresses: &Addresses) -> bool {
+        let list = self.list.borrow();
+        let mut hosts = list
+            .iter()
+            .flat_map(|list| list.values())
+            .flat_map(|peer| &peer.addresses)
+            .filter_map(|peer| Some(peer.rsplit_once(':')?.0.trim_matches(['[', ']'])));
+        hosts.any(|host| match host.parse::<IpAddr>() {
+            Ok(ip) => ip.to_canonical() == address,
+            Err(_) => addresses.known(host).contains(&address),
+        })
+    }
+
+    /// Has the list read anew: an agent may have an address that it lacks.
+    pub(super) fn doubt(&self) {
+        self.doubt.notify_one();
     }
 
     /// Replaces the list.
@@ -173,9 +199,15 @@ impl Discovery {
                 self.watch(&mut slices).await;
                 // Spread, so that agents started together do not list together for ever.
                 let rest = LIST_EVERY.mul_f64(0.75 + fastrand::f64() / 2.0);
+                let doubted = async {
+                    sleep(LIST_SOONEST).await;
+                    self.directory.doubt.notified().await;
+                    sleep(FIRST_LIST_WITHIN.mul_f64(fastrand::f64())).await;
+                };
                 tokio::select! {
                     biased;
                     () = self.election.until(true) => {}
+                    () = doubted => {}
                     () = sleep(rest) => {}
                 }
             }

@@ -107,13 +107,17 @@ pub(crate) fn start(
     let own = Arc::new(own);
     let (contacted, contacts) = watch::channel(None);
     let (dating, dated) = watch::channel(serve::dated_now(&votes.borrow()));
-    let routes = serve::routes(Arc::clone(&own), dated, contacted);
-    program.routes = std::mem::take(&mut program.routes).merge(routes);
     let task = serve::date_votes(votes.clone(), dating, program.stopping.clone());
     program.tasks.spawn("observation", task);
 
     let metrics = PeerMetrics::register(&mut program.registry, &votes.borrow());
     let directory = Arc::new(Directory::new(&own, metrics.clone()));
+    let callers = serve::Callers {
+        directory: Arc::clone(&directory),
+        addresses: addresses.clone(),
+    };
+    let routes = serve::routes(Arc::clone(&own), dated, contacted, callers);
+    program.routes = std::mem::take(&mut program.routes).merge(routes);
     match source {
         PeerSource::Alone => {
             tracing::warn!(

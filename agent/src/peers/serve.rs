@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use karmada_rules::health::campaign::LeaderContact;
 use karmada_rules::health::signal::PerSignal;
+use karmada_runtime::admin::Caller;
+use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::list::Directory;
 use super::{Identity, OBSERVATION_PATH};
 use crate::peers::vote_document::{DatedVote, VoteDocument};
 use crate::vote::{Votes, kind};
@@ -24,6 +27,24 @@ pub(super) struct RouteState {
     own: Arc<Identity>,
     votes: watch::Receiver<PerSignal<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
+    callers: Callers,
+}
+
+/// The agents whose requests count: those on the roster.
+#[derive(Clone, Debug)]
+pub(super) struct Callers {
+    pub(super) directory: Arc<Directory>,
+    /// The addresses of agents that are given by name.
+    pub(super) addresses: Addresses,
+}
+
+impl Callers {
+    /// Returns `true` for a caller on the roster, or on this host. Any other pod could keep this agent from
+    /// campaigning.
+    fn include(&self, caller: Caller) -> bool {
+        let Caller { from, to } = caller;
+        from.is_loopback() || to == Some(from) || self.directory.has(from, &self.addresses)
+    }
 }
 
 /// Keeps `dated` at the newest of `votes` until the program stops. Another failure does not change the
@@ -71,28 +92,43 @@ pub(super) fn routes(
     own: Arc<Identity>,
     votes: watch::Receiver<PerSignal<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
+    callers: Callers,
 ) -> Router {
     let state = RouteState {
         own,
         votes,
         contacts,
+        callers,
     };
     Router::new()
         .route(OBSERVATION_PATH, get(vote_document))
         .with_state(state)
 }
 
-async fn vote_document(State(state): State<RouteState>, RawQuery(query): RawQuery) -> Response {
+async fn vote_document(
+    State(state): State<RouteState>,
+    caller: Option<Extension<Caller>>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let RouteState {
         own,
         votes,
         contacts,
+        callers,
     } = state;
-    if let Some(standby) = standby(query.as_deref().unwrap_or_default(), &own) {
-        contacts.send_replace(Some(LeaderContact {
-            at: Instant::now().into_std(),
-            standby,
-        }));
+    if let Some(standby) = standby(query.as_deref().unwrap_or_default(), &own)
+        && let Some(Extension(caller)) = caller
+    {
+        if callers.include(caller) {
+            contacts.send_replace(Some(LeaderContact {
+                at: Instant::now().into_std(),
+                standby,
+            }));
+        } else {
+            // A leader that has moved is not on an old list.
+            tracing::debug!(from = %caller.from, "A leader's request does not count: its address is not on the roster");
+            callers.directory.doubt();
+        }
     }
     let document = VoteDocument::new(&own, &votes.borrow());
     match serde_json::to_string(&document) {
@@ -122,9 +158,13 @@ fn standby(query: &str, own: &Identity) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use karmada_rules::health::dns::DNS;
+    use karmada_runtime::metrics::Registry;
     use uuid::Uuid;
 
     use super::*;
+    use crate::metrics::PeerMetrics;
+    use crate::peers::Peer;
 
     #[test]
     fn only_another_agent_that_leads_this_cluster_is_a_contact() {
@@ -159,6 +199,54 @@ mod tests {
             let id = Uuid::from_u128(id);
             let query = format!("cluster=member1&leader={leader}&agent={id}&standby=true");
             assert_eq!(standby(&query, &own), expected, "{query}");
+        }
+    }
+
+    /// A leader's request counts from an address of the roster, and from this host: any other pod that may reach the
+    /// port could keep every agent from campaigning.
+    #[test]
+    fn strangers_do_not_count() {
+        let own = Identity {
+            cluster: "member1".to_owned(),
+            node: "n1".to_owned(),
+            id: Uuid::from_u128(1),
+            port: 8080,
+        };
+        let votes = Votes::from_iter([(&DNS, None)]);
+        let metrics = PeerMetrics::register(&mut Registry::default(), &votes);
+        let callers = Callers {
+            directory: Arc::new(Directory::new(&own, metrics)),
+            addresses: Addresses::by_system(),
+        };
+        let counts = |from: &str, to: &str| {
+            callers.include(Caller {
+                from: from.parse().unwrap(),
+                to: to.parse().ok(),
+            })
+        };
+        // Before there is a list, nobody is on it.
+        assert!(!counts("10.244.1.7", "10.244.2.7"));
+        let peer = |addresses: &[&str]| Peer {
+            node: None,
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+        };
+        let list = [
+            (
+                "n2".to_owned(),
+                peer(&["10.244.1.7:8080", "[fd00::7]:8080"]),
+            ),
+            ("n3".to_owned(), peer(&["agent.example:8080"])),
+        ];
+        callers.directory.set(list.into());
+        for (from, to, expected) in [
+            ("10.244.1.7", "10.244.2.7", true),
+            ("fd00::7", "fd00::2", true),
+            ("10.244.9.9", "10.244.2.7", false),
+            ("fd00::9", "fd00::2", false),
+            ("127.0.0.1", "127.0.0.1", true),
+            ("10.244.2.7", "10.244.2.7", true),
+        ] {
+            assert_eq!(counts(from, to), expected, "{from}");
         }
     }
 }

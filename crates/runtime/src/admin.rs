@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -21,6 +23,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 use crate::error::{BoxError, Chain};
 use crate::readiness::Readiness;
@@ -82,6 +85,15 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// The address of the client of a request, and the one that it was sent to; an extension of every request.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The client's address.
+    pub from: IpAddr,
+    /// The address that it connected to; `None` if the connection is gone already.
+    pub to: Option<IpAddr>,
+}
+
 /// Serves `routes` until `drained` is cancelled.
 ///
 /// Anyone who reaches the port can connect, so what they can hold is bounded: the number of connections,
@@ -95,7 +107,7 @@ pub(crate) async fn serve(
     // The oldest first.
     let mut handles: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let stream = tokio::select! {
+        let (stream, from) = tokio::select! {
             biased;
             () = drained.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {
@@ -103,7 +115,7 @@ pub(crate) async fn serve(
                 continue;
             }
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // A connection that ended before it was accepted, or no free file descriptor.
                     tracing::debug!(error = %error, "Could not accept a connection");
@@ -118,7 +130,11 @@ pub(crate) async fn serve(
         {
             oldest.abort();
         }
-        let connection = connection(stream, routes.clone(), drained.clone());
+        let caller = Caller {
+            from: from.ip().to_canonical(),
+            to: stream.local_addr().ok().map(|to| to.ip().to_canonical()),
+        };
+        let connection = connection(stream, caller, routes.clone(), drained.clone());
         handles.push_back(connections.spawn(connection));
     }
     while connections.join_next().await.is_some() {}
@@ -126,7 +142,11 @@ pub(crate) async fn serve(
 }
 
 /// Serves one connection until the client closes it or leaves it idle, or until `drained` is cancelled.
-async fn connection(stream: TcpStream, routes: Router, drained: CancellationToken) {
+async fn connection(stream: TcpStream, caller: Caller, routes: Router, drained: CancellationToken) {
+    let routes = routes.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(caller);
+        request
+    });
     // Responses are small; an error only means that they may be a little later.
     drop(stream.set_nodelay(true));
     let connection = http1::Builder::new()

@@ -98,6 +98,20 @@ impl Addresses {
         }
     }
 
+    /// Returns the last good addresses of a name, without a lookup.
+    pub fn known(&self, name: &str) -> Vec<IpAddr> {
+        let addresses = match &*self.0 {
+            Origin::Fixed(addresses) => addresses.clone(),
+            Origin::LookedUp { names, .. } => {
+                let names = names.lock();
+                let state = names.get(name);
+                state.map_or_else(Vec::new, |state| state.last_good.clone())
+            }
+        };
+        let ips = addresses.iter().map(|address| address.ip().to_canonical());
+        ips.collect()
+    }
+
     /// Looks a name up, however long it takes, and keeps its addresses. Returns `true` if any are known
     /// now, from this lookup or from an earlier one.
     pub async fn refresh(&self, name: &str) -> bool {
