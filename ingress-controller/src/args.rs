@@ -1,7 +1,7 @@
 //! The flags.
 
 use clap::ArgAction;
-use karmada_rules::ingress::{ControllerName, WhenAllBlocked};
+use karmada_rules::ingress::{ControllerName, WhenAllBlocked, Withheld};
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
 use crate::provider::ProviderArgs;
@@ -32,6 +32,14 @@ pub struct Args {
         value_name = "fail-open|fail-closed"
     )]
     pub(crate) when_all_blocked: WhenAllBlocked,
+    /// Patterns of annotations that the gateway does not get, separated by commas; by default those that are code in its proxy. Empty: it gets all.
+    #[arg(
+        long,
+        env = "KARMADA_WITHHOLD_ANNOTATIONS",
+        default_value_t = Withheld::default(),
+        value_name = "PATTERN,…"
+    )]
+    pub(crate) withhold_annotations: Withheld,
     /// With a load balancer of ours: export the backend Services of every MultiClusterIngress, by an export and a policy that propagates it for each, because Karmada collects the endpoints of exported Services only.
     #[arg(long, env = "KARMADA_EXPORT_SERVICES", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) export_services: bool,

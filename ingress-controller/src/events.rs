@@ -226,9 +226,12 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
         Problem::Readmitted { service, .. } => (Reason::TrafficReadmitted, service),
         Problem::AllBlocked { service, .. } => (Reason::AllClustersBlocked, service),
         Problem::NoEndpoints { service, .. } => (Reason::NoEndpoints, service),
-        Problem::Misspelt { .. } => {
+        Problem::Misspelt { .. } | Problem::Withheld { .. } => {
             return Obstacle {
-                reason: Reason::InvalidAnnotation,
+                reason: match problem {
+                    Problem::Withheld { .. } => Reason::AnnotationWithheld,
+                    _ => Reason::InvalidAnnotation,
+                },
                 object: RelatedObject {
                     api_version: Some(INGRESS_API_VERSION),
                     kind: INGRESS_KIND,

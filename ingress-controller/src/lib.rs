@@ -101,6 +101,7 @@ pub fn assemble(
     let settings = Settings {
         controller: args.ingress_class_controller,
         when_all_blocked: args.when_all_blocked,
+        withheld: args.withhold_annotations,
     };
     let ingresses = Ingresses {
         client,

@@ -9,6 +9,7 @@ karmada_runtime::event_reasons! {
     AllClustersBlocked: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and none serves it";
     NoEndpoints: "MultiClusterIngress", "a Service has locations, but Karmada has collected no endpoints of it there for a while";
     InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked has a value that does not exist; the flag's value counts";
+    AnnotationWithheld: "MultiClusterIngress", "annotations of it are not passed on, because they would be code in the gateway's proxy (`--withhold-annotations`)";
     ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";
     ExportNotOurs: "MultiClusterIngress", "someone else has exported a backend: the controller leaves that to them";
     ExportContested: "MultiClusterIngress", "another client undoes every write to a backend's export or to its policy";

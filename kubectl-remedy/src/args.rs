@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
-use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked};
+use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked, Withheld};
 use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
@@ -208,6 +208,7 @@ impl ControllerArgs {
         Settings {
             controller: self.ingress_class_controller.clone(),
             when_all_blocked: self.when_all_blocked,
+            withheld: Withheld::default(),
         }
     }
 }

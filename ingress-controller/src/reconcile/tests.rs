@@ -7,7 +7,7 @@ use std::time::Duration;
 use embedded_apiserver::Fault;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use karmada_rules::ingress::{Desired, Held, WhenAllBlocked};
+use karmada_rules::ingress::{Desired, Held, WhenAllBlocked, Withheld};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -174,6 +174,7 @@ impl Stage {
         let settings = Settings {
             controller: CONTROLLER.parse().unwrap(),
             when_all_blocked: WhenAllBlocked::FailOpen,
+            withheld: Withheld::default(),
         };
         let ingresses = Ingresses {
             client: api.client(),

@@ -135,6 +135,7 @@ mod tests {
     use super::super::decision::{Settings, desired};
     use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
     use super::super::when_all_blocked::WhenAllBlocked;
+    use super::super::withheld::Withheld;
     use super::*;
 
     /// Returns what is desired while these clusters of two, in which Service `s` runs, are blocked. A
@@ -156,6 +157,7 @@ mod tests {
         let settings = Settings {
             controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
             when_all_blocked,
+            withheld: Withheld::default(),
         };
         let key = Key::new("ns", "i");
         desired(&key, &ingress("i", &["s"], None), &fixture, &settings)
@@ -226,6 +228,7 @@ mod tests {
         let settings = Settings {
             controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
             when_all_blocked: WhenAllBlocked::default(),
+            withheld: Withheld::default(),
         };
         let ingress = ingress("i", &["s"], None);
         let serving = |fixture: &Fixture| {

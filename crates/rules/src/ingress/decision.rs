@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressStatus};
 use objects::Key;
 
@@ -9,6 +11,7 @@ use super::fail_open::cut;
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
 use super::when_all_blocked::{WhenAllBlocked, annotated};
+use super::withheld::Withheld;
 
 /// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct Settings {
     /// The behaviour while every cluster of a backend Service is blocked, unless an ingress has an
     /// annotation of its own.
     pub when_all_blocked: WhenAllBlocked,
+    /// The annotations that the load balancer does not get.
+    pub withheld: Withheld,
 }
 
 /// Decides on the ingress `key`, with `seen` its state in the cache.
@@ -180,7 +185,11 @@ pub fn desired(
     let mut desired = Desired::new(key.clone(), &ingress.spec.ingress, &status(ingress), facts);
     (desired.when_all_blocked, desired.misspelt) =
         annotated(&ingress.metadata, settings.when_all_blocked);
-    desired.annotations = passed_on(&ingress.metadata);
+    let annotations = passed_on(&ingress.metadata).into_iter();
+    let (withheld, passed): (BTreeMap<_, _>, _) =
+        annotations.partition(|(key, _)| settings.withheld.covers(key));
+    desired.annotations = passed;
+    desired.withheld = withheld.into_keys().collect();
     desired.readmit(facts);
     desired
 }

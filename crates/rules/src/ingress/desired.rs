@@ -26,6 +26,8 @@ pub struct Desired {
     pub routes: IngressSpec,
     /// Its annotations that are meant for the controller that serves it.
     pub annotations: BTreeMap<String, String>,
+    /// The keys of those that are withheld from it.
+    pub withheld: Vec<String>,
     /// The Services that the routes name, sorted by name.
     pub backends: Vec<Backend>,
     /// Collected `EndpointSlice`s that could never be read. Objects made from them remain.
@@ -99,6 +101,7 @@ impl Desired {
             backends,
             unread_slices: facts.unread_slices(&key.namespace),
             annotations: BTreeMap::new(),
+            withheld: Vec::new(),
             excluded: BTreeSet::new(),
             when_all_blocked: WhenAllBlocked::default(),
             misspelt: None,

@@ -31,6 +31,7 @@ mod locations;
 mod plan;
 mod problem;
 mod when_all_blocked;
+mod withheld;
 
 pub use admission::Admission;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
@@ -48,3 +49,4 @@ pub use locations::{
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
+pub use withheld::Withheld;

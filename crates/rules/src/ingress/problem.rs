@@ -32,6 +32,11 @@ pub enum Problem {
         /// The behaviour that is in effect.
         effective: WhenAllBlocked,
     },
+    /// Annotations are withheld from the load balancer.
+    Withheld {
+        /// Their keys.
+        annotations: Vec<String>,
+    },
     /// Every cluster of the Service is blocked or has no ready endpoints, and some are readmitted.
     Readmitted {
         /// The Service.
@@ -67,6 +72,11 @@ impl fmt::Display for Problem {
             Self::Misspelt { value, effective } => write!(
                 f,
                 "annotation {WHEN_ALL_BLOCKED_ANNOTATION} is {value:?} and {InvalidWhenAllBlocked}; {effective} is in effect"
+            ),
+            Self::Withheld { annotations } => write!(
+                f,
+                "withheld from the gateway, where they would be code in its proxy: {}",
+                annotations.join(", ")
             ),
             Self::Readmitted { service, clusters } => write!(
                 f,
@@ -107,6 +117,11 @@ impl Desired {
             value: value.clone(),
             effective: self.when_all_blocked,
         }));
+        if !self.withheld.is_empty() {
+            problems.insert(Problem::Withheld {
+                annotations: self.withheld.clone(),
+            });
+        }
         for backend in &self.backends {
             problems.extend(self.blocked_everywhere(backend));
             problems.extend(without_endpoints(backend));

@@ -81,6 +81,7 @@ fn own_ingress_is_served() {
     let settings = Settings {
         controller: OURS.parse().unwrap(),
         when_all_blocked: WhenAllBlocked::FailOpen,
+        withheld: Withheld::default(),
     };
     let ingress = of_class("ours", &["x"]);
     let desired = desired(&Key::new("ns", "i"), &ingress, &fixture(), &settings);

@@ -159,6 +159,7 @@ fn desired(clusters: &[(&str, Admission)]) -> Desired {
         excluded: BTreeSet::new(),
         when_all_blocked: WhenAllBlocked::FailOpen,
         misspelt: None,
+        withheld: Vec::new(),
     }
 }
 
