@@ -108,16 +108,8 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             writes: writes.clone(),
             events: Arc::clone(&events),
             skipped: args.skipped_propagating_namespaces,
-            uninterpreted: CountedTemplates::register(
-                &mut program.registry,
-                "uninterpreted_templates",
-                "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
-            ),
-            unnamed: CountedTemplates::register(
-                &mut program.registry,
-                "unnamed_templates",
-                "Templates that are not propagated, because the names that their binding may have are those of other bindings",
-            ),
+            uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
+            unnamed: CountedTemplates::unnamed(&mut program.registry),
             activations: Activations::register(&mut program.registry),
             claimed: Mutex::default(),
         },

@@ -16,6 +16,18 @@ pub(crate) struct CountedTemplates {
 }
 
 impl CountedTemplates {
+    /// Counts the templates whose kind a script or webhook interprets.
+    pub(crate) fn uninterpreted(registry: &mut Registry) -> Self {
+        let help = "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind";
+        Self::register(registry, "uninterpreted_templates", help)
+    }
+
+    /// Counts the templates that no binding can be named after.
+    pub(crate) fn unnamed(registry: &mut Registry) -> Self {
+        let help = "Templates that are not propagated, because the names that their binding may have are those of other bindings";
+        Self::register(registry, "unnamed_templates", help)
+    }
+
     /// Registers the gauge.
     pub(crate) fn register(registry: &mut Registry, name: &str, help: &str) -> Self {
         let metrics = Self::default();
