@@ -12,6 +12,7 @@ use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Precond
 use kube::core::{DynamicObject, Request, request};
 use kube::discovery::{Scope, pinned_kind};
 use objects::patch::JsonPatch;
+use objects::yaml::as_yaml;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -195,7 +196,7 @@ impl Requests {
         body: &Value,
     ) -> Result<Option<Value>, MemberError> {
         let parameters = PatchParams::apply(self.manager);
-        let built = patch(path, &parameters, &Patch::Apply(body));
+        let built = apply(path, &parameters, body);
         self.write(writes, Write::Create, path, built).await
     }
 
@@ -207,7 +208,7 @@ impl Requests {
         body: &Value,
     ) -> Result<Option<Value>, MemberError> {
         let parameters = PatchParams::apply(self.manager).force();
-        let built = patch(path, &parameters, &Patch::Apply(body));
+        let built = apply(path, &parameters, body);
         self.write(writes, Write::Apply, path, built).await
     }
 
@@ -297,6 +298,12 @@ impl Requests {
 }
 
 type Built = Result<http::Request<Vec<u8>>, request::Error>;
+
+/// Builds a server-side apply, whose body is YAML to an API server.
+fn apply(path: &ObjectPath, parameters: &PatchParams, body: &Value) -> Built {
+    let built = patch(path, parameters, &Patch::Apply(body));
+    built.map(|request| request.map(as_yaml))
+}
 
 fn patch<P: Serialize + Debug>(
     path: &ObjectPath,

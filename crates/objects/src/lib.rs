@@ -9,7 +9,7 @@
 //! - How is a field read that others write? [`lenient`].
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
 //! - Does it differ from its manifest? [`drift`]. What does it keep when that is written? [`retain`].
-//! - How is it changed, and not if it has changed meanwhile? [`patch`].
+//! - How is it changed, and not if it has changed meanwhile? [`patch`]. How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom? [`reverse_index`].
@@ -32,6 +32,7 @@ pub mod retain;
 pub mod reverse_index;
 pub mod selector;
 pub mod taint;
+pub mod yaml;
 
 pub use key::Key;
 pub use kind::{GroupVersionKind, api_version, group, group_kind, kind};

@@ -25,6 +25,9 @@ pub(crate) fn parse(document: &[u8]) -> Result<Value, String> {
     }
     // The JSON parser reads all of JSON, also what the YAML parser, of version 1.2, would not.
     if let Ok(value) = serde_json::from_str(&folded(text)?) {
+        if has_surrogate(text) {
+            return Err("yaml: found invalid Unicode character escape code".to_owned());
+        }
         return Ok(value);
     }
     serde_saphyr::from_str(text).map_err(|error| {
@@ -37,6 +40,23 @@ pub(crate) fn parse(document: &[u8]) -> Result<Value, String> {
 fn is_printable(letter: char) -> bool {
     matches!(letter,
         '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// Returns `true` if a JSON document has half of a surrogate pair, by which JSON escapes what is beyond U+FFFF, and
+/// YAML nothing.
+fn has_surrogate(json: &str) -> bool {
+    let mut rest = json;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        let code = escape.strip_prefix('u').and_then(|code| code.get(..4));
+        let code = code.and_then(|code| u32::from_str_radix(code, 16).ok());
+        if code.is_some_and(|code| (0xd800..0xe000).contains(&code)) {
+            return true;
+        }
+        let mut letters = escape.chars();
+        letters.next();
+        rest = letters.as_str();
+    }
+    false
 }
 
 /// Folds the line breaks within the strings of a JSON document. Any other document may be returned changed
@@ -158,6 +178,14 @@ mod tests {
                 assert_eq!(refused, "yaml: control characters are not allowed");
             }
         }
+    }
+
+    #[test]
+    fn surrogate_pairs_are_refused() {
+        let refused = parse(br#"{"a": "x\ud83d\ude00"}"#).unwrap_err();
+        assert_eq!(refused, "yaml: found invalid Unicode character escape code");
+        let raw = json!({ "a": "\u{1f600}\\ud83d" });
+        assert_eq!(parse(raw.to_string().as_bytes()), Ok(raw));
     }
 
     #[test]

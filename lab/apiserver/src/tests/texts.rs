@@ -21,13 +21,14 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(letter, 0..12).prop_map(String::from_iter)
 }
 
-/// Returns JSON in which everything but ASCII is escaped, so that it is the same as YAML.
+/// Returns JSON in which everything but ASCII is escaped, so that it is the same as YAML; what is beyond U+FFFF is
+/// as it is, for YAML does not know the escape of JSON.
 fn escaped(value: &Value) -> String {
     let mut escaped = String::new();
-    for unit in value.to_string().encode_utf16() {
-        match u8::try_from(unit) {
-            Ok(letter @ b' '..=b'~') => escaped.push(letter.into()),
-            _ => write!(escaped, "\\u{unit:04x}").unwrap(),
+    for letter in value.to_string().chars() {
+        match u32::from(letter) {
+            0x7f..=0xffff => write!(escaped, "\\u{:04x}", u32::from(letter)).unwrap(),
+            _ => escaped.push(letter),
         }
     }
     escaped

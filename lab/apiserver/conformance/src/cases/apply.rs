@@ -413,6 +413,23 @@ pub(super) async fn yaml_refuses_control_characters(server: Server) -> Result<()
     Ok(())
 }
 
+/// What is beyond U+FFFF is itself in YAML, or refused: it does not know the escape of JSON.
+pub(super) async fn yaml_refuses_surrogates(server: Server) -> Result<()> {
+    let one = format!("{}/one?fieldManager=me", server.config_maps().await?);
+    let headers = [("Content-Type", APPLY)];
+    let body = |text: &str| {
+        format!(
+            "{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"one\"}},\
+             \"data\":{{\"a\":\"{text}\"}}}}"
+        )
+    };
+    let escaped = server.send(http::Method::PATCH, &one, &headers, body("\\ud83d\\ude00"));
+    escaped.await?.refused(400, "BadRequest")?;
+    let raw = server.send(http::Method::PATCH, &one, &headers, body("\u{1f600}\u{feff}"));
+    check_eq!(raw.await?.expect(201)?["data"]["a"], "\u{1f600}\u{feff}");
+    Ok(())
+}
+
 /// JSON keeps every text, in a create and in a patch.
 pub(super) async fn json_keeps_every_text(server: Server) -> Result<()> {
     let path = server.config_maps().await?;

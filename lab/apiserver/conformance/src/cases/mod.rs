@@ -160,6 +160,7 @@ cases! {
         an_apply_may_be_yaml,
         yaml_folds_line_separators,
         yaml_refuses_control_characters,
+        yaml_refuses_surrogates,
         json_keeps_every_text,
         an_apply_is_validated,
         builtin_kinds_can_be_applied,
