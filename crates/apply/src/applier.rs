@@ -7,19 +7,22 @@ use std::time::Duration;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
+use objects::drift::take_left_out;
 use objects::ownership::ObservedObject;
-use objects::{GroupVersionKind, Key};
+use objects::retain::without_generated;
+use objects::{GroupVersionKind, Key, metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::error::MemberError;
 use crate::ownership::{Ownership, WriteStyle};
-use crate::plan::{ApplyPlan, plan, reapply};
+use crate::plan::{ApplyPlan, plan};
 use crate::records::Records;
-use crate::requests::{ObjectPath, Requests};
+use crate::requests::Requests;
 use crate::result::{SyncResult, Synced};
-use crate::unit::{ManifestRef, Unit};
+use crate::schemas::Schemas;
+use crate::unit::{LastWrite, ManifestRef, Unit};
 use crate::wake::{Wake, woken};
 
 /// The time after a start for which a unit waits for the list of its kinds: until then nearly every object
@@ -31,8 +34,9 @@ pub struct Applier<O> {
     pub(crate) ownership: Arc<O>,
     pub(crate) requests: Requests,
     pub(crate) watches: DynamicWatches,
+    schemas: Schemas,
     started: Instant,
-    records: Arc<Mutex<Records>>,
+    pub(crate) records: Arc<Mutex<Records>>,
 }
 
 impl<O: Ownership> Applier<O> {
@@ -61,6 +65,7 @@ impl<O: Ownership> Applier<O> {
         let (watches, running) =
             DynamicWatches::new(client.clone(), move |_| selected.clone(), observe);
         let applier = Self {
+            schemas: Schemas::new(client.clone()),
             requests: Requests::new(client, ownership.managers().ours),
             ownership,
             watches,
@@ -108,22 +113,77 @@ impl<O: Ownership> Applier<O> {
         if one.unit.suspended {
             return self.observe(one, cached).await;
         }
-        if let ObservedObject::Present(object) = &cached
-            && self.is_settled(one, object)
-        {
-            return Synced::observed(cached);
+        if let ObservedObject::Present(object) = &cached {
+            match self.settled(one, object).await {
+                Ok(Some(note)) => {
+                    return Synced {
+                        note,
+                        ..Synced::observed(cached)
+                    };
+                }
+                Ok(None) => {}
+                Err(error) => return Synced::failed(error, cached),
+            }
         }
-        match self.apply_manifest(writes, one, cached.seen()).await {
-            Ok((object, written)) => Synced {
+        match self.write_manifest(writes, one, &cached).await {
+            Ok(written) => Synced {
                 error: None,
-                object: self.owned(one, object),
-                written,
+                object: self.owned(one, written.object),
+                written: written.is_new,
+                note: written.note,
             },
             Err(error @ (MemberError::Refused { .. } | MemberError::NotServed { .. })) => {
                 Synced::failed(error, ObservedObject::Absent)
             }
             Err(error) => Synced::failed(error, cached),
         }
+    }
+
+    /// Returns the note on a manifest whose object needs nothing, and `None` if it needs a write.
+    pub(crate) async fn settled(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: &Value,
+    ) -> Result<Option<Option<String>>, MemberError> {
+        if !self.is_settled(one, object) {
+            return Ok(None);
+        }
+        let has_note = |note: Option<&str>| {
+            let record = self.records.lock().of(one);
+            record.is_some_and(|record| record.has_note(note))
+        };
+        if has_note(None) {
+            return Ok(Some(None));
+        }
+        let note = self.note(one, object).await?;
+        let Some(text) = note.as_deref() else {
+            self.records.lock().note(one, None);
+            return Ok(Some(None));
+        };
+        // With another, the cluster may know more by now.
+        let is_known = has_note(Some(text)) || one.unit.notes.contains(text);
+        Ok(is_known.then_some(note))
+    }
+
+    /// Returns what there is to note about a manifest whose object has what a write could give it.
+    pub(crate) async fn note(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: &Value,
+    ) -> Result<Option<String>, MemberError> {
+        if self.ownership.write_style(one.unit) == WriteStyle::Apply {
+            // Which is refused as a whole.
+            return Ok(None);
+        }
+        let paths = take_left_out(&mut without_generated(one.manifest), object);
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let schema = self.schemas.hash(&one.kind()).await?;
+        let (paths, name) = (paths.join(", "), one.name());
+        Ok(Some(format!(
+            "the member's schema {schema} lacks {paths} of {name}"
+        )))
     }
 
     /// Returns the object as the watch shows it.
@@ -149,7 +209,7 @@ impl<O: Ownership> Applier<O> {
     /// Observes the object of a suspended unit. If its application was not reported, what the object has shows it.
     async fn observe(&self, one: &ManifestRef<'_, O::Source>, object: ObservedObject) -> Synced {
         let settled = match &object {
-            ObservedObject::Present(cached) if !one.unit.applied => {
+            ObservedObject::Present(cached) if one.unit.last_write == LastWrite::Unknown => {
                 self.find_settled(one, cached).await
             }
             _ => Ok(None),
@@ -167,129 +227,80 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         cached: &Value,
     ) -> Result<Option<Value>, MemberError> {
-        if !self.needs_nothing(one, cached) {
+        if !self.needs_nothing(one, cached, LastWrite::Unknown) {
             return Ok(None);
         }
         let path = self.requests.path(one).await?;
         let object = self.requests.get(&path).await?;
-        Ok(object.filter(|object| self.needs_nothing(one, object)))
+        Ok(object.filter(|object| self.needs_nothing(one, object, LastWrite::Unknown)))
     }
 
-    fn needs_nothing(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+    /// Returns `true` if a sync would find nothing to write to the object.
+    fn needs_nothing(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: &Value,
+        last: LastWrite,
+    ) -> bool {
         let style = self.ownership.write_style(one.unit);
-        plan(&*self.ownership, one, Some(object), style) == ApplyPlan::Unchanged
+        plan(&*self.ownership, one, Some(object), style, last) == ApplyPlan::Unchanged
     }
 
-    /// Returns `true` if the object in the cache needs nothing.
+    /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
     fn is_settled(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+        let style = self.ownership.write_style(one.unit);
         let record = self.records.lock().of(one);
-        let was_applied = match record {
+        let last = match record {
             // The edit may have taken a field out, which only the managed fields show.
             Some(before) if !before.is_of(one) => return false,
             Some(before) if before.has_left(object) => return true,
-            Some(_) => true,
-            None => one.unit.applied,
+            // What somebody added shows in them, too.
+            Some(before) if style == WriteStyle::Replace && !before.has_left_content(object) => {
+                return false;
+            }
+            Some(_) => LastWrite::OfManifest,
+            None => one.unit.last_write,
         };
-        let is_settled = was_applied && self.needs_nothing(one, object);
+        if last == LastWrite::Unknown || self.hides_others(one, object, style) {
+            return false;
+        }
+        let mut known = one.manifest.clone();
+        if style == WriteStyle::Replace {
+            take_left_out(&mut known, object);
+        }
+        let known = ManifestRef {
+            manifest: &known,
+            ..*one
+        };
+        let is_settled = self.needs_nothing(&known, object, last);
         if is_settled {
             self.settle(one, object);
         }
         is_settled
     }
 
-    fn settle(&self, one: &ManifestRef<'_, O::Source>, object: &Value) {
-        let managers = self.ownership.managers();
-        self.records.lock().settle(one, object, managers);
-    }
-
-    /// Plans the write of a new manifest without a live look at the object, which `cached` shows as we
-    /// have left it.
-    fn reapply(
+    /// Returns `true` if others have written something of an object from the cache, outside of metadata and status.
+    /// Only a live look can tell if it is more than a manifest has that replaces it.
+    fn hides_others(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        cached: Option<&Value>,
-    ) -> Option<ApplyPlan> {
-        let (record, cached) = (self.records.lock().of(one)?, cached?);
-        let is_as_left = record.has_left_ours(cached);
-        is_as_left.then(|| reapply(&*self.ownership, one, cached))?
-    }
-
-    /// Writes what the object lacks. Returns the object, and if it was written. Unless [`Self::reapply`]
-    /// shows that there is no need to, it is read live.
-    async fn apply_manifest(
-        &self,
-        writes: &WriteMode,
-        one: &ManifestRef<'_, O::Source>,
-        cached: Option<&Value>,
-    ) -> Result<(Option<Value>, bool), MemberError> {
-        let path = self.requests.path(one).await?;
-        let mut style = self.ownership.write_style(one.unit);
-        let mut reapplied = match style {
-            WriteStyle::Apply => self.reapply(one, cached),
-            WriteStyle::Replace => None,
-        };
-        let mut is_retried = false;
-        loop {
-            let (object, plan) = if let Some(reapply) = reapplied.take() {
-                (cached.cloned(), reapply)
-            } else {
-                let object = self.requests.get(&path).await?;
-                let plan = plan(&*self.ownership, one, object.as_ref(), style);
-                (object, plan)
-            };
-            match self.write(writes, one, &path, plan, style).await {
-                Ok(written) => {
-                    let is_written = written.is_some();
-                    if is_written {
-                        self.records.lock().touch(&one.unit.key);
-                    }
-                    let object = written.or(object);
-                    if let Some(object) = &object {
-                        self.settle(one, object);
-                    }
-                    return Ok((object, is_written));
-                }
-                Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
-                    style = WriteStyle::Replace;
-                }
-                // Another was faster: its object is to be looked at first.
-                Err(error) if error.is_conflict() && !is_retried => is_retried = true,
-                Err(error) => {
-                    if error.is_missing() {
-                        self.requests.forget(&one.kind());
-                    }
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    /// Carries out a plan. Returns the object as written, and `None` if it was not.
-    async fn write(
-        &self,
-        writes: &WriteMode,
-        one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
-        plan: ApplyPlan,
+        object: &Value,
         style: WriteStyle,
-    ) -> Result<Option<Value>, MemberError> {
-        match plan {
-            ApplyPlan::Unchanged => Ok(None),
-            ApplyPlan::Refuse { reason } => Err(MemberError::Refused {
-                object: one.name(),
-                reason,
-            }),
-            ApplyPlan::Create { body } => match style {
-                WriteStyle::Apply => self.requests.create_by_apply(writes, path, &body).await,
-                WriteStyle::Replace => self.requests.create(writes, path, &body).await,
-            },
-            ApplyPlan::Apply { body, take_over } => {
-                if let Some(patch) = take_over {
-                    self.requests.take_over(writes, path, patch).await?;
-                }
-                self.requests.apply(writes, path, &body).await
-            }
-            ApplyPlan::Replace { body } => self.requests.replace(writes, path, &body).await,
+    ) -> bool {
+        if style == WriteStyle::Apply || metadata::field(object, "managedFields").is_some() {
+            return false;
         }
+        let cached = self.watches.get(&one.kind(), &one.key());
+        let managers = self.ownership.managers();
+        cached.is_some_and(|cached| managers.are_with_others(cached.writers()))
+    }
+
+    pub(crate) fn settle(&self, one: &ManifestRef<'_, O::Source>, object: &Value) {
+        let managers = self.ownership.managers();
+        let is_ours = match self.ownership.write_style(one.unit) {
+            WriteStyle::Apply => managers.have_applied_all(object),
+            WriteStyle::Replace => managers.have_updated_all(object),
+        };
+        self.records.lock().settle(one, object, is_ours);
     }
 }

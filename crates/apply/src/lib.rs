@@ -5,9 +5,10 @@
 //! change of the unit and at each [`Wake`]. Then, for each manifest in turn:
 //!
 //! 1. `applier` takes the object from the watch. If `records` has nothing left to do about it, that was all.
-//! 2. `requests` reads it live, unless the record shows that nobody but us has written it.
+//! 2. `write` has it read live by `requests`, unless the record shows that nobody but us has written it, or it was never there.
 //! 3. `plan` decides: nothing, a creation, an application, a replacement, or a refusal. Pure.
-//! 4. `requests` writes it, and `records` keeps how the write left it.
+//! 4. `requests` writes it, and `records` keeps how the write left it. `schemas` tells when the cluster may know what it
+//!    has left out.
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
 //!
 //! [`Applier::remove`], in `remove`, deletes or releases the objects of a unit that goes. `wake` tells which unit
@@ -21,8 +22,10 @@ mod records;
 mod remove;
 mod requests;
 mod result;
+mod schemas;
 mod unit;
 mod wake;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +33,7 @@ mod tests;
 pub use applier::Applier;
 pub use error::MemberError;
 pub use ownership::{Ownership, WriteStyle};
-pub use plan::{ApplyPlan, plan, reapply};
+pub use plan::{ApplyPlan, plan, rewrite};
 pub use result::{SyncResult, Synced};
-pub use unit::{ManifestRef, Unit};
+pub use unit::{LastWrite, ManifestRef, Unit};
 pub use wake::Wake;

@@ -2,6 +2,7 @@
 
 use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
+use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
 use objects::{Key, Metadata};
 use serde_json::Value;
@@ -25,6 +26,10 @@ pub trait Ownership: Send + Sync + 'static {
     /// Decides how the objects of a unit are written.
     fn write_style(&self, unit: &Unit<'_, Self::Source>) -> WriteStyle;
 
+    /// Returns the labels and annotations that the last write of an object had, if the object tells. If not, those
+    /// are meant that the managed fields show as ours.
+    fn written(&self, object: &Value) -> Option<Written>;
+
     /// Returns `true` if another controller in the cluster sets the replicas of a manifest's object.
     fn retains_replicas(&self, manifest: &Value) -> bool;
 
@@ -41,6 +46,7 @@ pub trait Ownership: Send + Sync + 'static {
 pub enum WriteStyle {
     /// Server-side apply: fields that others own stay, and a field that leaves the manifest goes.
     Apply,
-    /// Replacement, at the version that was read, by the manifest and what is retained.
+    /// Replacement, at the version that was read, by the manifest and what is the cluster's: whatever else was there
+    /// goes.
     Replace,
 }

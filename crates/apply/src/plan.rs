@@ -2,14 +2,16 @@
 
 use objects::Metadata;
 use objects::drift::contains;
-use objects::managed_fields::TakeOver;
+use objects::managed_fields::{TakeOver, all_fields};
+use objects::metadata;
 use objects::ownership::Adoption;
 use objects::patch::JsonPatch;
-use objects::retain::{pinned, replacement, retain, retain_replicas};
+use objects::replacement::{has_same_metadata, keep_replicas, replacement};
+use objects::retain::{pinned, retain, retain_replicas, without_generated};
 use serde_json::Value;
 
 use crate::ownership::{Ownership, WriteStyle};
-use crate::unit::ManifestRef;
+use crate::unit::{LastWrite, ManifestRef};
 
 /// The write of one manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,18 +42,17 @@ pub enum ApplyPlan {
     },
 }
 
-/// Plans the write of a manifest. `object` is the cluster's, read live: a server-side apply without a look would
-/// take over an object that is not ours. From a cache, without its managed fields, only
-/// [`ApplyPlan::Unchanged`] may be concluded.
+/// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an
+/// object that is not ours. From a cache, without its managed fields, only [`ApplyPlan::Unchanged`] may be concluded.
 pub fn plan<O: Ownership>(
     ownership: &O,
     one: &ManifestRef<'_, O::Source>,
     object: Option<&Value>,
     style: WriteStyle,
+    last: LastWrite,
 ) -> ApplyPlan {
-    let (manifest, managers) = (one.manifest, ownership.managers());
-    let mut body = retain(manifest, object);
     let Some(object) = object else {
+        let body = without_generated(one.manifest);
         return ApplyPlan::Create { body };
     };
     if object.is_deleting() {
@@ -61,46 +62,112 @@ pub fn plan<O: Ownership>(
             reason: reason.to_owned(),
         };
     }
-    let fields = match ownership.adoption(one.unit, manifest, object) {
+    let fields = match ownership.adoption(one.unit, one.manifest, object) {
         Adoption::Owned => TakeOver::FromPredecessors,
         Adoption::Adopt { fields } => fields,
         Adoption::Refuse { reason } => return ApplyPlan::Refuse { reason },
     };
-    if ownership.retains_replicas(manifest) {
+    match style {
+        WriteStyle::Apply => application(ownership, one, object, fields),
+        WriteStyle::Replace => {
+            let body = replacing(ownership, one, object);
+            if is_settled(ownership, object, &body, last) {
+                return ApplyPlan::Unchanged;
+            }
+            let body = gathering(ownership, body, object);
+            ApplyPlan::Replace { body }
+        }
+    }
+}
+
+/// Plans the write of a new manifest to an object from a cache that has nothing but what we have written, so that
+/// nothing is to be taken over. Returns `None` if only a live look at the object can tell.
+pub fn rewrite<O: Ownership>(
+    ownership: &O,
+    one: &ManifestRef<'_, O::Source>,
+    object: &Value,
+    style: WriteStyle,
+) -> Option<ApplyPlan> {
+    let manifest = one.manifest;
+    let is_owned = ownership.adoption(one.unit, manifest, object) == Adoption::Owned;
+    if !is_owned || object.is_deleting() || object.uid().is_empty() {
+        return None;
+    }
+    match style {
+        // Which replicas are retained is in the managed fields.
+        WriteStyle::Apply if ownership.retains_replicas(manifest) => None,
+        WriteStyle::Apply => Some(ApplyPlan::Apply {
+            body: pinned(retain(manifest, Some(object)), object),
+            take_over: None,
+        }),
+        // And so are the labels that go, unless the object tells.
+        WriteStyle::Replace => ownership.written(object).map(|_| ApplyPlan::Replace {
+            body: replacing(ownership, one, object),
+        }),
+    }
+}
+
+/// Plans a server-side apply.
+fn application<O: Ownership>(
+    ownership: &O,
+    one: &ManifestRef<'_, O::Source>,
+    object: &Value,
+    fields: TakeOver,
+) -> ApplyPlan {
+    let managers = ownership.managers();
+    let mut body = retain(one.manifest, Some(object));
+    if ownership.retains_replicas(one.manifest) {
         retain_replicas(&mut body, object, managers);
     }
     if contains(object, &body, managers.owned(object)) && !managers.own_more_than(object, &body) {
         return ApplyPlan::Unchanged;
     }
-    match style {
-        WriteStyle::Apply => ApplyPlan::Apply {
-            body: pinned(body, object),
-            take_over: managers.take_over(object, fields),
-        },
-        // A replacement takes a field away whoever owns it.
-        WriteStyle::Replace => ApplyPlan::Replace {
-            body: replacement(body, object, managers),
-        },
+    ApplyPlan::Apply {
+        body: pinned(body, object),
+        take_over: managers.take_over(object, fields),
     }
 }
 
-/// Plans the server-side apply of a new manifest to an object from a cache of which we
-/// [have applied all](objects::managed_fields::Managers::have_applied_all), so that nothing is to be taken over.
-/// Returns `None` if only a live look at the object can tell.
-pub fn reapply<O: Ownership>(
+/// Returns the body that replaces `object`.
+fn replacing<O: Ownership>(
     ownership: &O,
     one: &ManifestRef<'_, O::Source>,
     object: &Value,
-) -> Option<ApplyPlan> {
-    let manifest = one.manifest;
-    let is_owned = ownership.adoption(one.unit, manifest, object) == Adoption::Owned;
-    // Which replicas are retained is in the managed fields.
-    let is_scaled = ownership.retains_replicas(manifest);
-    if !is_owned || is_scaled || object.is_deleting() || object.uid().is_empty() {
-        return None;
+) -> Value {
+    let managers = ownership.managers();
+    let written = ownership.written(object);
+    let written = written.unwrap_or_else(|| managers.written(object));
+    let mut body = replacement(one.manifest, object, &written);
+    if ownership.retains_replicas(one.manifest) {
+        keep_replicas(&mut body, object);
     }
-    Some(ApplyPlan::Apply {
-        body: pinned(retain(manifest, Some(object)), object),
-        take_over: None,
-    })
+    body
+}
+
+/// Returns `body` with the managed fields by which what others wrote becomes ours. A replacement takes their fields
+/// away, but for those that have the manifest's value, or that of a default: they would go on looking like changes.
+fn gathering(ownership: &impl Ownership, mut body: Value, object: &Value) -> Value {
+    if let Some(entries) = ownership.managers().gathered(object) {
+        metadata::set(&mut body, "managedFields", entries);
+    }
+    body
+}
+
+/// Returns `true` if a replacement by `body` would change nothing: the object has all of it, and nothing else but
+/// the cluster's defaults. These are fields of our updates, too, so that what has left the manifest is told from them
+/// only if the manifest that was written last is known.
+fn is_settled(ownership: &impl Ownership, object: &Value, body: &Value, last: LastWrite) -> bool {
+    let managers = ownership.managers();
+    let has_defaults = match last {
+        LastWrite::OfManifest => true,
+        // Most kinds without generation have none.
+        LastWrite::Undated => object.generation().is_some(),
+        LastWrite::Unknown => false,
+    };
+    let fields = all_fields(object);
+    let fields = Some(&fields).filter(|fields| !fields.is_null());
+    has_same_metadata(object, body)
+        && contains(object, body, fields)
+        && !managers.others_have_more_than(object, body)
+        && (has_defaults || !managers.have_more_than(object, body))
 }

@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use objects::Key;
 use objects::drift::Settled;
-use objects::managed_fields::Managers;
 use serde_json::Value;
 
 use crate::unit::{ManifestRef, Unit};
@@ -23,6 +22,8 @@ struct UnitRecord {
     untouched: Option<i64>,
     /// By the place of the manifest.
     settled: Vec<Option<Record>>,
+    /// True if an object that is not the unit's was in the way of one.
+    is_obstructed: bool,
 }
 
 /// A manifest and its object, when nothing was left to do.
@@ -30,8 +31,10 @@ struct UnitRecord {
 pub(crate) struct Record {
     manifest: u64,
     object: Settled,
-    /// True if the object was seen to have nothing of the manifest that we did not apply.
+    /// True if the object was seen to have nothing of the manifest that we did not write.
     is_ours: bool,
+    /// The hash of the note on it, if one was looked for.
+    note: Option<u64>,
 }
 
 impl Records {
@@ -40,7 +43,7 @@ impl Records {
         let known = self.units.entry(unit.key.clone());
         known.or_insert_with(|| UnitRecord {
             untouched: unit.generation,
-            settled: Vec::new(),
+            ..UnitRecord::default()
         });
     }
 
@@ -78,47 +81,82 @@ impl Records {
         *self.units.get(&one.unit.key)?.settled.get(one.ordinal)?
     }
 
-    /// Records that nothing is left to do about a manifest and its object.
+    /// Records that nothing is left to do about a manifest and its object, which [`Record::is_ours`] or is not;
+    /// `None` if that does not show.
     pub(crate) fn settle<S>(
         &mut self,
         one: &ManifestRef<'_, S>,
         object: &Value,
-        managers: Managers,
+        is_ours: Option<bool>,
     ) {
-        let was_ours = self.of(one).is_some_and(|record| record.is_ours);
-        let records = &mut self.units.entry(one.unit.key.clone()).or_default().settled;
-        if records.len() <= one.ordinal {
-            records.resize(one.ordinal + 1, None);
+        let before = self.of(one);
+        let unit = self.units.entry(one.unit.key.clone()).or_default();
+        unit.is_obstructed = false;
+        if unit.settled.len() <= one.ordinal {
+            unit.settled.resize(one.ordinal + 1, None);
         }
-        if let Some(record) = records.get_mut(one.ordinal) {
+        if let Some(record) = unit.settled.get_mut(one.ordinal) {
             *record = Some(Record {
-                manifest: hash(one.manifest),
+                manifest: hash(&one.manifest.to_string()),
                 object: Settled::of(object),
-                is_ours: managers.have_applied_all(object).unwrap_or(was_ours),
+                is_ours: is_ours.unwrap_or_else(|| before.is_some_and(|record| record.is_ours)),
+                note: before.and_then(|record| record.note),
             });
         }
+    }
+
+    /// Records the note on a manifest.
+    pub(crate) fn note<S>(&mut self, one: &ManifestRef<'_, S>, note: Option<&str>) {
+        let unit = self.units.get_mut(&one.unit.key);
+        let record = unit.and_then(|unit| unit.settled.get_mut(one.ordinal));
+        if let Some(Some(record)) = record {
+            record.note = Some(hash(&note));
+        }
+    }
+
+    /// Records that an object that is not the unit's is in the way of one.
+    pub(crate) fn obstruct(&mut self, unit: &Key) {
+        if let Some(known) = self.units.get_mut(unit) {
+            known.is_obstructed = true;
+        }
+    }
+
+    /// Returns `true` if nothing is known of the object of a manifest: it was neither seen, nor another in its way.
+    pub(crate) fn has_nothing_of<S>(&self, one: &ManifestRef<'_, S>) -> bool {
+        let is_obstructed = |unit: &UnitRecord| unit.is_obstructed;
+        self.of(one).is_none() && !self.units.get(&one.unit.key).is_some_and(is_obstructed)
     }
 }
 
 impl Record {
     /// Returns `true` if it is about the manifest as it is now.
     pub(crate) fn is_of<S>(self, one: &ManifestRef<'_, S>) -> bool {
-        self.manifest == hash(one.manifest)
+        self.manifest == hash(&one.manifest.to_string())
     }
 
     /// Returns `true` if the object is as it was left.
     pub(crate) fn has_left(self, object: &Value) -> bool {
-        self.object == Settled::of(object)
+        Settled::of(object).is_as(self.object)
     }
 
-    /// Returns `true` if the object is as it was left, and we have applied all that it has of the manifest.
+    /// Returns `true` if the object is as it was left, but for its labels and annotations.
+    pub(crate) fn has_left_content(self, object: &Value) -> bool {
+        Settled::of(object).has_content_of(self.object)
+    }
+
+    /// Returns `true` if the object is as it was left, and we have written all that it has of the manifest.
     pub(crate) fn has_left_ours(self, object: &Value) -> bool {
         self.is_ours && self.has_left(object)
     }
+
+    /// Returns `true` if this was found to be the note on the manifest.
+    pub(crate) fn has_note(self, note: Option<&str>) -> bool {
+        self.note == Some(hash(&note))
+    }
 }
 
-fn hash(manifest: &Value) -> u64 {
+fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    manifest.to_string().hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }

@@ -29,6 +29,9 @@ pub struct Synced {
     pub object: ObservedObject,
     /// True if the sync wrote the object.
     pub written: bool,
+    /// What the object lacks of the manifest because the cluster does not know it, if anything: a later sync finds
+    /// out if it does.
+    pub note: Option<String>,
 }
 
 impl Synced {
@@ -38,6 +41,7 @@ impl Synced {
             error: None,
             object,
             written: false,
+            note: None,
         }
     }
 
@@ -47,6 +51,7 @@ impl Synced {
             error: Some(error),
             object,
             written: false,
+            note: None,
         }
     }
 

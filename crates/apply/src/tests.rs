@@ -8,6 +8,7 @@ use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::runtime::watcher::Config;
 use lab_parts::test_api::TestApi;
 use objects::managed_fields::{Managers, TakeOver};
+use objects::metadata::Written;
 use objects::ownership::{Adoption, ObservedObject, Removal};
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+
+mod replacement;
 
 const NAMESPACE: &str = "units";
 
@@ -32,6 +35,11 @@ impl Stage {
     async fn new() -> Self {
         let api = TestApi::of(ApiServer::new());
         api.create_namespace("shop").await;
+        Self::of(api)
+    }
+
+    /// Starts anew with a member as it is.
+    fn of(api: TestApi) -> Self {
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
         let (member, running) = Applier::new(api.client(), TestOwner, wake);
@@ -48,7 +56,11 @@ impl Stage {
 
     /// Watches what the tests apply, and waits until all of it is listed.
     async fn watching() -> Self {
-        let mut stage = Self::new().await;
+        Self::new().await.watch().await
+    }
+
+    async fn watch(self) -> Self {
+        let mut stage = self;
         let kinds = [("apps/v1", "Deployment"), ("v1", "ConfigMap")];
         let kinds = kinds.map(|(version, kind)| GroupVersionKind::new(version, kind));
         stage.member.want(BTreeSet::from(kinds));
@@ -108,6 +120,8 @@ struct Source {
     /// True if the objects stay when the unit goes.
     preserved: bool,
     style: WriteStyle,
+    last_write: LastWrite,
+    notes: String,
 }
 
 impl Source {
@@ -118,7 +132,8 @@ impl Source {
             generation: Some(self.generation),
             manifests: &self.manifests,
             suspended: self.suspended,
-            applied: false,
+            last_write: self.last_write,
+            notes: &self.notes,
         }
     }
 }
@@ -130,12 +145,16 @@ fn source(manifests: &Value) -> Source {
         suspended: false,
         preserved: false,
         style: WriteStyle::Apply,
+        last_write: LastWrite::Unknown,
+        notes: String::new(),
     }
 }
 
 const OWNED: &str = "test.io/owned";
 const UNIT: &str = "test.io/unit";
 const ADOPTS: &str = "test.io/adopts";
+/// Names the labels of a manifest.
+const LABELS: &str = "test.io/labels";
 
 /// An owner whose units are named by an annotation of their objects.
 struct TestOwner;
@@ -161,6 +180,15 @@ impl Ownership for TestOwner {
 
     fn write_style(&self, unit: &Unit<'_, Source>) -> WriteStyle {
         unit.source.style
+    }
+
+    fn written(&self, object: &Value) -> Option<Written> {
+        let labels = object.annotation(LABELS)?.split(',').map(Into::into);
+        let annotations = [UNIT, LABELS].map(Into::into).into();
+        Some(Written {
+            labels: labels.collect(),
+            annotations,
+        })
     }
 
     fn retains_replicas(&self, _: &Value) -> bool {

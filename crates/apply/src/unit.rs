@@ -16,8 +16,21 @@ pub struct Unit<'a, S> {
     pub manifests: &'a [Value],
     /// True if nothing is created or changed.
     pub suspended: bool,
-    /// True if the source's status says that the manifests, as they are now, were applied.
-    pub applied: bool,
+    /// What the source's status says of the last write of the objects.
+    pub last_write: LastWrite,
+    /// What it says besides: the [notes](crate::Synced::note) on the manifests.
+    pub notes: &'a str,
+}
+
+/// What is known of the last write of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastWrite {
+    /// It had the manifest as it is now.
+    OfManifest,
+    /// The same, by somebody who does not note the generation of what was written: it may have been an earlier one.
+    Undated,
+    /// It may have had another manifest, with fields that have left it.
+    Unknown,
 }
 
 impl<S> Unit<'_, S> {

@@ -62,6 +62,51 @@ fn list(object: &[Value], manifest: &[Value], owned: Option<&Value>) -> bool {
     })
 }
 
+/// Takes out of a body that was written what the object lacks of it, and returns the paths: of fields that its cluster
+/// does not know. Metadata and status aside.
+pub fn take_left_out(body: &mut Value, object: &Value) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (name, part) in body.as_object_mut().into_iter().flatten() {
+        if !["apiVersion", "kind", "metadata", "status"].contains(&&**name) {
+            collect_left_out(part, object.get(name), name, &mut paths);
+        }
+    }
+    paths
+}
+
+fn collect_left_out(part: &mut Value, object: Option<&Value>, path: &str, paths: &mut Vec<String>) {
+    match (part, object) {
+        // Many kinds drop what is the same as nothing.
+        (part, None | Some(Value::Null)) if is_empty(part) || is_zero(part) => {}
+        (part, None | Some(Value::Null)) => {
+            *part = Value::Null;
+            paths.push(path.to_owned());
+        }
+        (Value::Object(part), Some(Value::Object(object))) => {
+            for (name, part) in part {
+                collect_left_out(part, object.get(name), &format!("{path}.{name}"), paths);
+            }
+        }
+        (Value::Array(part), Some(Value::Array(object))) => {
+            for (index, part) in part.iter_mut().enumerate() {
+                let name = part.get("name");
+                let named = object
+                    .iter()
+                    .find(|other| name.is_some() && other.get("name") == name);
+                if let Some(found) = named.or_else(|| object.get(index)) {
+                    collect_left_out(part, Some(found), &format!("{path}[{index}]"), paths);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns `true` for what a field has that was never set.
+fn is_zero(value: &Value) -> bool {
+    *value == Value::Bool(false) || *value == "" || value.as_f64() == Some(0.0)
+}
+
 fn is_leaf(fields: &Value) -> bool {
     fields.as_object().is_some_and(Map::is_empty)
 }
@@ -96,6 +141,9 @@ fn is_container_or_null(object: &Value, manifest: &Value) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
     identity: u64,
+    metadata: u64,
+    /// Absent for kinds without.
+    generation: Option<i64>,
     content: u64,
 }
 
@@ -104,27 +152,37 @@ impl Settled {
     pub fn of(object: &Value) -> Self {
         let mut identity = DefaultHasher::new();
         (object.uid(), object.is_deleting()).hash(&mut identity);
-        let mut content = DefaultHasher::new();
+        let mut metadata = DefaultHasher::new();
         for part in ["labels", "annotations"] {
             let part = metadata::field(object, part);
-            hash(part.unwrap_or(&Value::Null), &mut content);
+            hash(part.unwrap_or(&Value::Null), &mut metadata);
         }
-        match object.generation() {
-            // Every change of what a user may write increases it.
-            Some(generation) if generation > 0 => generation.hash(&mut content),
-            _ => {
-                for (name, part) in object.as_object().into_iter().flatten() {
-                    if !["metadata", "status"].contains(&&**name) {
-                        name.hash(&mut content);
-                        hash(part, &mut content);
-                    }
-                }
+        let mut content = DefaultHasher::new();
+        for (name, part) in object.as_object().into_iter().flatten() {
+            if !["metadata", "status"].contains(&&**name) {
+                name.hash(&mut content);
+                hash(part, &mut content);
             }
         }
         Self {
             identity: identity.finish(),
+            metadata: metadata.finish(),
+            generation: object.generation().filter(|generation| *generation > 0),
             content: content.finish(),
         }
+    }
+
+    /// Returns `true` if nothing counts that has changed from one state to the other.
+    pub fn is_as(self, other: Self) -> bool {
+        self.metadata == other.metadata && self.has_content_of(other)
+    }
+
+    /// Returns `true` if at most labels and annotations have changed from one state to the other.
+    pub fn has_content_of(self, other: Self) -> bool {
+        // A new default changes the content alone, and an annotation the generation of some kinds.
+        let has_same = self.generation.is_some() && self.generation == other.generation
+            || self.content == other.content;
+        self.identity == other.identity && has_same
     }
 }
 
@@ -183,6 +241,33 @@ mod tests {
             *changed.pointer_mut(pointer).unwrap() = value;
             assert_ne!(Settled::of(&changed), settled, "{pointer}");
         }
+        let states = |change: fn(&mut Value)| {
+            let mut changed = deployment.clone();
+            change(&mut changed);
+            let changed = Settled::of(&changed);
+            (changed.is_as(settled), changed.has_content_of(settled))
+        };
+        assert_eq!(
+            states(|o| o["metadata"]["uid"] = json!("x")),
+            (false, false)
+        );
+        assert_eq!(
+            states(|o| o["metadata"]["generation"] = json!(2)),
+            (true, true)
+        );
+        assert_eq!(
+            states(|o| o["data"] = json!({ "a": "default" })),
+            (true, true)
+        );
+        assert_eq!(
+            states(|o| o["metadata"]["labels"] = json!({})),
+            (false, true)
+        );
+        let edited = states(|o| {
+            o["metadata"]["generation"] = json!(2);
+            o["data"] = json!({});
+        });
+        assert_eq!(edited, (false, false));
         let settled = Settled::of(&settings());
         let mut changed = settings();
         changed["data"]["greeting"] = json!("hallo");

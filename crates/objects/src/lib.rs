@@ -8,7 +8,8 @@
 //! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
 //! - How is a field read that others write? [`lenient`].
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
-//! - Does it differ from its manifest? [`drift`]. What does it keep when that is written? [`retain`].
+//! - Does it differ from its manifest? [`drift`]. What does it keep when that is applied? [`retain`]. And when it is
+//!   replaced? [`replacement`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
@@ -28,6 +29,7 @@ pub mod ownership;
 pub mod patch;
 pub mod qualified_name;
 pub mod quantity;
+pub mod replacement;
 pub mod retain;
 pub mod reverse_index;
 pub mod selector;

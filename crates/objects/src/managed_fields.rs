@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::metadata::Written;
 use crate::patch::JsonPatch;
 use crate::{Metadata, metadata};
 
@@ -40,6 +41,11 @@ impl Managers {
             && is_of_object(entry)
     }
 
+    /// Returns `true` if the entry is ours or our predecessors'.
+    fn is_ours(&self, entry: &Value) -> bool {
+        self.applied(entry) || self.updated(entry)
+    }
+
     /// Returns the fields that we own in the object: those we applied, or else those that were updated.
     pub fn owned<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         let entries = entries(object);
@@ -73,15 +79,88 @@ impl Managers {
     }
 
     /// Returns `true` if we, or our predecessors, own the field at `path`.
-    pub fn own(&self, object: &Value, path: &[&str]) -> bool {
+    fn own(&self, object: &Value, path: &[&str]) -> bool {
         let mut entries = entries(object).iter();
-        entries.any(|entry| (self.applied(entry) || self.updated(entry)) && has_field(entry, path))
+        entries.any(|entry| self.is_ours(entry) && has_field(entry, path))
+    }
+
+    /// Returns the labels and annotations that we, or our predecessors, own.
+    pub fn written(&self, object: &Value) -> Written {
+        let keys = |part: &str| {
+            let present = metadata::field(object, part).and_then(Value::as_object);
+            let keys = present.into_iter().flatten().map(|(key, _)| key);
+            let ours = keys.filter(|key| self.own(object, &["metadata", part, key]));
+            ours.cloned().collect()
+        };
+        Written {
+            labels: keys("labels"),
+            annotations: keys("annotations"),
+        }
     }
 
     /// Returns `true` if somebody else owns the field at `path`.
     pub fn share(&self, object: &Value, path: &[&str]) -> bool {
         let mut entries = entries(object).iter();
-        entries.any(|entry| !self.applied(entry) && !self.updated(entry) && has_field(entry, path))
+        entries.any(|entry| !self.is_ours(entry) && has_field(entry, path))
+    }
+
+    /// Returns `true` if we, or our predecessors, own a field that `body` lacks. The defaults of the cluster are
+    /// among those of our updates.
+    pub fn have_more_than(&self, object: &Value, body: &Value) -> bool {
+        let mut ours = entries(object).iter().filter(|entry| self.is_ours(entry));
+        ours.any(|entry| has_more(entry.get("fieldsV1"), body))
+    }
+
+    /// Returns `true` if somebody else owns a field that `body` lacks, outside of metadata and status.
+    pub fn others_have_more_than(&self, object: &Value, body: &Value) -> bool {
+        let mut others = entries(object).iter().filter(|entry| !self.is_ours(entry));
+        others.any(|entry| has_more_content(entry, body))
+    }
+
+    /// Returns `true` if the object has nothing outside of metadata and status that an update of ours did not
+    /// write; `None` for an object without its managed fields, as caches keep it.
+    pub fn have_updated_all(&self, object: &Value) -> Option<bool> {
+        metadata::field(object, "managedFields")?;
+        let mut entries = entries(object).iter();
+        Some(entries.all(|entry| {
+            let is_update = text(entry, "manager") == self.ours && self.updated(entry);
+            is_update || !has_content(entry)
+        }))
+    }
+
+    /// Returns `true` if one of these [`writers`] is neither we nor a predecessor.
+    pub fn are_with_others<'a>(&self, writers: impl IntoIterator<Item = &'a str>) -> bool {
+        let mut writers = writers.into_iter();
+        writers.any(|manager| manager != self.ours && !self.predecessors.contains(&manager))
+    }
+
+    /// Returns the managed fields by which all that an object has outside of metadata becomes what an update of
+    /// ours wrote, and `None` if it is.
+    pub fn gathered(&self, object: &Value) -> Option<Value> {
+        if self.have_updated_all(object)? {
+            return None;
+        }
+        let version = object.get("apiVersion");
+        let (mut taken, mut kept) = (Value::Null, Vec::new());
+        for entry in entries(object) {
+            // The fields of one version mean nothing in another.
+            let is_taken = is_of_object(entry) && entry.get("apiVersion") == version;
+            let (take, keep) = match is_taken {
+                true if self.is_ours(entry) => (entry.get("fieldsV1").cloned(), None),
+                true => split(entry),
+                false => (None, Some(entry.clone())),
+            };
+            union(&mut taken, take.unwrap_or_default());
+            kept.extend(keep);
+        }
+        if taken.is_null() {
+            return None;
+        }
+        kept.push(json!({
+            "apiVersion": version, "fieldsType": "FieldsV1", "fieldsV1": taken,
+            "manager": self.ours, "operation": "Update",
+        }));
+        Some(kept.into())
     }
 
     /// Returns the patch that turns the fields of others into ones that we applied, and `None`
@@ -128,6 +207,22 @@ impl Managers {
         patch.replace(["metadata", "managedFields"], kept.into());
         Some(patch.guarded(Some(object.resource_version())))
     }
+}
+
+/// Returns the managers that wrote something of the object outside of metadata and status.
+pub fn writers(object: &Value) -> impl Iterator<Item = &str> {
+    let written = entries(object).iter().filter(|entry| has_content(entry));
+    written.map(|entry| text(entry, "manager"))
+}
+
+/// Returns the fields (`FieldsV1`) of the object itself, whoever owns them.
+pub fn all_fields(object: &Value) -> Value {
+    let mut all = Value::Null;
+    let entries = entries(object).iter().filter(|entry| is_of_object(entry));
+    for fields in entries.filter_map(|entry| entry.get("fieldsV1")) {
+        union(&mut all, fields.clone());
+    }
+    all
 }
 
 /// An element of a list, as a key of `FieldsV1` names it.
@@ -186,21 +281,41 @@ fn has_field(entry: &Value, path: &[&str]) -> bool {
     field.flatten().is_some()
 }
 
+/// Returns the fields of an entry of the object itself, outside of metadata and status.
+fn content(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let fields = entry.get("fieldsV1").and_then(Value::as_object);
+    let fields = fields.filter(|_| is_of_object(entry)).into_iter().flatten();
+    fields.filter(|(key, _)| !["f:metadata", "f:status"].contains(&key.as_str()))
+}
+
+fn has_content(entry: &Value) -> bool {
+    content(entry).next().is_some()
+}
+
+/// Returns `true` if the entry has a field outside of metadata and status that `value` has not.
+fn has_more_content(entry: &Value, value: &Value) -> bool {
+    content(entry).any(|(key, fields)| lacks(value, key, fields))
+}
+
 /// Returns `true` if `fields` has one that `value` has not.
 fn has_more(fields: Option<&Value>, value: &Value) -> bool {
     let fields = fields.and_then(Value::as_object);
-    fields.into_iter().flatten().any(|(key, fields)| {
-        let part = if let Some(name) = key.strip_prefix("f:") {
-            value.get(name)
-        } else if let Some(element) = element(key) {
-            let list = value.as_array();
-            list.and_then(|list| list.iter().find(|part| element.is(part)))
-        } else {
-            // `.` is the field itself, and `i:` is not used by any server.
-            return false;
-        };
-        part.is_none_or(|part| has_more(Some(fields), part))
-    })
+    let mut fields = fields.into_iter().flatten();
+    fields.any(|(key, fields)| lacks(value, key, fields))
+}
+
+/// Returns `true` if `value` has no field `key`, or one that lacks some of its `fields`.
+fn lacks(value: &Value, key: &str, fields: &Value) -> bool {
+    let part = if let Some(name) = key.strip_prefix("f:") {
+        value.get(name)
+    } else if let Some(element) = element(key) {
+        let list = value.as_array();
+        list.and_then(|list| list.iter().find(|part| element.is(part)))
+    } else {
+        // `.` is the field itself, and `i:` is not used by any server.
+        return false;
+    };
+    part.is_none_or(|part| has_more(Some(fields), part))
 }
 
 /// Returns the fields of an entry outside metadata, and the rest of the entry; each if there is any.
@@ -236,113 +351,4 @@ fn union(fields: &mut Value, other: Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const US: Managers = Managers {
-        ours: "us",
-        predecessors: &["before"],
-    };
-
-    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
-        json!({ "manager": manager, "operation": operation, "apiVersion": "v1",
-            "fieldsType": "FieldsV1", "fieldsV1": fields })
-    }
-
-    fn object(entries: &[Value]) -> Value {
-        json!({ "apiVersion": "v1", "metadata": { "resourceVersion": "7", "managedFields": entries } })
-    }
-
-    fn field(name: &str) -> Value {
-        json!({ "f:metadata": { "f:labels": { format!("f:{name}"): {} } }, "f:data": { format!("f:{name}"): {} } })
-    }
-
-    /// Returns the entries after a take-over.
-    fn taken(object: &Value, from: TakeOver) -> Value {
-        let patch = US.take_over(object, from).unwrap();
-        patch.value(["metadata", "managedFields"]).unwrap().clone()
-    }
-
-    /// Updates of a predecessor, and of ours, become fields that we applied; metadata of others is left to them.
-    #[test]
-    fn take_over_merges_entries() {
-        let mut scale = entry("scaler", "Update", &field("scaled"));
-        scale["subresource"] = json!("scale");
-        let object = object(&[
-            entry("before", "Update", &field("b")),
-            entry("us", "Apply", &field("a")),
-            entry("other", "Update", &field("o")),
-            scale.clone(),
-        ]);
-        let ours = taken(&object, TakeOver::FromPredecessors);
-        let merged = json!({ "f:metadata": { "f:labels": { "f:a": {}, "f:b": {} } }, "f:data": { "f:a": {}, "f:b": {} } });
-        let other = entry("other", "Update", &field("o"));
-        assert_eq!(ours, json!([other, scale, entry("us", "Apply", &merged)]));
-        let mut merged = merged;
-        merged["f:data"]["f:o"] = json!({});
-        let labels = json!({ "f:metadata": { "f:labels": { "f:o": {} } } });
-        let other = entry("other", "Update", &labels);
-        let expected = json!([other, scale, entry("us", "Apply", &merged)]);
-        assert_eq!(taken(&object, TakeOver::FromAll), expected);
-    }
-
-    /// The patch is guarded by the version that was read, and not sent if there is nothing to take.
-    #[test]
-    fn take_over_is_guarded() {
-        let ours = object(&[entry("us", "Apply", &field("a"))]);
-        assert_eq!(US.take_over(&ours, TakeOver::FromAll), None);
-        let theirs = object(&[entry("before", "Update", &field("a"))]);
-        let patch = US.take_over(&theirs, TakeOver::FromPredecessors).unwrap();
-        let guard = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "7" });
-        assert_eq!(json!(patch)[0], guard);
-    }
-
-    /// Of an object from a cache nobody knows who has written it.
-    #[test]
-    fn owners_are_told_apart() {
-        let applied = entry("us", "Apply", &field("a"));
-        let updated = entry("before", "Update", &field("b"));
-        let other = entry("other", "Update", &field("o"));
-        for (entries, expected) in [
-            (vec![applied.clone(), other.clone()], Some(true)),
-            (vec![applied.clone(), updated.clone()], Some(false)),
-            (vec![other.clone()], Some(false)),
-        ] {
-            let object = object(&entries);
-            assert_eq!(US.have_applied_all(&object), expected, "{object}");
-        }
-        assert_eq!(US.have_applied_all(&json!({ "metadata": {} })), None);
-        let object = object(&[applied, updated, other]);
-        let owns = ["a", "b", "o"].map(|name| US.own(&object, &["data", name]));
-        assert_eq!(owns, [true, true, false]);
-        let shares = ["a", "b", "o"].map(|name| US.share(&object, &["data", name]));
-        assert_eq!(shares, [false, false, true]);
-    }
-
-    /// Defaults are fields of an update, too: so a kind with a generation is judged by what we applied alone.
-    #[test]
-    fn fields_that_left_are_found() {
-        let manifest = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
-        let more = json!({ "f:data": { "f:a": {}, "f:gone": {} } });
-        for (manager, operation, generation, expected) in [
-            ("us", "Apply", None, true),
-            ("us", "Apply", Some(3), true),
-            ("before", "Update", None, true),
-            ("before", "Update", Some(3), false),
-            ("other", "Update", None, false),
-        ] {
-            let mut object = object(&[entry(manager, operation, &more)]);
-            object["metadata"]["generation"] = json!(generation);
-            if generation.is_none() {
-                object["metadata"]
-                    .as_object_mut()
-                    .unwrap()
-                    .remove("generation");
-            }
-            let found = US.own_more_than(&object, &manifest);
-            assert_eq!(found, expected, "{manager} {operation} {generation:?}");
-        }
-        let object = object(&[entry("us", "Apply", &field("a"))]);
-        assert!(!US.own_more_than(&object, &manifest));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! The metadata of an object: of one that is typed, and of the JSON of any kind alike.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
@@ -96,6 +98,15 @@ impl Metadata for Value {
     fn is_deleting(&self) -> bool {
         !text(self, "deletionTimestamp").is_empty()
     }
+}
+
+/// The labels and annotations of an object that its last write had. All others are those of somebody else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The keys of the labels.
+    pub labels: BTreeSet<String>,
+    /// The keys of the annotations.
+    pub annotations: BTreeSet<String>,
 }
 
 /// Returns a field of the metadata in the JSON of an object.

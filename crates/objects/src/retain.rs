@@ -1,16 +1,26 @@
-//! What an object keeps of its own when its manifest is written: the values that its cluster has filled in.
+//! What an object keeps of its own when its manifest is applied: the values that its cluster has filled in.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::managed_fields::Managers;
-use crate::{Metadata, api_version, kind, metadata};
+use crate::{Metadata, api_version, kind};
 
-/// Returns the manifest as it is written to the object that was read, if there is one.
-pub fn retain(manifest: &Value, object: Option<&Value>) -> Value {
+/// Returns the manifest as its object is created: without what the cluster generates.
+pub fn without_generated(manifest: &Value) -> Value {
     let mut body = manifest.clone();
     match (api_version(manifest), kind(manifest)) {
         ("batch/v1", "Job") => generated_selector(&mut body),
         ("v1", "Secret") => token(&mut body),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole") => aggregated_rules(&mut body),
+        _ => {}
+    }
+    body
+}
+
+/// Returns the manifest as it is applied to the object that was read, if there is one.
+pub fn retain(manifest: &Value, object: Option<&Value>) -> Value {
+    let mut body = without_generated(manifest);
+    match (api_version(manifest), kind(manifest)) {
         ("v1", "Service") => health_check_port(&mut body, object),
         ("v1", "ServiceAccount") => pull_secrets(&mut body, object),
         _ => {}
@@ -31,29 +41,6 @@ pub fn retain_replicas(body: &mut Value, object: &Value, managers: Managers) {
     }
 }
 
-/// Returns the whole object that replaces `object`, at the version that was read: `body`, with what others wrote
-/// into the metadata.
-pub fn replacement(mut body: Value, object: &Value, managers: Managers) -> Value {
-    for name in ["uid", "resourceVersion", "finalizers", "ownerReferences"] {
-        if let Some(value) = metadata::field(object, name) {
-            insert(&mut body, "/metadata", name, value.clone());
-        }
-    }
-    for part in ["labels", "annotations"] {
-        let present = metadata::field(object, part).and_then(Value::as_object);
-        let theirs = present.into_iter().flatten();
-        let theirs = theirs.filter(|(key, _)| !managers.own(object, &["metadata", part, key]));
-        let mut merged: Map<_, _> = theirs
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        if let Some(wanted) = metadata::field(&body, part).and_then(Value::as_object) {
-            merged.extend(wanted.clone());
-        }
-        insert(&mut body, "/metadata", part, Value::Object(merged));
-    }
-    body
-}
-
 /// Returns `body` with the uid of `object`, so that it is applied to no other.
 pub fn pinned(mut body: Value, object: &Value) -> Value {
     if !object.uid().is_empty() {
@@ -62,13 +49,13 @@ pub fn pinned(mut body: Value, object: &Value) -> Value {
     body
 }
 
-fn remove(value: &mut Value, pointer: &str, name: &str) {
+pub(crate) fn remove(value: &mut Value, pointer: &str, name: &str) {
     if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
         map.remove(name);
     }
 }
 
-fn insert(value: &mut Value, pointer: &str, name: &str, part: Value) {
+pub(crate) fn insert(value: &mut Value, pointer: &str, name: &str, part: Value) {
     if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
         map.insert(name.to_owned(), part);
     }
@@ -89,8 +76,19 @@ fn token(body: &mut Value) {
     }
 }
 
-/// The cluster allocates the port, which cannot be changed afterwards.
-fn health_check_port(body: &mut Value, object: Option<&Value>) {
+/// The cluster adds up the rules of other roles.
+fn aggregated_rules(body: &mut Value) {
+    if body.get("aggregationRule").is_some_and(Value::is_object) {
+        remove(body, "", "rules");
+    }
+}
+
+/// The cluster allocates the port, which cannot be changed afterwards, to a Service that has one.
+pub(crate) fn health_check_port(body: &mut Value, object: Option<&Value>) {
+    let is = |name: &str, value: &str| body.pointer(name).and_then(Value::as_str) == Some(value);
+    if !is("/spec/type", "LoadBalancer") || !is("/spec/externalTrafficPolicy", "Local") {
+        return;
+    }
     let observed = object.and_then(|object| object.pointer("/spec/healthCheckNodePort"));
     if let Some(port) = observed.filter(|port| port.as_i64() != Some(0)) {
         insert(body, "/spec", "healthCheckNodePort", port.clone());
@@ -127,37 +125,19 @@ mod tests {
         let token = json!({ "apiVersion": "v1", "kind": "Secret", "data": null,
             "type": "kubernetes.io/service-account-token" });
         assert_eq!(retain(&token, None).get("data"), None);
-        let service =
-            json!({ "apiVersion": "v1", "kind": "Service", "spec": { "healthCheckNodePort": 1 } });
+        let service = json!({ "apiVersion": "v1", "kind": "Service", "spec": {
+            "type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 1 } });
         let theirs = json!({ "spec": { "healthCheckNodePort": 30_000 } });
         let port = &retain(&service, Some(&theirs))["spec"]["healthCheckNodePort"];
         assert_eq!(port, 30_000);
+        let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "aggregationRule": {}, "rules": null });
+        assert_eq!(retain(&role, None).get("rules"), None);
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount",
             "imagePullSecrets": [{ "name": "a" }, { "name": "b" }] });
         let theirs = json!({ "imagePullSecrets": [{ "name": "c" }, { "name": "b" }] });
         let merged = json!([{ "name": "c" }, { "name": "b" }, { "name": "a" }]);
         assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], merged);
-    }
-
-    /// Labels that we wrote go with the manifest; those of others stay, and so does what guards the object.
-    #[test]
-    fn replacement_keeps_foreign_metadata() {
-        let managers = Managers {
-            ours: "us",
-            predecessors: &[],
-        };
-        let object = json!({ "metadata": {
-            "name": "web", "uid": "u", "resourceVersion": "7", "finalizers": ["x/y"],
-            "labels": { "ours": "1", "theirs": "2" },
-            "managedFields": [{ "manager": "us", "operation": "Update",
-                "fieldsV1": { "f:metadata": { "f:labels": { "f:ours": {} } } } }],
-        } });
-        let body = json!({ "metadata": { "name": "web", "labels": { "new": "3" } } });
-        let expected = json!({ "metadata": {
-            "name": "web", "uid": "u", "resourceVersion": "7", "finalizers": ["x/y"],
-            "labels": { "new": "3", "theirs": "2" }, "annotations": {},
-        } });
-        assert_eq!(replacement(body, &object, managers), expected);
     }
 
     /// Nothing is pinned to an object without uid.

@@ -17,7 +17,8 @@ fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
         if is_read_otherwise(letter) {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            let escape = format!("\\u{:04x}", u32::from(letter));
+            escaped.push_str(&escape);
         } else {
             escaped.push(letter);
         }

@@ -6,14 +6,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::{ApiResource, DynamicResourceScope};
 use objects::GroupVersionKind;
+use objects::managed_fields::writers;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
-/// An object whose body is text: a tenth of the memory of a parsed one. It has no managed fields.
+/// An object whose body is text: a tenth of the memory of a parsed one. Of its managed fields it has the names of the
+/// managers only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Untyped {
     metadata: ObjectMeta,
     text: Box<str>,
+    writers: Box<[Box<str>]>,
 }
 
 impl Untyped {
@@ -21,6 +24,11 @@ impl Untyped {
     pub fn value(&self) -> Value {
         // Made from a value: it parses.
         serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// Returns the managers that wrote something of the object outside of metadata and status.
+    pub fn writers(&self) -> impl Iterator<Item = &str> {
+        self.writers.iter().map(|writer| &**writer)
     }
 
     /// Names the kind in an object that lacks it, as every element of a list of a built-in kind does.
@@ -40,6 +48,7 @@ impl Untyped {
 impl From<Value> for Untyped {
     /// Takes metadata of the object as far as they can be read.
     fn from(mut object: Value) -> Self {
+        let writers = writers(&object).map(Into::into).collect();
         if let Some(Value::Object(fields)) = object.get_mut("metadata") {
             fields.remove("managedFields");
         }
@@ -47,6 +56,7 @@ impl From<Value> for Untyped {
         Self {
             metadata: metadata.and_then(Result::ok).unwrap_or_default(),
             text: object.to_string().into(),
+            writers,
         }
     }
 }
@@ -99,11 +109,14 @@ mod tests {
     use super::*;
     use crate::watch::Decoded;
 
-    /// A body is kept without managed fields.
+    /// A body is kept without managed fields, but for the names of those who wrote more than metadata.
     #[test]
     fn managed_fields_are_dropped() {
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b" },
-            "metadata": { "name": "map", "managedFields": [{ "manager": "kubectl" }] } });
+            "metadata": { "name": "map", "managedFields": [
+                { "manager": "kubectl", "fieldsV1": { "f:data": { "f:a": {} } } },
+                { "manager": "labeller", "fieldsV1": { "f:metadata": { "f:labels": {} } } },
+            ] } });
         let Decoded::Valid(read) = serde_json::from_value::<Decoded<Untyped>>(object.clone())
             .or_else(|_| serde_json::from_str(&object.to_string()))
             .unwrap()
@@ -112,6 +125,7 @@ mod tests {
         };
         assert_eq!(read.metadata.name.as_deref(), Some("map"));
         assert_eq!(read.metadata.managed_fields, None);
+        assert_eq!(read.writers().collect::<Vec<_>>(), ["kubectl"]);
         let mut expected = object;
         expected["metadata"] = json!({ "name": "map" });
         assert_eq!(read.value(), expected);

@@ -1,11 +1,12 @@
 //! The objects in a member that belong to its Works.
 
-use apply::{Ownership, Unit, WriteStyle};
+use apply::{LastWrite, Ownership, Unit, WriteStyle};
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
 use karmada_rules::execution;
 use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
+use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
 use objects::{Key, Metadata};
 use serde_json::Value;
@@ -25,7 +26,12 @@ pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
         generation: work.metadata.generation,
         manifests: &work.spec.workload.manifests,
         suspended: work.is_suspended(),
-        applied: execution::is_applied(work),
+        last_write: match execution::applied(work) {
+            Some(applied) if applied.observed_generation.is_none() => LastWrite::Undated,
+            Some(_) => LastWrite::OfManifest,
+            None => LastWrite::Unknown,
+        },
+        notes: execution::notes(work),
     }
 }
 
@@ -46,7 +52,11 @@ impl Ownership for KarmadaWork {
     }
 
     fn write_style(&self, _: &Unit<'_, Work>) -> WriteStyle {
-        WriteStyle::Apply
+        WriteStyle::Replace
+    }
+
+    fn written(&self, object: &Value) -> Option<Written> {
+        execution::written(object)
     }
 
     fn retains_replicas(&self, manifest: &Value) -> bool {

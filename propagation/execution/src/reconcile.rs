@@ -1,6 +1,7 @@
 //! Brings the objects of one Work in its member to their manifests, and its status to theirs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use apply::{MemberError, SyncResult, Synced};
 use karmada_api::names::WORK_FINALIZER;
@@ -21,6 +22,10 @@ use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::ownership::unit;
 use crate::report::{Reporter, works};
+
+/// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
+/// of the object tells.
+const RECHECK: Duration = Duration::from_mins(1);
 
 /// Reconciles Works.
 pub(crate) struct Reconciler {
@@ -106,6 +111,10 @@ impl Reconciler {
             }
         };
         self.report(cluster, work, &synced, untouched).await?;
+        if synced.iter().any(|one| one.note.is_some()) {
+            let due = Instant::now() + RECHECK;
+            self.queues.of(cluster).add_at(Key::of(work), due);
+        }
         let errors = synced.into_iter().filter_map(|one| one.error);
         self.judge(cluster, errors.collect())
     }
@@ -134,6 +143,7 @@ impl Reconciler {
         let outcomes = manifests.zip(synced).map(|(manifest, one)| Outcome {
             manifest,
             error: one.error.as_ref().map(explained),
+            note: one.note.as_deref(),
             object: &one.object,
         });
         let outcome = SyncOutcome {
@@ -158,6 +168,7 @@ impl Reconciler {
         let outcomes = manifests.map(|manifest| Outcome {
             manifest,
             error: Some(text.clone()),
+            note: None,
             object: &ObservedObject::Unknown,
         });
         let outcome = SyncOutcome {

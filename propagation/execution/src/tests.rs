@@ -234,7 +234,7 @@ async fn ended_failure_leaves_status() {
     let (by, coalesce) = (Duration::from_secs(5), false);
     let late = Fault::DelayEvents { by, coalesce };
     stage.api.server.faults().inject(late.kind("works"));
-    let refused = Fault::InternalError.verbs([Verb::Patch]).client(NAME);
+    let refused = Fault::InternalError.verbs([Verb::Create]).client(NAME);
     member.server.faults().inject(refused.times(1));
     let copies = maps(&member);
     copies.delete("a", &DeleteParams::default()).await.unwrap();
@@ -256,7 +256,7 @@ async fn report_needs_no_echo() {
     let late = Fault::DelayEvents { by, coalesce };
     let late = late.kind("works").client(NAME);
     stage.api.server.faults().inject(late);
-    let refused = Fault::InternalError.verbs([Verb::Patch]).client(NAME);
+    let refused = Fault::InternalError.verbs([Verb::Create]).client(NAME);
     member.server.faults().inject(refused.times(1));
     let copies = maps(&member);
     copies.delete("a", &DeleteParams::default()).await.unwrap();

@@ -4,9 +4,10 @@
 //!
 //! - Which Work does an object name? [`work_of`].
 //! - May the Work write an object that exists? [`adoption`], by the user's conflict resolution.
+//! - Which labels and annotations did the last write have? [`written`].
 //! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's `marks`.
 //! - By which managers do we know what we, or Karmada before us, have written? [`MANAGERS`].
-//! - Was the Work, as it is now, applied already? [`is_applied`].
+//! - Was the Work, as it is now, applied already? [`applied`]. With which [`notes`]?
 //!
 //! From what the engine then has observed, `status` plans the Work's status and its Events.
 
@@ -16,5 +17,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use ownership::{MANAGERS, adoption, is_applied, removal, retains_replicas, work_of};
+pub use ownership::{
+    MANAGERS, adoption, applied, notes, removal, retains_replicas, work_of, written,
+};
 pub use status::{Outcome, StatusPlan, SyncOutcome, status};

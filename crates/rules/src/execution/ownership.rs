@@ -1,12 +1,14 @@
 //! Whose an object in a member is, and what a Work may do with it.
 
-use karmada_api::Work;
 use karmada_api::condition::TRUE;
 use karmada_api::names::{
-    CONFLICT_RESOLUTION, MANAGED, RETAIN_REPLICAS, WORK_NAME, WORK_NAMESPACE,
+    CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS, WORK_NAME,
+    WORK_NAMESPACE,
 };
 use karmada_api::work::APPLIED;
+use karmada_api::{Condition, Work};
 use objects::managed_fields::{Managers, TakeOver};
+use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
 use objects::{Key, Metadata};
 use serde_json::Value;
@@ -25,6 +27,18 @@ pub fn work_of(object: &impl Metadata) -> Option<Key> {
     let namespace = object.annotation(WORK_NAMESPACE)?;
     let name = object.annotation(WORK_NAME)?;
     Some(Key::new(namespace, name))
+}
+
+/// Returns the labels and annotations that the last write of an object had: ours and Karmada's list their keys in it.
+pub fn written(object: &Value) -> Option<Written> {
+    let keys = |list: &str| {
+        let keys = object.annotation(list)?.split(',');
+        Some(keys.map(ToOwned::to_owned).collect())
+    };
+    Some(Written {
+        labels: keys(MANAGED_LABELS)?,
+        annotations: keys(MANAGED_ANNOTATIONS)?,
+    })
 }
 
 /// Decides what `work` may do with an object that exists where `manifest` is to be applied.
@@ -76,18 +90,22 @@ pub fn retains_replicas(manifest: &Value) -> bool {
     manifest.label(RETAIN_REPLICAS) == Some("true")
 }
 
-/// Returns `true` if the status says that the Work's manifests were applied as they are now.
-pub fn is_applied(work: &Work) -> bool {
-    if work.is_suspended() {
-        // Nothing is applied now that would show whether the report of Karmada, which does not note the
-        // generation, is about an earlier manifest.
-        return is_delivered(work);
-    }
-    work.condition(APPLIED).is_some_and(|applied| {
-        applied.status == TRUE
-            && (applied.observed_generation.is_none()
-                || applied.observed_generation == work.metadata.generation)
-    })
+/// Returns the condition that says that the Work's manifests were applied as they are now. One of Karmada's has no
+/// generation: it may be about earlier ones.
+pub fn applied(work: &Work) -> Option<&Condition> {
+    let applied = work.condition(APPLIED)?;
+    // While it is suspended, nothing is applied that would show it.
+    let may_be_karmadas = !work.is_suspended() && applied.observed_generation.is_none();
+    let is_applied = applied.status == TRUE && (may_be_karmadas || is_delivered(work));
+    is_applied.then_some(applied)
+}
+
+/// Returns what the status of a Work that was applied says besides: the notes on its manifests.
+pub fn notes(work: &Work) -> &str {
+    let applied = work
+        .condition(APPLIED)
+        .filter(|applied| applied.status == TRUE);
+    applied.map_or("", |applied| &applied.message)
 }
 
 /// Whose an object in a member is.

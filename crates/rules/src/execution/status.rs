@@ -20,6 +20,8 @@ pub struct Outcome<'a> {
     pub manifest: &'a Value,
     /// The reason why the object is not as the manifest has it, which names the object.
     pub error: Option<String>,
+    /// What the object lacks of the manifest though it was written, if anything.
+    pub note: Option<&'a str>,
     /// The object in the member.
     pub object: &'a ObservedObject,
 }
@@ -113,8 +115,10 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
         .filter_map(|outcome| outcome.error.as_deref())
         .collect();
     let (status, reason, message) = if errors.is_empty() {
-        let message = "Manifest has been successfully applied".to_owned();
-        (TRUE, "AppliedSuccessful", message)
+        let message = "Manifest has been successfully applied";
+        let notes = outcomes.iter().filter_map(|outcome| outcome.note);
+        let parts: Vec<_> = std::iter::once(message).chain(notes).collect();
+        (TRUE, "AppliedSuccessful", parts.join("; "))
     } else {
         let (all, applied) = (outcomes.len(), outcomes.len() - errors.len());
         // Without a connection, all of them have the same.

@@ -67,6 +67,7 @@ fn status_after(
     let outcome = Outcome {
         manifest,
         error: error.map(str::to_owned),
+        note: None,
         object,
     };
     let synced = SyncOutcome {
@@ -81,6 +82,7 @@ fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> S
     let outcome = Outcome {
         manifest,
         error: None,
+        note: None,
         object,
     };
     let synced = SyncOutcome {
@@ -320,6 +322,7 @@ fn equal_errors_are_said_once() {
     let outcomes = [Some("no address"), Some("no address"), None].map(|error| Outcome {
         manifest: &manifest,
         error: error.map(str::to_owned),
+        note: None,
         object: &ObservedObject::Unknown,
     });
     let synced = SyncOutcome {
@@ -329,6 +332,29 @@ fn equal_errors_are_said_once() {
     let applied = status(&work, synced, now()).applied.unwrap();
     let message = "Failed to apply all manifests (1/3): no address";
     assert_eq!(applied.message, message);
+}
+
+/// A note stands behind what Karmada says of a Work that was applied, and is found there again.
+#[test]
+fn notes_follow_success() {
+    let Recorded {
+        mut work, manifest, ..
+    } = deployment();
+    let outcomes = [Some("no color"), None, Some("no size")].map(|note| Outcome {
+        manifest: &manifest,
+        error: None,
+        note,
+        object: &ObservedObject::Absent,
+    });
+    let synced = SyncOutcome {
+        manifests: &outcomes,
+        untouched: false,
+    };
+    let patch = status(&work, synced, now()).patch.unwrap();
+    work.status = from_value(patch["status"].clone()).unwrap();
+    let message = "Manifest has been successfully applied; no color; no size";
+    assert_eq!(notes(&work), message);
+    assert_eq!(applied(&work).unwrap().message, message);
 }
 
 fn json_values() -> impl Strategy<Value = Value> {

@@ -2,7 +2,6 @@
 
 use apply::ApplyPlan;
 use karmada_api::names::WORK_NAME;
-use objects::managed_fields::TakeOver;
 use proptest::prelude::*;
 use serde_json::{from_str, from_value, json};
 
@@ -54,28 +53,25 @@ fn deployment() -> Recorded {
     named("web-56d6c779bb")
 }
 
-/// Plans the write of `manifest` as the only one of `work`.
-fn planned(work: &Work, manifest: &Value, object: Option<&Value>, style: WriteStyle) -> ApplyPlan {
+/// Plans the write of `manifest` as the only one of `work`, of whose last write this is known.
+fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrite) -> ApplyPlan {
     let mut work = work.clone();
     work.spec.workload.manifests = vec![manifest.clone()];
     let namespace = work.metadata.namespace.clone().unwrap_or_default();
     let unit = unit(&work);
     let one = unit.refs().next().unwrap();
-    apply::plan(&KarmadaWork { namespace }, &one, object, style)
+    let style = KarmadaWork { namespace };
+    apply::plan(&style, &one, object, style.write_style(&unit), last)
 }
 
 fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {
-    planned(work, manifest, object, WriteStyle::Apply)
+    planned(work, manifest, object, LastWrite::Unknown)
 }
 
-/// Returns the object with the entry of managed fields that an apply of ours leaves.
+/// Returns the object with the managed fields that a replacement of ours leaves.
 fn as_ours(mut object: Value) -> Value {
-    let version = &object["metadata"]["resourceVersion"].clone();
-    let from = TakeOver::FromPredecessors;
-    let taken = execution::MANAGERS.take_over(&object, from).unwrap();
-    assert_eq!(taken.value(["metadata", "resourceVersion"]), Some(version));
-    let fields = taken.value(["metadata", "managedFields"]);
-    object["metadata"]["managedFields"] = fields.unwrap().clone();
+    let fields = execution::MANAGERS.gathered(&object).unwrap();
+    object["metadata"]["managedFields"] = fields;
     object
 }
 
@@ -119,36 +115,25 @@ fn edit_takes_fields_over() {
         object,
     } = deployment();
     manifest["spec"]["replicas"] = json!(3);
-    let ApplyPlan::Apply { body, take_over } = plan(&work, &manifest, Some(&object)) else {
-        panic!("not applied");
+    let body = |object: &Value| match plan(&work, &manifest, Some(object)) {
+        ApplyPlan::Replace { body } => body,
+        plan => panic!("{plan:?}"),
     };
-    assert_eq!(body["metadata"]["uid"], object["metadata"]["uid"]);
-    assert_eq!(body["spec"], manifest["spec"]);
-    let take_over = json!(take_over.unwrap());
+    let replaced = body(&object);
+    for field in ["uid", "resourceVersion"] {
+        assert_eq!(replaced["metadata"][field], object["metadata"][field]);
+    }
+    assert_eq!(replaced["spec"], manifest["spec"]);
+    let taken = replaced["metadata"]["managedFields"].as_array().unwrap();
+    let taken = taken.last().unwrap();
     let before = &object["metadata"]["managedFields"][0];
-    let after = &take_over[1]["value"][0];
-    assert_eq!(take_over[1]["value"].as_array().unwrap().len(), 1);
     assert_eq!(
-        (&after["manager"], &after["operation"]),
-        (&json!("karmada-rs"), &json!("Apply"))
+        (&taken["manager"], &taken["operation"]),
+        (&json!("karmada-rs"), &json!("Update"))
     );
-    assert_eq!(after["fieldsV1"], before["fieldsV1"]);
-    let version = &object["metadata"]["resourceVersion"];
-    let guard = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
-    assert_eq!(take_over[0], guard);
-    // The second time they are ours.
+    assert_eq!(taken["fieldsV1"], before["fieldsV1"]);
     let ours = as_ours(object);
-    let plan = plan(&work, &manifest, Some(&ours));
-    assert!(
-        matches!(
-            plan,
-            ApplyPlan::Apply {
-                take_over: None,
-                ..
-            }
-        ),
-        "{plan:?}"
-    );
+    assert_eq!(body(&ours)["metadata"].get("managedFields"), None);
 }
 
 /// An object that is being deleted is neither written nor created beside.
@@ -192,18 +177,23 @@ fn foreign_object_needs_overwrite() {
         "{reason}"
     );
     manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
-    let ApplyPlan::Apply { take_over, .. } = plan(&work, &manifest, Some(&object)) else {
-        panic!("not applied");
+    let ApplyPlan::Replace { body } = plan(&work, &manifest, Some(&object)) else {
+        panic!("not replaced");
     };
-    let take_over = json!(take_over.unwrap());
-    let entries = take_over[1]["value"].as_array().unwrap();
-    assert_eq!(entries.len(), 2);
-    // A container of helm's would go on beside ours; its labels may stay.
-    assert_eq!(entries[0]["manager"], "helm");
-    let kept: Vec<_> = entries[0]["fieldsV1"].as_object().unwrap().keys().collect();
+    let entries = body["metadata"]["managedFields"].as_array().unwrap();
+    // A container of helm's would look like a change of its own; its labels may stay.
+    let helms = entries.iter().find(|entry| entry["manager"] == "helm");
+    let kept: Vec<_> = helms.unwrap()["fieldsV1"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
     assert_eq!(kept, ["f:metadata"]);
-    let taken: Vec<_> = entries[1]["fieldsV1"].as_object().unwrap().keys().collect();
-    assert_eq!(taken, ["f:spec"]);
+    let taken = &entries.last().unwrap()["fieldsV1"];
+    assert_eq!(
+        taken.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["f:spec"]
+    );
 }
 
 /// The object of another Work is refused, unless the user wants it overwritten.
@@ -222,7 +212,7 @@ fn another_work_needs_overwrite() {
     manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
     assert!(matches!(
         plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Apply { .. }
+        ApplyPlan::Replace { .. }
     ));
 }
 
@@ -236,7 +226,7 @@ fn removed_label_is_restored() {
     } = deployment();
     object["metadata"]["labels"] = json!({ "app": "web" });
     let plan = plan(&work, &manifest, Some(&object));
-    assert!(matches!(plan, ApplyPlan::Apply { .. }), "{plan:?}");
+    assert!(matches!(plan, ApplyPlan::Replace { .. }), "{plan:?}");
 }
 
 /// A field that has left the manifest is ours still, whether we applied it or Karmada did.
@@ -253,7 +243,10 @@ fn dropped_field_is_an_edit() {
         }
         manifest["data"] = json!({});
         let plan = plan(&work, &manifest, Some(&object));
-        assert!(matches!(plan, ApplyPlan::Apply { .. }), "{ours}: {plan:?}");
+        assert!(
+            matches!(plan, ApplyPlan::Replace { .. }),
+            "{ours}: {plan:?}"
+        );
     }
     let Recorded {
         work,
@@ -265,11 +258,47 @@ fn dropped_field_is_an_edit() {
     container.as_object_mut().unwrap().remove("envFrom");
     assert!(matches!(
         plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Apply { .. }
+        ApplyPlan::Replace { .. }
     ));
 }
 
-/// What others add to an object is theirs; what they change of the manifest is repaired.
+/// A field that somebody else owns is drift if the manifest lacks it, and none if it has the same.
+#[test]
+fn additions_of_others_are_drift() {
+    for (image, is_drift) in [("web:1", false), ("proxy:1", true)] {
+        let Recorded {
+            work,
+            mut manifest,
+            mut object,
+        } = deployment();
+        let pod = "/spec/template/spec/containers";
+        let container = json!({ "name": image, "image": image });
+        push(&mut object, pod, container.clone());
+        if !is_drift {
+            push(&mut manifest, pod, container);
+        }
+        let key = format!("k:{{\"name\":\"{image}\"}}");
+        let fields = json!({ "f:spec": { "f:template": { "f:spec": { "f:containers": {
+            key: { ".": {}, "f:name": {}, "f:image": {} } } } } } });
+        let entry = json!({ "manager": "kubectl-edit", "operation": "Update",
+            "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields });
+        push(&mut object, "/metadata/managedFields", entry);
+        for last in [
+            LastWrite::OfManifest,
+            LastWrite::Undated,
+            LastWrite::Unknown,
+        ] {
+            let plan = planned(&work, &manifest, Some(&object), last);
+            assert_eq!(
+                plan != ApplyPlan::Unchanged,
+                is_drift,
+                "{image} {last:?}: {plan:?}"
+            );
+        }
+    }
+}
+
+/// What nobody owns was added by a webhook at our write; what changes of the manifest is repaired.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn only_changed_fields_are_repaired() {
@@ -349,7 +378,7 @@ fn only_changed_fields_are_repaired() {
             }
             change(&mut object);
             let plan = plan(&work, &manifest, Some(&object));
-            let applied = matches!(plan, ApplyPlan::Apply { .. });
+            let applied = matches!(plan, ApplyPlan::Replace { .. });
             assert_eq!(applied, repaired, "{name}: {plan:?}");
         }
     }
@@ -366,7 +395,7 @@ fn atomic_parts_are_whole() {
     object["spec"]["selector"]["more"] = json!("x");
     assert!(matches!(
         plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Apply { .. }
+        ApplyPlan::Replace { .. }
     ));
     let Recorded {
         work,
@@ -377,7 +406,7 @@ fn atomic_parts_are_whole() {
     push(&mut object, "/rules", rule);
     assert!(matches!(
         plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Apply { .. }
+        ApplyPlan::Replace { .. }
     ));
 }
 
@@ -400,23 +429,13 @@ fn retained_replicas_follow_their_owner() {
     } = deployment();
     manifest["metadata"]["labels"]["resourcetemplate.karmada.io/retain-replicas"] = json!("true");
     manifest["spec"]["replicas"] = json!(9);
-    let body = |object: &Value| match plan(&work, &manifest, Some(object)) {
-        ApplyPlan::Apply { body, .. } => body,
-        plan => panic!("{plan:?}"),
+    object["spec"]["replicas"] = json!(5);
+    manifest["metadata"]["labels"]["more"] = json!("x");
+    let plan = plan(&work, &manifest, Some(&object));
+    let ApplyPlan::Replace { body } = plan else {
+        panic!("not replaced: {plan:?}");
     };
-    assert_eq!(
-        body(&object)["spec"]["replicas"],
-        object["spec"]["replicas"]
-    );
-    push(
-        &mut object,
-        "/metadata/managedFields",
-        json!({
-            "manager": "hpa", "operation": "Update", "subresource": "scale",
-            "fieldsV1": { "f:spec": { "f:replicas": {} } },
-        }),
-    );
-    assert_eq!(body(&object)["spec"].get("replicas"), None);
+    assert_eq!(body["spec"]["replicas"], 5);
 }
 
 /// A replacement keeps finalizers and annotations of others, and drops a label that left the manifest.
@@ -434,7 +453,7 @@ fn replacement_keeps_foreign_metadata() {
         .unwrap()
         .remove("app");
     manifest["spec"]["replicas"] = json!(3);
-    let plan = planned(&work, &manifest, Some(&object), WriteStyle::Replace);
+    let plan = plan(&work, &manifest, Some(&object));
     let ApplyPlan::Replace { body } = plan else {
         panic!("not replaced: {plan:?}");
     };
@@ -477,8 +496,8 @@ proptest! {
     #[test]
     fn odd_objects_are_judged(manifest in json_values(), object in json_values()) {
         let work = Work::default();
-        for style in [WriteStyle::Apply, WriteStyle::Replace] {
-            drop(planned(&work, &manifest, Some(&object), style));
+        for last in [LastWrite::OfManifest, LastWrite::Unknown] {
+            drop(planned(&work, &manifest, Some(&object), last));
         }
     }
 }

@@ -425,7 +425,12 @@ pub(super) async fn yaml_refuses_surrogates(server: Server) -> Result<()> {
     };
     let escaped = server.send(http::Method::PATCH, &one, &headers, body("\\ud83d\\ude00"));
     escaped.await?.refused(400, "BadRequest")?;
-    let raw = server.send(http::Method::PATCH, &one, &headers, body("\u{1f600}\u{feff}"));
+    let raw = server.send(
+        http::Method::PATCH,
+        &one,
+        &headers,
+        body("\u{1f600}\u{feff}"),
+    );
     check_eq!(raw.await?.expect(201)?["data"]["a"], "\u{1f600}\u{feff}");
     Ok(())
 }

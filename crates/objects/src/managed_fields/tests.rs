@@ -1,0 +1,161 @@
+use super::*;
+
+const US: Managers = Managers {
+    ours: "us",
+    predecessors: &["before"],
+};
+
+fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+    json!({ "manager": manager, "operation": operation, "apiVersion": "v1",
+        "fieldsType": "FieldsV1", "fieldsV1": fields })
+}
+
+fn object(entries: &[Value]) -> Value {
+    json!({ "apiVersion": "v1", "metadata": { "resourceVersion": "7", "managedFields": entries } })
+}
+
+fn field(name: &str) -> Value {
+    json!({ "f:metadata": { "f:labels": { format!("f:{name}"): {} } }, "f:data": { format!("f:{name}"): {} } })
+}
+
+/// Returns the entries after a take-over.
+fn taken(object: &Value, from: TakeOver) -> Value {
+    let patch = US.take_over(object, from).unwrap();
+    patch.value(["metadata", "managedFields"]).unwrap().clone()
+}
+
+/// Updates of a predecessor, and of ours, become fields that we applied; metadata of others is left to them.
+#[test]
+fn take_over_merges_entries() {
+    let mut scale = entry("scaler", "Update", &field("scaled"));
+    scale["subresource"] = json!("scale");
+    let object = object(&[
+        entry("before", "Update", &field("b")),
+        entry("us", "Apply", &field("a")),
+        entry("other", "Update", &field("o")),
+        scale.clone(),
+    ]);
+    let ours = taken(&object, TakeOver::FromPredecessors);
+    let merged = json!({ "f:metadata": { "f:labels": { "f:a": {}, "f:b": {} } }, "f:data": { "f:a": {}, "f:b": {} } });
+    let other = entry("other", "Update", &field("o"));
+    assert_eq!(ours, json!([other, scale, entry("us", "Apply", &merged)]));
+    let mut merged = merged;
+    merged["f:data"]["f:o"] = json!({});
+    let labels = json!({ "f:metadata": { "f:labels": { "f:o": {} } } });
+    let other = entry("other", "Update", &labels);
+    let expected = json!([other, scale, entry("us", "Apply", &merged)]);
+    assert_eq!(taken(&object, TakeOver::FromAll), expected);
+}
+
+/// The patch is guarded by the version that was read, and not sent if there is nothing to take.
+#[test]
+fn take_over_is_guarded() {
+    let ours = object(&[entry("us", "Apply", &field("a"))]);
+    assert_eq!(US.take_over(&ours, TakeOver::FromAll), None);
+    let theirs = object(&[entry("before", "Update", &field("a"))]);
+    let patch = US.take_over(&theirs, TakeOver::FromPredecessors).unwrap();
+    let guard = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "7" });
+    assert_eq!(json!(patch)[0], guard);
+}
+
+/// Of an object from a cache nobody knows who has written it.
+#[test]
+fn owners_are_told_apart() {
+    let applied = entry("us", "Apply", &field("a"));
+    let updated = entry("before", "Update", &field("b"));
+    let other = entry("other", "Update", &field("o"));
+    for (entries, expected) in [
+        (vec![applied.clone(), other.clone()], Some(true)),
+        (vec![applied.clone(), updated.clone()], Some(false)),
+        (vec![other.clone()], Some(false)),
+    ] {
+        let object = object(&entries);
+        assert_eq!(US.have_applied_all(&object), expected, "{object}");
+    }
+    assert_eq!(US.have_applied_all(&json!({ "metadata": {} })), None);
+    let object = object(&[applied, updated, other]);
+    let owns = ["a", "b", "o"].map(|name| US.own(&object, &["data", name]));
+    assert_eq!(owns, [true, true, false]);
+    let shares = ["a", "b", "o"].map(|name| US.share(&object, &["data", name]));
+    assert_eq!(shares, [false, false, true]);
+}
+
+/// Defaults are fields of an update, too: so a kind with a generation is judged by what we applied alone.
+#[test]
+fn fields_that_left_are_found() {
+    let manifest = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
+    let more = json!({ "f:data": { "f:a": {}, "f:gone": {} } });
+    for (manager, operation, generation, expected) in [
+        ("us", "Apply", None, true),
+        ("us", "Apply", Some(3), true),
+        ("before", "Update", None, true),
+        ("before", "Update", Some(3), false),
+        ("other", "Update", None, false),
+    ] {
+        let mut object = object(&[entry(manager, operation, &more)]);
+        object["metadata"]["generation"] = json!(generation);
+        if generation.is_none() {
+            object["metadata"]
+                .as_object_mut()
+                .unwrap()
+                .remove("generation");
+        }
+        let found = US.own_more_than(&object, &manifest);
+        assert_eq!(found, expected, "{manager} {operation} {generation:?}");
+    }
+    let object = object(&[entry("us", "Apply", &field("a"))]);
+    assert!(!US.own_more_than(&object, &manifest));
+}
+
+/// Defaults are among what an update of ours has; of others only what is neither metadata nor status counts.
+#[test]
+fn fields_beyond_a_body_are_found() {
+    let body = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
+    let with = |manager: &str, fields: &Value| object(&[entry(manager, "Update", fields)]);
+    let found = |object: &Value| {
+        (
+            US.have_more_than(object, &body),
+            US.others_have_more_than(object, &body),
+        )
+    };
+    assert_eq!(found(&with("us", &field("a"))), (false, false));
+    assert_eq!(found(&with("before", &field("b"))), (true, false));
+    assert_eq!(found(&with("other", &field("a"))), (false, false));
+    assert_eq!(found(&with("other", &field("b"))), (false, true));
+    let aside = json!({ "f:metadata": { "f:labels": { "f:b": {} } }, "f:status": { "f:b": {} } });
+    assert_eq!(found(&with("other", &aside)), (false, false));
+    let mut scale = entry("other", "Update", &field("b"));
+    scale["subresource"] = json!("scale");
+    assert_eq!(found(&object(&[scale])), (false, false));
+}
+
+/// All but the metadata of others becomes what we updated, and then is not gathered again.
+#[test]
+fn content_is_gathered() {
+    let theirs = object(&[
+        entry("us", "Apply", &field("a")),
+        entry("before", "Update", &field("b")),
+        entry("other", "Update", &field("o")),
+    ]);
+    assert_eq!(
+        writers(&theirs).collect::<Vec<_>>(),
+        ["us", "before", "other"]
+    );
+    assert!(US.are_with_others(writers(&theirs)));
+    assert_eq!(US.have_updated_all(&theirs), Some(false));
+    let mut gathered = theirs.clone();
+    gathered["metadata"]["managedFields"] = US.gathered(&theirs).unwrap();
+    let fields = json!({
+        "f:metadata": { "f:labels": { "f:a": {}, "f:b": {} } },
+        "f:data": { "f:a": {}, "f:b": {}, "f:o": {} },
+    });
+    let labels = json!({ "f:metadata": { "f:labels": { "f:o": {} } } });
+    let expected = json!([
+        entry("other", "Update", &labels),
+        entry("us", "Update", &fields)
+    ]);
+    assert_eq!(gathered["metadata"]["managedFields"], expected);
+    assert_eq!(writers(&gathered).collect::<Vec<_>>(), ["us"]);
+    assert_eq!(US.gathered(&gathered), None);
+    assert_eq!(US.gathered(&json!({ "metadata": {} })), None);
+}

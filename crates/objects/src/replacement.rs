@@ -1,0 +1,300 @@
+//! The whole object by which another version of it is replaced.
+//!
+//! A replacement takes away whatever the manifest lacks, whoever wrote it. So it brings along what is the cluster's:
+//! what others keep in metadata and status, what the cluster has filled in at the creation and does not let go, and
+//! what it adds up by itself.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::metadata::Written;
+use crate::retain::{health_check_port, insert, without_generated};
+use crate::{api_version, kind, metadata};
+
+/// Returns the whole object that replaces `object` at the version that was read: the manifest, and what the object
+/// keeps of its own.
+pub fn replacement(manifest: &Value, object: &Value, written: &Written) -> Value {
+    let mut body = without_generated(manifest);
+    for name in ["uid", "resourceVersion", "finalizers", "ownerReferences"] {
+        if let Some(value) = metadata::field(object, name) {
+            insert(&mut body, "/metadata", name, value.clone());
+        }
+    }
+    keep_others(&mut body, object, "labels", &written.labels);
+    keep_others(&mut body, object, "annotations", &written.annotations);
+    // Of most kinds it is a subresource, which the write of the object leaves alone.
+    if let Some(status) = object.get("status") {
+        insert(&mut body, "", "status", status.clone());
+    }
+    keep_filled(&mut body, object);
+    body
+}
+
+/// Leaves the replicas of `body` as whoever scales the object has set them.
+pub fn keep_replicas(body: &mut Value, object: &Value) {
+    copy(body, object, "/spec", "replicas");
+}
+
+/// Returns `true` if both have the same labels and annotations.
+pub fn has_same_metadata(left: &Value, right: &Value) -> bool {
+    let nothing = Map::new();
+    ["labels", "annotations"].iter().all(|part| {
+        let [left, right] = [left, right].map(|object| metadata::field(object, part));
+        let [left, right] = [left, right].map(|map| map.and_then(Value::as_object));
+        left.unwrap_or(&nothing) == right.unwrap_or(&nothing)
+    })
+}
+
+/// Keeps the entries of a map of the object's metadata that are not `written`.
+fn keep_others(body: &mut Value, object: &Value, part: &str, written: &BTreeSet<String>) {
+    let present = metadata::field(object, part).and_then(Value::as_object);
+    let theirs = present.into_iter().flatten();
+    let theirs = theirs.filter(|(key, _)| !written.contains(key.as_str()));
+    let mut merged: Map<_, _> = theirs
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if let Some(wanted) = metadata::field(body, part).and_then(Value::as_object) {
+        merged.extend(wanted.clone());
+    }
+    insert(body, "/metadata", part, Value::Object(merged));
+}
+
+/// Keeps what the cluster has filled in, by kind.
+fn keep_filled(body: &mut Value, object: &Value) {
+    let version = api_version(body).to_owned();
+    match (version.as_str(), kind(body).to_owned().as_str()) {
+        ("v1", "Service") => service(body, object),
+        ("v1", "ServiceAccount") => {
+            for list in ["secrets", "imagePullSecrets"] {
+                merge_named(body, object, list);
+            }
+        }
+        ("v1", "PersistentVolumeClaim") => {
+            fill(body, object, "/spec", &["volumeName", "storageClassName"]);
+        }
+        ("v1", "PersistentVolume") => {
+            copy(body, object, "/spec", "claimRef");
+            fill(body, object, "/spec", &["nodeAffinity"]);
+        }
+        ("v1", "Pod") => fill_all(body, object, "/spec"),
+        ("v1", "Secret") if body.get("data").is_none() => copy(body, object, "", "data"),
+        ("batch/v1", "Job") => job(body, object),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole")
+            if body.get("aggregationRule").is_some_and(Value::is_object) =>
+        {
+            copy(body, object, "", "rules");
+        }
+        ("networking.k8s.io/v1", "Ingress") => ingress(body, object),
+        (
+            "admissionregistration.k8s.io/v1",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => webhooks(body, object),
+        ("apiregistration.k8s.io/v1", "APIService") => certificates(body, object, "/spec"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => {
+            certificates(body, object, "/spec/conversion/webhook/clientConfig");
+        }
+        _ => {}
+    }
+}
+
+fn service(body: &mut Value, object: &Value) {
+    let type_ = text(body, "/spec/type").to_owned();
+    if type_ == "ExternalName" {
+        return;
+    }
+    fill(
+        body,
+        object,
+        "/spec",
+        &["clusterIP", "ipFamilies", "ipFamilyPolicy"],
+    );
+    if body.pointer("/spec/clusterIP") == object.pointer("/spec/clusterIP") {
+        fill(body, object, "/spec", &["clusterIPs"]);
+    }
+    if !["NodePort", "LoadBalancer"].contains(&type_.as_str()) {
+        return;
+    }
+    if type_ == text(object, "/spec/type") {
+        fill(body, object, "/spec", &["loadBalancerClass"]);
+    }
+    health_check_port(body, Some(object));
+    let ports = body
+        .pointer_mut("/spec/ports")
+        .and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        if let Some(node_port) = node_port(port, object)
+            && let Some(port) = port.as_object_mut()
+        {
+            port.insert("nodePort".to_owned(), node_port);
+        }
+    }
+}
+
+/// Returns the node port that a port of a manifest leaves open and the object has: by the port's name, or else by its
+/// number and protocol.
+fn node_port(port: &Value, object: &Value) -> Option<Value> {
+    if given_node_port(port).is_some() {
+        return None;
+    }
+    let ports = object.pointer("/spec/ports")?.as_array()?;
+    let name = port.get("name").filter(|name| *name != "");
+    let of_name = ports
+        .iter()
+        .find(|other| name.is_some() && other.get("name") == name);
+    let of_number = || {
+        ports.iter().find(|other| {
+            other.get("port") == port.get("port") && protocol(other) == protocol(port)
+        })
+    };
+    given_node_port(of_name.or_else(of_number)?).cloned()
+}
+
+fn given_node_port(port: &Value) -> Option<&Value> {
+    let given = port.get("nodePort");
+    given.filter(|port| port.as_i64().is_some_and(|port| port != 0))
+}
+
+fn protocol(port: &Value) -> &str {
+    let protocol = port.get("protocol").and_then(Value::as_str);
+    protocol.unwrap_or("TCP")
+}
+
+/// Keeps the selector that the cluster generated, and the labels that it selects.
+fn job(body: &mut Value, object: &Value) {
+    const GENERATED: [&str; 4] = [
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-name",
+        "controller-uid",
+        "job-name",
+    ];
+    if body.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
+        return;
+    }
+    copy(body, object, "/spec", "selector");
+    let Some(template) = body.pointer_mut("/spec/template") else {
+        return;
+    };
+    metadata::edit(template, "labels", |labels| {
+        for key in GENERATED {
+            let label = object.pointer("/spec/template/metadata/labels");
+            if let Some(label) = label.and_then(|labels| labels.get(key)) {
+                labels.insert(key.to_owned(), label.clone());
+            }
+        }
+    });
+}
+
+/// The cluster fills in its default class at the creation alone.
+fn ingress(body: &mut Value, object: &Value) {
+    let annotations = metadata::field(body, "annotations");
+    let is_of_class =
+        annotations.is_some_and(|map| map.get("kubernetes.io/ingress.class").is_some());
+    if !is_of_class {
+        fill(body, object, "/spec", &["ingressClassName"]);
+    }
+}
+
+fn webhooks(body: &mut Value, object: &Value) {
+    let Some(observed) = object.get("webhooks").and_then(Value::as_array) else {
+        return;
+    };
+    let webhooks = body.get_mut("webhooks").and_then(Value::as_array_mut);
+    for webhook in webhooks.into_iter().flatten() {
+        let found = observed
+            .iter()
+            .find(|found| found.get("name") == webhook.get("name"));
+        if let Some(found) = found {
+            certificates(webhook, found, "/clientConfig");
+        }
+    }
+}
+
+/// Keeps the certificates that a controller of the cluster has put where the manifest has none, or a blank.
+fn certificates(body: &mut Value, object: &Value, pointer: &str) {
+    let given = text(body, &format!("{pointer}/caBundle"));
+    if ["", "Cg=="].contains(&given) {
+        copy(body, object, pointer, "caBundle");
+    }
+}
+
+/// Adds to a list of the body what the list of the object has under other names, in the object's order.
+fn merge_named(body: &mut Value, object: &Value, list: &str) {
+    let Some(observed) = object.get(list).and_then(Value::as_array) else {
+        return;
+    };
+    let wanted = body.get(list).and_then(Value::as_array);
+    let wanted = wanted.map_or(&[][..], Vec::as_slice);
+    let is_named = |one: &Value, other: &Value| one.get("name") == other.get("name");
+    let missing = wanted
+        .iter()
+        .filter(|secret| !observed.iter().any(|other| is_named(secret, other)));
+    // In the cluster's order, or each write would turn it round.
+    let merged: Vec<_> = observed.iter().chain(missing).cloned().collect();
+    insert(body, "", list, merged.into());
+}
+
+/// Copies fields that the body leaves open.
+fn fill(body: &mut Value, object: &Value, pointer: &str, names: &[&str]) {
+    for name in names {
+        let given = body.pointer(pointer).and_then(|part| part.get(*name));
+        if given.is_none_or(|given| given.is_null() || given == "") {
+            copy(body, object, pointer, name);
+        }
+    }
+}
+
+/// Copies a field that the object has.
+fn copy(body: &mut Value, object: &Value, pointer: &str, name: &str) {
+    let observed = object.pointer(pointer).and_then(|part| part.get(name));
+    if let Some(observed) = observed {
+        insert(body, pointer, name, observed.clone());
+    }
+}
+
+/// Copies all that the body leaves open: elements of lists by their names, in the object's order, for that may not
+/// change either.
+fn fill_all(body: &mut Value, object: &Value, pointer: &str) {
+    if let (Some(body), Some(object)) = (body.pointer_mut(pointer), object.pointer(pointer)) {
+        complete(body, object);
+    }
+}
+
+fn complete(part: &mut Value, observed: &Value) {
+    match (part, observed) {
+        (Value::Object(part), Value::Object(observed)) => {
+            for (name, value) in observed {
+                complete(part.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(part), Value::Array(observed)) => {
+            if observed.iter().any(|value| key_of(value).is_none()) {
+                return;
+            }
+            let mut wanted = std::mem::take(part);
+            for value in observed {
+                let found = wanted.iter().position(|one| key_of(one) == key_of(value));
+                let mut one = found.map_or(Value::Null, |index| wanted.remove(index));
+                complete(&mut one, value);
+                part.push(one);
+            }
+            part.append(&mut wanted);
+        }
+        (part @ Value::Null, observed) => *part = observed.clone(),
+        _ => {}
+    }
+}
+
+/// Returns the field by which an element of a list of a Pod is known.
+fn key_of(element: &Value) -> Option<(&'static str, &Value)> {
+    let mut keys = ["mountPath", "name", "key"].iter();
+    keys.find_map(|key| Some((*key, element.get(*key)?)))
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    let text = value.pointer(pointer).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

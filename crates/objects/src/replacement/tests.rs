@@ -1,0 +1,254 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn named(api_version: &str, kind: &str, rest: &Value) -> Value {
+    let mut object =
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } });
+    let fields = rest.as_object().unwrap().clone();
+    object.as_object_mut().unwrap().extend(fields);
+    object
+}
+
+/// Returns what a manifest becomes that replaces an object of the same kind with these fields, without metadata.
+fn replaced(manifest: &Value, fields: Value) -> Value {
+    let mut object = fields;
+    object["metadata"] = json!({ "name": "a", "resourceVersion": "7" });
+    let mut body = replacement(manifest, &object, &Written::default());
+    assert_eq!(body["metadata"]["resourceVersion"], "7");
+    for name in ["apiVersion", "kind", "metadata"] {
+        body.as_object_mut().unwrap().remove(name);
+    }
+    body
+}
+
+/// Labels that we wrote go with the manifest; those of others stay, and so does what guards the object.
+#[test]
+fn foreign_metadata_stays() {
+    let object = json!({ "metadata": {
+        "name": "web", "uid": "u", "resourceVersion": "7", "finalizers": ["x/y"],
+        "labels": { "ours": "1", "theirs": "2" },
+    }, "status": { "phase": "Active" }, "data": { "a": "b" } });
+    let body = json!({ "metadata": { "name": "web", "labels": { "new": "3" } } });
+    let expected = json!({ "metadata": {
+        "name": "web", "uid": "u", "resourceVersion": "7", "finalizers": ["x/y"],
+        "labels": { "new": "3", "theirs": "2" }, "annotations": {},
+    }, "status": { "phase": "Active" } });
+    let written = Written {
+        labels: BTreeSet::from(["ours".to_owned()]),
+        ..Written::default()
+    };
+    let replaced = replacement(&body, &object, &written);
+    assert_eq!(replaced, expected);
+    assert!(!has_same_metadata(&object, &replaced));
+    let bare = json!({ "metadata": { "labels": null } });
+    assert!(has_same_metadata(
+        &bare,
+        &json!({ "metadata": { "annotations": {} } })
+    ));
+}
+
+/// Of a Service the addresses stay that its type has, and the node ports that are left open, by name or by number.
+#[test]
+fn service_keeps_addresses() {
+    let observed = json!({ "spec": { "type": "NodePort", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "healthCheckNodePort": 30009, "ports": [
+            { "name": "http", "port": 80, "nodePort": 30001 },
+            { "name": "https", "port": 443, "nodePort": 30002 },
+            { "name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30003 } ] } });
+    let ports = json!([
+        { "name": "http", "port": 8080 },
+        { "name": "tls", "port": 443, "protocol": "TCP" },
+        { "name": "dns-tcp", "port": 53 },
+        { "name": "dns", "port": 53, "protocol": "UDP", "nodePort": 31000 } ]);
+    let with_type = |type_: &str| {
+        let spec = json!({ "spec": { "type": type_, "ports": ports } });
+        replaced(&named("v1", "Service", &spec), observed.clone())["spec"].clone()
+    };
+    let spec = with_type("NodePort");
+    let node_ports = spec["ports"].as_array().unwrap().iter();
+    let node_ports: Vec<_> = node_ports
+        .map(|port| port.get("nodePort").cloned())
+        .collect();
+    assert_eq!(
+        node_ports,
+        [
+            Some(json!(30001)),
+            Some(json!(30002)),
+            None,
+            Some(json!(31000))
+        ]
+    );
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        assert_eq!(spec[field], observed["spec"][field]);
+        assert_eq!(with_type("ExternalName").get(field), None);
+    }
+    assert_eq!(spec.get("healthCheckNodePort"), None);
+    assert_eq!(with_type("ClusterIP")["ports"], ports);
+}
+
+/// What the cluster has filled in stays, of kinds that would be refused, or would lose it, without.
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn filled_fields_stay() {
+    let selector = json!({ "matchLabels": { "controller-uid": "u" } });
+    for (manifest, observed, expected) in [
+        (
+            named(
+                "v1",
+                "PersistentVolumeClaim",
+                &json!({ "spec": { "storageClassName": null } }),
+            ),
+            json!({ "spec": { "volumeName": "pv", "storageClassName": "fast" } }),
+            json!({ "spec": { "volumeName": "pv", "storageClassName": "fast" } }),
+        ),
+        (
+            named(
+                "v1",
+                "PersistentVolume",
+                &json!({ "spec": { "claimRef": { "name": "c" } } }),
+            ),
+            json!({ "spec": { "claimRef": { "name": "c", "uid": "u" } } }),
+            json!({ "spec": { "claimRef": { "name": "c", "uid": "u" } } }),
+        ),
+        (
+            named(
+                "v1",
+                "ServiceAccount",
+                &json!({ "secrets": [{ "name": "a" }, { "name": "b" }] }),
+            ),
+            json!({ "secrets": [{ "name": "t" }, { "name": "b" }], "imagePullSecrets": [{ "name": "p" }] }),
+            json!({ "secrets": [{ "name": "t" }, { "name": "b" }, { "name": "a" }],
+                "imagePullSecrets": [{ "name": "p" }] }),
+        ),
+        (
+            named(
+                "v1",
+                "Secret",
+                &json!({ "type": "kubernetes.io/service-account-token", "data": null }),
+            ),
+            json!({ "data": { "token": "x" } }),
+            json!({ "type": "kubernetes.io/service-account-token", "data": { "token": "x" } }),
+        ),
+        (
+            named(
+                "batch/v1",
+                "Job",
+                &json!({ "spec": { "selector": {}, "template": { "spec": {} } } }),
+            ),
+            json!({ "spec": { "selector": selector, "template": {
+                "metadata": { "labels": { "job-name": "a", "more": "x" } } } } }),
+            json!({ "spec": { "selector": selector, "template": { "spec": {},
+                "metadata": { "labels": { "job-name": "a" } } } } }),
+        ),
+        (
+            named(
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+                &json!({ "aggregationRule": {}, "rules": null }),
+            ),
+            json!({ "rules": [{ "verbs": ["get"] }] }),
+            json!({ "aggregationRule": {}, "rules": [{ "verbs": ["get"] }] }),
+        ),
+        (
+            named("networking.k8s.io/v1", "Ingress", &json!({ "spec": {} })),
+            json!({ "spec": { "ingressClassName": "nginx" } }),
+            json!({ "spec": { "ingressClassName": "nginx" } }),
+        ),
+        (
+            named(
+                "admissionregistration.k8s.io/v1",
+                "MutatingWebhookConfiguration",
+                &json!({ "webhooks": [{ "name": "a", "clientConfig": { "caBundle": "Cg==" } },
+                    { "name": "b", "clientConfig": { "caBundle": "own" } }] }),
+            ),
+            json!({ "webhooks": [{ "name": "b", "clientConfig": { "caBundle": "x" } },
+                { "name": "a", "clientConfig": { "caBundle": "y" } }] }),
+            json!({ "webhooks": [{ "name": "a", "clientConfig": { "caBundle": "y" } },
+                { "name": "b", "clientConfig": { "caBundle": "own" } }] }),
+        ),
+        (
+            named(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                &json!({ "spec": { "conversion": { "webhook": { "clientConfig": {} } } } }),
+            ),
+            json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": "y" } } } } }),
+            json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": "y" } } } } }),
+        ),
+        (
+            named("example.com/v1", "Widget", &json!({ "spec": {} })),
+            json!({ "spec": { "size": 1 }, "status": { "ready": true } }),
+            json!({ "spec": {}, "status": { "ready": true } }),
+        ),
+    ] {
+        assert_eq!(
+            replaced(&manifest, observed),
+            expected,
+            "{}",
+            manifest["kind"]
+        );
+    }
+}
+
+/// A Pod keeps whatever its manifest leaves open, for nothing of it can be taken away: in its own order.
+#[test]
+fn pod_keeps_what_was_injected() {
+    let manifest = named(
+        "v1",
+        "Pod",
+        &json!({ "spec": { "containers": [
+        { "name": "app", "image": "app:2", "volumeMounts": [{ "name": "data", "mountPath": "/data" }] } ] } }),
+    );
+    let token = json!({ "name": "token", "mountPath": "/var/run/secrets" });
+    let observed = json!({ "spec": { "nodeName": "n1", "serviceAccountName": "default", "containers": [
+        { "name": "proxy", "image": "proxy:1" },
+        { "name": "app", "image": "app:1", "volumeMounts": [{ "name": "data", "mountPath": "/data" }, token] } ] } });
+    let mut expected = observed.clone();
+    expected["spec"]["containers"][1]["image"] = json!("app:2");
+    assert_eq!(replaced(&manifest, observed), expected);
+}
+
+/// With the label that retains them, replicas are those of the object.
+#[test]
+fn replicas_stay() {
+    let mut body = json!({ "spec": { "replicas": 2 } });
+    keep_replicas(&mut body, &json!({ "spec": { "replicas": 5 } }));
+    assert_eq!(body["spec"]["replicas"], 5);
+    keep_replicas(&mut body, &json!({ "spec": {} }));
+    assert_eq!(body["spec"]["replicas"], 5);
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        "[a-c]".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = "spec|metadata|labels|ports|containers|template|name|webhooks|clientConfig|type|selector";
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map(key, inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// No object, however odd, stops a replacement; and what has been replaced is replaced by itself.
+    #[test]
+    fn replacing_twice_changes_nothing_more(manifest in values(), object in values(), kind in prop::sample::select(vec![
+        ("v1", "Service"), ("v1", "Pod"), ("v1", "ServiceAccount"), ("batch/v1", "Job"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), ("apps/v1", "Deployment"),
+    ])) {
+        let mut manifest = manifest;
+        if let Some(map) = manifest.as_object_mut() {
+            map.insert("apiVersion".to_owned(), kind.0.into());
+            map.insert("kind".to_owned(), kind.1.into());
+        }
+        let once = replacement(&manifest, &object, &Written::default());
+        prop_assert_eq!(replacement(&manifest, &once, &Written::default()), once);
+    }
+}
