@@ -103,12 +103,11 @@ pub fn assemble(
         when_all_blocked: args.when_all_blocked,
         withheld: args.withhold_annotations,
     };
-    let ingresses = Ingresses {
-        client,
-        writer: Writer::new(leadership.clone(), writes),
-    };
     let parts = BackoffWriter {
-        ingresses,
+        ingresses: Ingresses {
+            client,
+            writer: Writer::new(leadership.clone(), writes),
+        },
         events: Arc::clone(&events),
         contention: Arc::default(),
     };

@@ -29,7 +29,7 @@ fn resource(name: &str) -> String {
 /// Case P65: names that differ in `:` and `.`, in case, or in what a binding's name may not have.
 async fn every_role_travels(server: ApiKind) -> Result<()> {
     let long = "x".repeat(250);
-    let roles = [
+    let names = [
         "shop:reader",
         "shop.reader",
         "Shop:readers",
@@ -45,10 +45,10 @@ async fn every_role_travels(server: ApiKind) -> Result<()> {
         Api::all(fleet.karmada.client()),
         Api::all(fleet.member(Member(1)).client()),
     );
-    let selectors = roles.map(|name| {
+    let selectors = names.map(|name| {
         json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": name })
     });
-    for (name, verb) in roles.into_iter().zip(["get", "list"].into_iter().cycle()) {
+    for (name, verb) in names.into_iter().zip(["get", "list"].into_iter().cycle()) {
         let rules = json!([{ "apiGroups": [""], "resources": [resource(name)], "verbs": [verb] }]);
         create(
             &templates,
@@ -59,7 +59,7 @@ async fn every_role_travels(server: ApiKind) -> Result<()> {
     let spec = json!({ "resourceSelectors": selectors,
         "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     fleet.create_cluster_policy("roles", spec).await?;
-    for name in roles {
+    for name in names {
         let template = get(&templates, name).await?;
         until(&copies, &in_path(name), "with its own rules", |copy| {
             copy.is_some_and(|copy| copy.rules == template.rules)

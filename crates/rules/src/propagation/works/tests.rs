@@ -671,8 +671,7 @@ fn others_works_are_left_alone() {
 #[test]
 fn renamed_binding_has_own_works() {
     let mut world = World::recorded();
-    let named = work_name((&world.binding).into());
-    let names = names::bindings("apps", "Deployment", "web");
-    world.binding.metadata.name = names.last();
-    assert_ne!(work_name((&world.binding).into()), named);
+    let karmadas = work_name((&world.binding).into());
+    world.binding.metadata.name = names::bindings("apps", "Deployment", "web").last();
+    assert_ne!(work_name((&world.binding).into()), karmadas);
 }
