@@ -1,6 +1,6 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
-//! - `base`, `choice`, `copies`, `kinds`, `jobs`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
+//! - `base`, `choice`, `copies`, `exact`, `kinds`, `jobs`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
 //! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
 //! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
 //! - `groups`, `evictions`, `failover`: which clusters, and when a workload leaves one.
@@ -21,6 +21,7 @@ mod crashes_with_dependencies;
 mod dependencies;
 mod dns_outage;
 mod evictions;
+mod exact;
 mod failover;
 mod groups;
 mod jobs;

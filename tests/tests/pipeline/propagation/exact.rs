@@ -1,0 +1,291 @@
+//! Copies are what their templates say, whatever somebody in the member does to them, and byte for byte.
+
+use anyhow::Result;
+use karmada_api::{ClusterView, names};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    crds,
+    fleet::{Member, NAMESPACE},
+    on_both,
+    propagation::PropagationFleet,
+    wait::until,
+};
+use serde_json::{Value, from_value, json};
+
+use super::has_condition;
+
+const MEMBER: Member = Member(1);
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// Returns the objects of a kind in an API.
+fn objects(api: &ControlPlane, version: &str, kind: &str) -> Api<DynamicObject> {
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    match kind {
+        "ClusterRole" => Api::all_with(api.client(), &resource),
+        _ => Api::namespaced_with(api.client(), NAMESPACE, &resource),
+    }
+}
+
+/// Creates a template.
+async fn create(fleet: &PropagationFleet, template: &Value) -> Result<()> {
+    let templates = objects(
+        &fleet.karmada,
+        text(template, "apiVersion"),
+        text(template, "kind"),
+    );
+    let template = from_value(template.clone())?;
+    templates.create(&PostParams::default(), &template).await?;
+    Ok(())
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object[field].as_str().unwrap()
+}
+
+/// Waits until the copy of an object has this value at `pointer`, and its Work is applied.
+async fn has(fleet: &PropagationFleet, of: [&str; 3], pointer: &str, wanted: &Value) -> Result<()> {
+    let [version, kind, name] = of;
+    let copies = objects(fleet.member(MEMBER), version, kind);
+    until(&copies, name, &format!("with {wanted}"), |copy| {
+        let copy = copy.map(|copy| serde_json::to_value(copy).unwrap());
+        let found = copy.as_ref().and_then(|copy| copy.pointer(pointer));
+        found.unwrap_or(&Value::Null) == wanted
+    })
+    .await?;
+    let namespace = if kind == "ClusterRole" { "" } else { NAMESPACE };
+    let work = names::work(kind, namespace, name);
+    until(&fleet.works(MEMBER), &work, "applied", |work| {
+        work.is_some_and(|work| has_condition(work, "Applied", "True"))
+    })
+    .await?;
+    Ok(())
+}
+
+/// Selects every template of these kinds, and lets the member serve them.
+async fn propagate(fleet: &PropagationFleet, kinds: &[[&str; 3]]) -> Result<()> {
+    let selectors = kinds
+        .iter()
+        .map(|[version, kind, _]| json!({ "apiVersion": version, "kind": kind }));
+    let spec = json!({ "resourceSelectors": selectors.collect::<Vec<_>>(), "placement": {} });
+    fleet.create_cluster_policy("all", spec).await?;
+    let served = kinds.iter().map(|[version, kind, plural]| {
+        json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
+    });
+    let served: Vec<_> = served.collect();
+    let served = Patch::Merge(json!({ "status": { "apiEnablements": served } }));
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
+    let parameters = PatchParams::default();
+    clusters
+        .patch_status(&MEMBER.name(), &parameters, &served)
+        .await?;
+    Ok(())
+}
+
+/// Returns the containers of a Deployment.
+fn containers(names: &[&str]) -> Value {
+    let containers = names.iter().map(|name| {
+        let image = format!("registry.example.com/shop/{name}:1");
+        json!({ "name": name, "image": image })
+    });
+    containers.collect()
+}
+
+/// Fails unless the member takes no write while the programs start anew.
+async fn ensure_restart_writes_nothing(
+    fleet: &PropagationFleet,
+    programs: pipeline_tests::propagation::PropagationPrograms,
+) -> Result<()> {
+    programs.settled().await?;
+    programs.stop().await?;
+    let before = fleet.member(MEMBER).successful_writes().await?;
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    let written = fleet
+        .member(MEMBER)
+        .successful_writes()
+        .await?
+        .since(&before);
+    assert_eq!(written.to_string(), "no writes");
+    Ok(())
+}
+
+/// Cases P70, P71 and P72: a port is changed in the member, a container renamed, a sidecar tuned by another program and
+/// dropped by its template; and rules that the member adds up stay.
+async fn changed_copies_are_put_right(server: ApiKind) -> Result<()> {
+    const PORTS: &str = "/spec/ports";
+    const CONTAINERS: &str = "/spec/template/spec/containers";
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let kinds = [
+        ["v1", "Service", "services"],
+        ["apps/v1", "Deployment", "deployments"],
+        [RBAC, "ClusterRole", "clusterroles"],
+    ];
+    propagate(&fleet, &kinds).await?;
+    let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
+    let service = json!({ "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": "web", "namespace": NAMESPACE },
+        "spec": { "selector": { "app": "web" }, "ports": [port] } });
+    let deployment = |name: &str, containers: Value| {
+        json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": name, "namespace": NAMESPACE },
+            "spec": { "replicas": 1, "selector": { "matchLabels": { "app": name } }, "template": {
+                "metadata": { "labels": { "app": name } }, "spec": { "containers": containers } } } })
+    };
+    let role = json!({ "apiVersion": RBAC, "kind": "ClusterRole",
+        "metadata": { "name": "shop-all", "labels": { "team": "a" } }, "rules": [],
+        "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "to-shop": "true" } }] } });
+    create(&fleet, &service).await?;
+    create(&fleet, &deployment("web", containers(&["web"]))).await?;
+    create(&fleet, &deployment("tuned", containers(&["web", "proxy"]))).await?;
+    create(&fleet, &role).await?;
+    let programs = fleet.run().await?;
+    let member = fleet.member(MEMBER);
+
+    let edited = ["v1", "Service", "web"];
+    has(&fleet, edited, &format!("{PORTS}/0/port"), &json!(80)).await?;
+    let edit = |path: &str, value: Value| {
+        let edits = json!([{ "op": "replace", "path": path, "value": value }]);
+        from_value(edits).map(Patch::<()>::Json)
+    };
+    let parameters = PatchParams::default();
+    let copies = objects(member, "v1", "Service");
+    let edit_port = edit(&format!("{PORTS}/0/port"), json!(8080))?;
+    copies.patch("web", &parameters, &edit_port).await?;
+    has(&fleet, edited, &format!("{PORTS}/0/port"), &json!(80)).await?;
+    has(&fleet, edited, &format!("{PORTS}/1"), &Value::Null).await?;
+
+    let renamed = ["apps/v1", "Deployment", "web"];
+    has(
+        &fleet,
+        renamed,
+        &format!("{CONTAINERS}/0/name"),
+        &json!("web"),
+    )
+    .await?;
+    let copies = objects(member, "apps/v1", "Deployment");
+    let rename = edit(&format!("{CONTAINERS}/0/name"), json!("other"))?;
+    copies.patch("web", &parameters, &rename).await?;
+    has(
+        &fleet,
+        renamed,
+        &format!("{CONTAINERS}/0/name"),
+        &json!("web"),
+    )
+    .await?;
+    has(&fleet, renamed, &format!("{CONTAINERS}/1"), &Value::Null).await?;
+
+    let tuned = ["apps/v1", "Deployment", "tuned"];
+    has(
+        &fleet,
+        tuned,
+        &format!("{CONTAINERS}/1/name"),
+        &json!("proxy"),
+    )
+    .await?;
+    let limits = json!([{ "name": "proxy", "resources": { "limits": { "cpu": "1" } } }]);
+    let tuning = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "tuned" },
+        "spec": { "template": { "spec": { "containers": limits } } } });
+    let by_tuner = PatchParams::apply("tuner");
+    copies
+        .patch("tuned", &by_tuner, &Patch::Apply(tuning))
+        .await?;
+    let templates = objects(&fleet.karmada, "apps/v1", "Deployment");
+    let spec =
+        json!({ "spec": { "template": { "spec": { "containers": containers(&["web"]) } } } });
+    templates
+        .patch("tuned", &parameters, &Patch::Merge(spec))
+        .await?;
+    has(&fleet, tuned, &format!("{CONTAINERS}/1"), &Value::Null).await?;
+    has(
+        &fleet,
+        tuned,
+        &format!("{CONTAINERS}/0/name"),
+        &json!("web"),
+    )
+    .await?;
+
+    let aggregated = [RBAC, "ClusterRole", "shop-all"];
+    has(&fleet, aggregated, "/metadata/labels/team", &json!("a")).await?;
+    let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+    let adds = json!({ "apiVersion": RBAC, "kind": "ClusterRole", "metadata": { "name": "shop-all" },
+        "rules": rules });
+    let by_controller = PatchParams::apply("clusterrole-aggregation-controller").force();
+    let copies = objects(member, RBAC, "ClusterRole");
+    copies
+        .patch("shop-all", &by_controller, &Patch::Apply(adds))
+        .await?;
+    let templates = objects(&fleet.karmada, RBAC, "ClusterRole");
+    let relabelled = Patch::Merge(json!({ "metadata": { "labels": { "team": "b" } } }));
+    templates
+        .patch("shop-all", &parameters, &relabelled)
+        .await?;
+    has(&fleet, aggregated, "/metadata/labels/team", &json!("b")).await?;
+    has(&fleet, aggregated, "/rules", &rules).await?;
+    ensure_restart_writes_nothing(&fleet, programs).await
+}
+
+/// Case P73: a member with an older CRD gets what it knows. Case P74: texts arrive byte for byte.
+async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let shirts = ["example.com/v1", "Shirt", "shirts"];
+    propagate(&fleet, &[shirts, ["v1", "ConfigMap", "configmaps"]]).await?;
+    let fields = json!({ "size": { "type": "integer" } });
+    let mut more = fields.clone();
+    more["color"] = json!({ "type": "string" });
+    let definition = |fields: Value| {
+        let schema = json!({ "type": "object", "properties": {
+            "spec": { "type": "object", "properties": fields } } });
+        from_value(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "shirts.example.com" },
+            "spec": { "group": "example.com", "scope": "Namespaced",
+                "names": { "plural": "shirts", "singular": "shirt", "kind": "Shirt" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": schema } }] },
+        }))
+    };
+    crds::apply(&fleet.karmada.client(), &[definition(more)?]).await?;
+    crds::apply(&fleet.member(MEMBER).client(), &[definition(fields)?]).await?;
+    let metadata = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
+    create(
+        &fleet,
+        &json!({ "apiVersion": "example.com/v1", "kind": "Shirt",
+        "metadata": metadata("one"), "spec": { "size": 1, "color": "red" } }),
+    )
+    .await?;
+    let odd = "x \u{2028} y \u{2029} z \u{85} \u{7f}\u{9f}\u{fffe}\u{ffff}\u{1f600}";
+    create(
+        &fleet,
+        &json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("odd"),
+        "data": { "text": odd } }),
+    )
+    .await?;
+    let programs = fleet.run().await?;
+
+    has(
+        &fleet,
+        ["v1", "ConfigMap", "odd"],
+        "/data/text",
+        &json!(odd),
+    )
+    .await?;
+    has(
+        &fleet,
+        ["example.com/v1", "Shirt", "one"],
+        "/spec",
+        &json!({ "size": 1 }),
+    )
+    .await?;
+    let work = names::work("Shirt", NAMESPACE, "one");
+    let work = fleet.works(MEMBER).get(&work).await?;
+    let message = &work.condition("Applied").unwrap().message;
+    assert!(message.contains("lacks spec.color of Shirt"), "{message}");
+    ensure_restart_writes_nothing(&fleet, programs).await
+}
+
+on_both!(changed_copies_are_put_right, copies_have_what_members_know);
