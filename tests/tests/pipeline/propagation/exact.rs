@@ -114,118 +114,110 @@ async fn ensure_restart_writes_nothing(
     Ok(())
 }
 
-/// Cases P70, P71 and P72: a port is changed in the member, a container renamed, a sidecar tuned by another program and
-/// dropped by its template; and rules that the member adds up stay.
-async fn changed_copies_are_put_right(server: ApiKind) -> Result<()> {
-    const PORTS: &str = "/spec/ports";
-    const CONTAINERS: &str = "/spec/template/spec/containers";
+const PORTS: &str = "/spec/ports";
+const CONTAINERS: &str = "/spec/template/spec/containers";
+const SERVICES: [&str; 3] = ["v1", "Service", "services"];
+const DEPLOYMENTS: [&str; 3] = ["apps/v1", "Deployment", "deployments"];
+const ROLES: [&str; 3] = [RBAC, "ClusterRole", "clusterroles"];
+
+fn deployment(containers: &Value) -> Value {
+    json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": NAMESPACE },
+        "spec": { "replicas": 1, "selector": { "matchLabels": { "app": "web" } }, "template": {
+            "metadata": { "labels": { "app": "web" } }, "spec": { "containers": containers } } } })
+}
+
+/// Replaces a field of the object `web`, as somebody in the member does.
+async fn replace(copies: &Api<DynamicObject>, path: &str, value: Value) -> Result<()> {
+    let edits = json!([{ "op": "replace", "path": path, "value": value }]);
+    let edits = Patch::<()>::Json(from_value(edits)?);
+    copies.patch("web", &PatchParams::default(), &edits).await?;
+    Ok(())
+}
+
+/// Case P70: a port is changed in the member, and a container renamed. Neither stays, beside ours or in its place.
+async fn edits_are_put_right(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
-    let kinds = [
-        ["v1", "Service", "services"],
-        ["apps/v1", "Deployment", "deployments"],
-        [RBAC, "ClusterRole", "clusterroles"],
-    ];
-    propagate(&fleet, &kinds).await?;
+    propagate(&fleet, &[SERVICES, DEPLOYMENTS]).await?;
     let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
     let service = json!({ "apiVersion": "v1", "kind": "Service",
         "metadata": { "name": "web", "namespace": NAMESPACE },
         "spec": { "selector": { "app": "web" }, "ports": [port] } });
-    let deployment = |name: &str, containers: Value| {
-        json!({ "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": { "name": name, "namespace": NAMESPACE },
-            "spec": { "replicas": 1, "selector": { "matchLabels": { "app": name } }, "template": {
-                "metadata": { "labels": { "app": name } }, "spec": { "containers": containers } } } })
-    };
+    create(&fleet, &service).await?;
+    create(&fleet, &deployment(&containers(&["web"]))).await?;
+    let programs = fleet.run().await?;
+    let member = fleet.member(MEMBER);
+    for ([version, kind, _], list, field, ours, edited) in [
+        (SERVICES, PORTS, "port", json!(80), json!(8080)),
+        (
+            DEPLOYMENTS,
+            CONTAINERS,
+            "name",
+            json!("web"),
+            json!("other"),
+        ),
+    ] {
+        let (of, path) = ([version, kind, "web"], format!("{list}/0/{field}"));
+        has(&fleet, of, &path, &ours).await?;
+        replace(&objects(member, version, kind), &path, edited).await?;
+        has(&fleet, of, &path, &ours).await?;
+        has(&fleet, of, &format!("{list}/1"), &Value::Null).await?;
+    }
+    ensure_restart_writes_nothing(&fleet, programs).await
+}
+
+/// Case P71: a sidecar that another program has tuned leaves with its template.
+async fn touched_sidecar_leaves(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    propagate(&fleet, &[DEPLOYMENTS]).await?;
+    create(&fleet, &deployment(&containers(&["web", "proxy"]))).await?;
+    let programs = fleet.run().await?;
+    let of = ["apps/v1", "Deployment", "web"];
+    has(&fleet, of, &format!("{CONTAINERS}/1/name"), &json!("proxy")).await?;
+    let limits = json!([{ "name": "proxy", "resources": { "limits": { "cpu": "1" } } }]);
+    let tuning = Patch::Apply(json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "web" },
+        "spec": { "template": { "spec": { "containers": limits } } } }));
+    let copies = objects(fleet.member(MEMBER), "apps/v1", "Deployment");
+    let by_tuner = PatchParams::apply("tuner");
+    copies.patch("web", &by_tuner, &tuning).await?;
+
+    let templates = objects(&fleet.karmada, "apps/v1", "Deployment");
+    let spec = json!({ "template": { "spec": { "containers": containers(&["web"]) } } });
+    let without = Patch::Merge(json!({ "spec": spec }));
+    templates
+        .patch("web", &PatchParams::default(), &without)
+        .await?;
+    has(&fleet, of, &format!("{CONTAINERS}/1"), &Value::Null).await?;
+    has(&fleet, of, &format!("{CONTAINERS}/0/name"), &json!("web")).await?;
+    ensure_restart_writes_nothing(&fleet, programs).await
+}
+
+/// Case P72: rules that the member's own controller adds up stay when the template changes.
+async fn aggregated_rules_stay(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    propagate(&fleet, &[ROLES]).await?;
     let role = json!({ "apiVersion": RBAC, "kind": "ClusterRole",
         "metadata": { "name": "shop-all", "labels": { "team": "a" } }, "rules": [],
         "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "to-shop": "true" } }] } });
-    create(&fleet, &service).await?;
-    create(&fleet, &deployment("web", containers(&["web"]))).await?;
-    create(&fleet, &deployment("tuned", containers(&["web", "proxy"]))).await?;
     create(&fleet, &role).await?;
     let programs = fleet.run().await?;
-    let member = fleet.member(MEMBER);
-
-    let edited = ["v1", "Service", "web"];
-    has(&fleet, edited, &format!("{PORTS}/0/port"), &json!(80)).await?;
-    let edit = |path: &str, value: Value| {
-        let edits = json!([{ "op": "replace", "path": path, "value": value }]);
-        from_value(edits).map(Patch::<()>::Json)
-    };
-    let parameters = PatchParams::default();
-    let copies = objects(member, "v1", "Service");
-    let edit_port = edit(&format!("{PORTS}/0/port"), json!(8080))?;
-    copies.patch("web", &parameters, &edit_port).await?;
-    has(&fleet, edited, &format!("{PORTS}/0/port"), &json!(80)).await?;
-    has(&fleet, edited, &format!("{PORTS}/1"), &Value::Null).await?;
-
-    let renamed = ["apps/v1", "Deployment", "web"];
-    has(
-        &fleet,
-        renamed,
-        &format!("{CONTAINERS}/0/name"),
-        &json!("web"),
-    )
-    .await?;
-    let copies = objects(member, "apps/v1", "Deployment");
-    let rename = edit(&format!("{CONTAINERS}/0/name"), json!("other"))?;
-    copies.patch("web", &parameters, &rename).await?;
-    has(
-        &fleet,
-        renamed,
-        &format!("{CONTAINERS}/0/name"),
-        &json!("web"),
-    )
-    .await?;
-    has(&fleet, renamed, &format!("{CONTAINERS}/1"), &Value::Null).await?;
-
-    let tuned = ["apps/v1", "Deployment", "tuned"];
-    has(
-        &fleet,
-        tuned,
-        &format!("{CONTAINERS}/1/name"),
-        &json!("proxy"),
-    )
-    .await?;
-    let limits = json!([{ "name": "proxy", "resources": { "limits": { "cpu": "1" } } }]);
-    let tuning = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "tuned" },
-        "spec": { "template": { "spec": { "containers": limits } } } });
-    let by_tuner = PatchParams::apply("tuner");
-    copies
-        .patch("tuned", &by_tuner, &Patch::Apply(tuning))
-        .await?;
-    let templates = objects(&fleet.karmada, "apps/v1", "Deployment");
-    let spec =
-        json!({ "spec": { "template": { "spec": { "containers": containers(&["web"]) } } } });
-    templates
-        .patch("tuned", &parameters, &Patch::Merge(spec))
-        .await?;
-    has(&fleet, tuned, &format!("{CONTAINERS}/1"), &Value::Null).await?;
-    has(
-        &fleet,
-        tuned,
-        &format!("{CONTAINERS}/0/name"),
-        &json!("web"),
-    )
-    .await?;
-
-    let aggregated = [RBAC, "ClusterRole", "shop-all"];
-    has(&fleet, aggregated, "/metadata/labels/team", &json!("a")).await?;
+    let of = [RBAC, "ClusterRole", "shop-all"];
+    has(&fleet, of, "/metadata/labels/team", &json!("a")).await?;
     let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
-    let adds = json!({ "apiVersion": RBAC, "kind": "ClusterRole", "metadata": { "name": "shop-all" },
-        "rules": rules });
+    let adds = Patch::Apply(json!({ "apiVersion": RBAC, "kind": "ClusterRole",
+        "metadata": { "name": "shop-all" }, "rules": rules }));
     let by_controller = PatchParams::apply("clusterrole-aggregation-controller").force();
-    let copies = objects(member, RBAC, "ClusterRole");
-    copies
-        .patch("shop-all", &by_controller, &Patch::Apply(adds))
-        .await?;
+    let copies = objects(fleet.member(MEMBER), RBAC, "ClusterRole");
+    copies.patch("shop-all", &by_controller, &adds).await?;
+
     let templates = objects(&fleet.karmada, RBAC, "ClusterRole");
     let relabelled = Patch::Merge(json!({ "metadata": { "labels": { "team": "b" } } }));
     templates
-        .patch("shop-all", &parameters, &relabelled)
+        .patch("shop-all", &PatchParams::default(), &relabelled)
         .await?;
-    has(&fleet, aggregated, "/metadata/labels/team", &json!("b")).await?;
-    has(&fleet, aggregated, "/rules", &rules).await?;
+    has(&fleet, of, "/metadata/labels/team", &json!("b")).await?;
+    has(&fleet, of, "/rules", &rules).await?;
     ensure_restart_writes_nothing(&fleet, programs).await
 }
 
@@ -288,4 +280,9 @@ async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
     ensure_restart_writes_nothing(&fleet, programs).await
 }
 
-on_both!(changed_copies_are_put_right, copies_have_what_members_know);
+on_both!(
+    edits_are_put_right,
+    touched_sidecar_leaves,
+    aggregated_rules_stay,
+    copies_have_what_members_know,
+);
