@@ -97,9 +97,10 @@ impl Memory {
         let reopened = Reopened::of(path, query);
         let mut listed = self.listed.lock();
         if let Some(reopened) = reopened {
-            let since = listed.get(&reopened.collection).map(Instant::elapsed);
-            return since
-                .is_none_or(|since| since > LISTED_NOW)
+            // Only the first watch after a list begins where that ended.
+            let list = listed.remove(&reopened.collection);
+            return list
+                .is_none_or(|at| at.elapsed() > LISTED_NOW)
                 .then_some(reopened);
         }
         if query

@@ -61,7 +61,7 @@ async fn every_role_travels(server: ApiKind) -> Result<()> {
     fleet.create_cluster_policy("roles", spec).await?;
     for name in names {
         let template = get(&templates, name).await?;
-        until(&copies, &in_path(name), "with its own rules", |copy| {
+        until(&copies, name, "with its own rules", |copy| {
             copy.is_some_and(|copy| copy.rules == template.rules)
         })
         .await?;

@@ -52,7 +52,7 @@ pub(super) async fn fight(fleet: &PropagationFleet) -> Result<()> {
     is_observed(fleet, 2).await?;
     assert_eq!(
         member.successful_writes().await?.since(&writes).to_string(),
-        "1 APPLY deployments.apps, 1 PATCH deployments.apps/status"
+        "1 PATCH deployments.apps/status, 1 PUT deployments.apps"
     );
     Ok(())
 }

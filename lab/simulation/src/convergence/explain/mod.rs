@@ -104,6 +104,8 @@ enum Target {
     /// The export of a Service, which no rule judges yet.
     Export,
     Watch(Kind),
+    /// The version of an API, which a list of one object tells.
+    Version,
     List(Kind),
     Object(Kind, String),
     Status(Kind, String),
@@ -132,6 +134,7 @@ impl Target {
         match Kind::of_path(side, plain) {
             Some((kind, rest)) => match *rest.as_slice() {
                 [] if query.contains("watch=true") => Self::Watch(kind),
+                [] if query.split('&').any(|parameter| parameter == "limit=1") => Self::Version,
                 [] => Self::List(kind),
                 [name] => Self::Object(kind, name.to_owned()),
                 [name, "status"] => Self::Status(kind, name.to_owned()),
@@ -187,7 +190,7 @@ impl Explainer {
                 let mut violated = None;
                 match &request.target {
                     Target::Lease { .. } => state.lease.requested(&request.body),
-                    Target::Event | Target::Export | Target::Watch(_) => {}
+                    Target::Event | Target::Export | Target::Watch(_) | Target::Version => {}
                     // Of the reads, only that of one object is a part of a decision.
                     Target::List(_) if !is_write => {}
                     _ => {
