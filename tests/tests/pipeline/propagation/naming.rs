@@ -39,7 +39,9 @@ async fn every_role_travels(server: ApiKind) -> Result<()> {
         "view?x",
         &long,
     ];
-    let fleet = PropagationFleet::start(server, 1).await?;
+    let mut fleet = PropagationFleet::start(server, 1).await?;
+    // One collects the binding of a deleted template.
+    fleet.karmada.start_controllers().await?;
     let _programs = fleet.run().await?;
     let (templates, copies): (Api<ClusterRole>, Api<ClusterRole>) = (
         Api::all(fleet.karmada.client()),
