@@ -12,8 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use lab_parts::kube_proxy::{NodeRules, Rule, reset};
-use tokio::{net::TcpListener, task::JoinSet};
+use lab_parts::kube_proxy::{NodeRules, Rule};
 
 use crate::netns;
 
@@ -52,20 +51,23 @@ pub struct KubeProxy {
     rules: Vec<Rule>,
     /// The relays of all nodes, unless nftables stands for them.
     relays: Vec<NodeRules>,
-    _resetting: JoinSet<()>,
+    /// What answers at [`RESETS`], where nftables stands for them.
+    _resetting: Option<NodeRules>,
 }
 
 impl KubeProxy {
     /// Starts with rules on each of so many nodes that lead to the endpoints.
     #[expect(clippy::print_stderr, reason = "which emulation a test has used")]
-    pub async fn start(plane: Plane, nodes: u8, endpoints: Vec<SocketAddr>) -> Result<Self> {
+    pub fn start(plane: Plane, nodes: u8, endpoints: Vec<SocketAddr>) -> Result<Self> {
         eprintln!("kube-proxy is emulated by {plane:?}");
         netns::add_address(CLUSTER_IP.into())?;
         netns::add_address(RESETS.ip())?;
-        let (mut relays, mut resetting) = (Vec::new(), JoinSet::new());
+        let (mut relays, mut resetting) = (Vec::new(), None);
         match plane {
             Plane::Nftables => {
-                resetting.spawn(reset_all(TcpListener::bind(RESETS).await?));
+                let rules = NodeRules::start(RESETS, Vec::new());
+                rules.set(Rule::Reset);
+                resetting = Some(rules);
             }
             Plane::Relay => {
                 let relay = |node| NodeRules::start(address(node), endpoints.clone());
@@ -158,11 +160,4 @@ fn nft(rules: &str) -> Result<()> {
         "nft refuses the rules ({status}):\n{rules}"
     );
     Ok(())
-}
-
-/// Resets every connection.
-async fn reset_all(listener: TcpListener) {
-    while let Ok((connection, _)) = listener.accept().await {
-        tokio::spawn(reset(connection));
-    }
 }

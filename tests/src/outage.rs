@@ -15,7 +15,7 @@ use crate::{
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
     programs::{Profile, Running},
     traefik::Traefik,
-    traffic::{Counts, Traffic, reaches},
+    traffic::{Counts, LEFT_AFTER, Traffic, reaches},
 };
 
 const STOPPED: &str = "DNS of member1 stopped";
@@ -23,9 +23,6 @@ const FALSE: &str = "condition False";
 const STARTED: &str = "DNS of member1 started again";
 const BACK: &str = "DNS of member1 back";
 const TRUE: &str = "condition True";
-
-/// Successive requests that must go elsewhere before a cluster counts as left.
-const LEFT_AFTER: usize = 200;
 
 /// The allowance after the threshold and a period until a verdict is seen: 1 s for the round that completes
 /// it, at most 10 s for the write, and the rest for a busy machine. A benchmark measures the real time.

@@ -20,13 +20,11 @@ use crate::{
     kube_proxy::{KubeProxy, Plane},
     programs::{Profile, Running},
     traefik::Traefik,
-    traffic::{Counts, Traffic, reaches},
+    traffic::{Counts, LEFT_AFTER, Traffic, reaches},
 };
 
 /// The nodes of member1.
 const NODES: u8 = 5;
-/// Successive requests that must go elsewhere before a cluster counts as left.
-const LEFT_AFTER: usize = 200;
 
 /// The events of the scenario, each with its time, and the requests.
 #[derive(Clone, Debug)]
@@ -84,7 +82,7 @@ impl Stage {
             fleet.ingress_controller().await?,
         ];
         let endpoints = (0..NODES).map(agents::address).collect();
-        let proxy = KubeProxy::start(Plane::available(), NODES, endpoints).await?;
+        let proxy = KubeProxy::start(Plane::available(), NODES, endpoints)?;
         let agents = Agents::start_with(&fleet, NODES, Others::Named, |node| {
             vec![
                 "--detectors=coredns-detector,service-network".to_owned(),

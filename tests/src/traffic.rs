@@ -23,6 +23,9 @@ use tokio::{
 
 use crate::backend::CLUSTER;
 
+/// Successive requests that must go elsewhere before a cluster counts as left.
+pub const LEFT_AFTER: usize = 200;
+
 /// Requests per second, over all connections.
 const RATE: u32 = 200;
 

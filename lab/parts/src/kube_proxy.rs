@@ -1,13 +1,18 @@
 //! An emulation of a node's rules for one Service, as kube-proxy writes them: a relay at the cluster IP.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::port::listen;
+
+/// The time between two attempts to listen.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// What a node does with a connection to the cluster IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +48,8 @@ impl NodeRules {
 
     /// Replaces them; connections to come meet the new rule.
     pub fn set(&self, rule: Rule) {
-        self.rule.send_replace(rule);
+        self.rule
+            .send_if_modified(|before| std::mem::replace(before, rule) != rule);
     }
 }
 
@@ -52,18 +58,19 @@ async fn relay(
     mut endpoints: Vec<SocketAddr>,
     mut rules: watch::Receiver<Rule>,
 ) {
-    let mut forwarded = JoinSet::new();
+    let (mut listener, mut forwarded, mut lost) = (None, JoinSet::new(), Vec::new());
     loop {
         let rule = *rules.borrow_and_update();
+        if rule == Rule::Refuse {
+            listener = None;
+        } else if listener.is_none() {
+            listener = listen(cluster_ip).ok();
+        }
+        let is_missing = rule != Rule::Refuse && listener.is_none();
         let connections = async {
-            let listener = match rule {
-                Rule::Refuse => None,
-                _ => listen(cluster_ip).ok(),
-            };
-            let Some(listener) = listener else {
+            let Some(listener) = &listener else {
                 return std::future::pending().await;
             };
-            let mut lost = Vec::new();
             loop {
                 let Ok((connection, _)) = listener.accept().await else {
                     continue;
@@ -83,10 +90,13 @@ async fn relay(
         };
         tokio::select! {
             () = connections => {}
+            // A process that is being started holds every socket until it runs its program.
+            () = sleep(AGAIN), if is_missing => {}
             changed = rules.changed() => if changed.is_err() {
                 return;
             },
         }
+        lost.clear();
     }
 }
 
@@ -102,7 +112,7 @@ async fn forward(mut connection: TcpStream, endpoints: Vec<SocketAddr>) {
 }
 
 /// Resets a connection without reading its request.
-pub async fn reset(connection: TcpStream) {
+async fn reset(connection: TcpStream) {
     // With something unread, closing it resets it.
     if connection.readable().await.is_ok() {
         drop(connection);
@@ -112,7 +122,6 @@ pub async fn reset(connection: TcpStream) {
 #[cfg(test)]
 mod tests {
     use std::io::ErrorKind;
-    use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;

@@ -33,7 +33,7 @@ impl Cluster {
         let fleet = Fleet::start(server, Profile::Debug).await?;
         fleet.join(MEMBER).await?;
         let endpoints = (0..NODES).map(agents::address).collect();
-        let proxy = KubeProxy::start(plane, NODES, endpoints).await?;
+        let proxy = KubeProxy::start(plane, NODES, endpoints)?;
         let flags = |node| {
             vec![
                 "--detectors=coredns-detector,service-network".to_owned(),
