@@ -14,7 +14,7 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams},
     runtime::wait::{await_condition, conditions::is_crd_established},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 /// The limit until a CRD is served, which usually takes less than a second.
@@ -34,6 +34,22 @@ pub fn karmada() -> [PathBuf; 2] {
 /// has.
 pub fn exports() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports")
+}
+
+/// Returns the definition of a namespaced kind whose `spec` has these fields, each with its schema.
+pub fn definition(group: &str, kind: &str, plural: &str, fields: &Value) -> Result<DynamicObject> {
+    let spec = json!({ "type": "object", "properties": fields });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": { "kind": kind, "plural": plural },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": schema } }],
+        },
+    }))?)
 }
 
 /// Applies every CRD in the `.yaml` files of these folders and waits until all are served.

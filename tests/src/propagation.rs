@@ -180,16 +180,32 @@ impl PropagationFleet {
         let name = member.name();
         self.karmada.namespace(&execution_namespace(&name)).await?;
         self.register(member).await?;
-        let clusters: Api<ClusterView> = Api::all(self.karmada.client());
-        let enabled = SERVED.map(|(version, kind, plural)| {
-            json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
-        });
         let ready = json!({ "type": "Ready", "status": "True", "reason": "ClusterReady",
             "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
-        let status = json!({ "status": { "apiEnablements": enabled, "conditions": [ready] } });
-        let patch = Patch::Merge(status);
+        let conditions = json!({ "conditions": [ready] });
+        self.patch_status(member, conditions).await?;
+        self.enable(member, SERVED).await
+    }
+
+    /// Says that a member serves these kinds and no other: the version, kind and plural of each.
+    pub async fn enable<'a>(
+        &self,
+        member: Member,
+        kinds: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
+    ) -> Result<()> {
+        let enabled = kinds.into_iter().map(|(version, kind, plural)| {
+            json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
+        });
+        let enabled: Vec<Value> = enabled.collect();
+        self.patch_status(member, json!({ "apiEnablements": enabled }))
+            .await
+    }
+
+    async fn patch_status(&self, member: Member, status: Value) -> Result<()> {
+        let clusters: Api<ClusterView> = Api::all(self.karmada.client());
+        let patch = Patch::Merge(json!({ "status": status }));
         clusters
-            .patch_status(&name, &PatchParams::default(), &patch)
+            .patch_status(&member.name(), &PatchParams::default(), &patch)
             .await?;
         Ok(())
     }

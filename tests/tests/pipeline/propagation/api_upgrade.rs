@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use karmada_api::{ClusterView, names};
+use karmada_api::names;
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
@@ -32,23 +32,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Returns the definition of [`KIND`], whose tier is described by this schema.
 fn definition(tier: &Value) -> Result<DynamicObject> {
-    let spec = json!({ "type": "object", "properties": {
-        "size": { "type": "integer" }, "tier": tier,
-    } });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "shops.example.com" },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": { "kind": KIND, "plural": "shops" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": schema },
-            }],
-        },
-    });
-    Ok(serde_json::from_value(definition)?)
+    let fields = json!({ "size": { "type": "integer" }, "tier": tier });
+    crds::definition("example.com", KIND, "shops", &fields)
 }
 
 /// Returns the shops of an API.
@@ -74,14 +59,10 @@ pub(super) async fn with_shops(server: ApiKind, serving: &[Member]) -> Result<Pr
     for &member in serving {
         serve_shops(fleet.member(member)).await?;
     }
-    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-    let resources = json!([{ "name": "shops", "kind": KIND }]);
-    let enabled = json!([{ "groupVersion": "example.com/v1", "resources": resources }]);
-    let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
-    let parameters = PatchParams::default();
     for member in fleet.members() {
-        let name = member.name();
-        clusters.patch_status(&name, &parameters, &enabled).await?;
+        fleet
+            .enable(member, [("example.com/v1", KIND, "shops")])
+            .await?;
     }
     Ok(fleet)
 }

@@ -1,7 +1,7 @@
 //! Copies are what their templates say, whatever somebody in the member does to them, and byte for byte.
 
 use anyhow::Result;
-use karmada_api::{ClusterView, names};
+use karmada_api::names;
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
@@ -11,7 +11,7 @@ use pipeline_tests::{
     crds,
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::PropagationFleet,
+    propagation::{PropagationFleet, PropagationPrograms},
     wait::until,
 };
 use serde_json::{Value, from_value, json};
@@ -73,17 +73,9 @@ async fn propagate(fleet: &PropagationFleet, templates: &[[&str; 4]]) -> Result<
     );
     let spec = json!({ "resourceSelectors": selectors.collect::<Vec<_>>(), "placement": {} });
     fleet.create_cluster_policy("all", spec).await?;
-    let served = templates.iter().map(|[version, kind, plural, _]| {
-        json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
-    });
-    let served: Vec<_> = served.collect();
-    let served = Patch::Merge(json!({ "status": { "apiEnablements": served } }));
-    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-    let parameters = PatchParams::default();
-    clusters
-        .patch_status(&MEMBER.name(), &parameters, &served)
-        .await?;
-    Ok(())
+    let kinds = templates.iter();
+    let kinds = kinds.map(|[version, kind, plural, _]| (*version, *kind, *plural));
+    fleet.enable(MEMBER, kinds).await
 }
 
 /// Returns the containers of a Deployment.
@@ -98,7 +90,7 @@ fn containers(names: &[&str]) -> Value {
 /// Fails unless the member takes no write while the programs start anew.
 async fn ensure_restart_writes_nothing(
     fleet: &PropagationFleet,
-    programs: pipeline_tests::propagation::PropagationPrograms,
+    programs: PropagationPrograms,
 ) -> Result<()> {
     programs.settled().await?;
     programs.stop().await?;
@@ -223,20 +215,10 @@ async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
     let fields = json!({ "size": { "type": "integer" } });
     let mut more = fields.clone();
     more["color"] = json!({ "type": "string" });
-    let definition = |fields: Value| {
-        let schema = json!({ "type": "object", "properties": {
-            "spec": { "type": "object", "properties": fields } } });
-        from_value(json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": { "name": "shirts.example.com" },
-            "spec": { "group": "example.com", "scope": "Namespaced",
-                "names": { "plural": "shirts", "singular": "shirt", "kind": "Shirt" },
-                "versions": [{ "name": "v1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": schema } }] },
-        }))
-    };
-    crds::apply(&fleet.karmada.client(), &[definition(more)?]).await?;
-    crds::apply(&fleet.member(MEMBER).client(), &[definition(fields)?]).await?;
+    for (api, fields) in [(&fleet.karmada, &more), (fleet.member(MEMBER), &fields)] {
+        let definition = crds::definition("example.com", "Shirt", "shirts", fields)?;
+        crds::apply(&api.client(), &[definition]).await?;
+    }
     let metadata = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
     create(
         &fleet,

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use k8s_openapi::api::batch::v1::Job;
-use karmada_api::ClusterView;
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -24,13 +23,8 @@ const ONCE: &str = "once";
 async fn finished_job_leaves(server: ApiKind) -> Result<()> {
     let mut fleet = PropagationFleet::start(server, 1).await?;
     fleet.karmada.start_controllers().await?;
-    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-    let enabled =
-        json!([{ "groupVersion": "batch/v1", "resources": [{ "name": "jobs", "kind": "Job" }] }]);
-    let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
-    let parameters = PatchParams::default();
-    clusters
-        .patch_status("member1", &parameters, &enabled)
+    fleet
+        .enable(Member(1), [("batch/v1", "Job", "jobs")])
         .await?;
     let _programs = fleet.run().await?;
     let templates: Api<Job> = namespaced(fleet.karmada.client());
@@ -57,7 +51,9 @@ async fn finished_job_leaves(server: ApiKind) -> Result<()> {
     let ended = Patch::Merge(json!({ "status": {
         "startTime": at, "completionTime": at, "succeeded": 1, "conditions": conditions,
     } }));
-    copies.patch_status(ONCE, &parameters, &ended).await?;
+    copies
+        .patch_status(ONCE, &PatchParams::default(), &ended)
+        .await?;
     until(&templates, ONCE, "gone", |template| template.is_none()).await?;
     until(&copies, ONCE, "gone", |copy| copy.is_none()).await?;
     Ok(())

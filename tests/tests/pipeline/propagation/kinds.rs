@@ -1,7 +1,7 @@
 //! Objects of every kind that a cluster knows, as users write them.
 
 use anyhow::{Context, Result};
-use karmada_api::{ClusterView, names};
+use karmada_api::names;
 use kube::{
     Api,
     api::{
@@ -18,7 +18,7 @@ use pipeline_tests::{
     wait::until,
     writes::{WriteCounts, WriteKind},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::has_condition;
 
@@ -51,21 +51,16 @@ impl Template {
 
 /// Says that the member serves these kinds.
 async fn enable(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> {
-    let enabled = templates.iter().map(|template| {
+    let kinds = templates.iter().map(|template| {
         let ApiResource {
             api_version,
             kind,
             plural,
             ..
         } = &template.resource;
-        json!({ "groupVersion": api_version, "resources": [{ "name": plural, "kind": kind }] })
+        (&**api_version, &**kind, &**plural)
     });
-    let enabled: Vec<Value> = enabled.collect();
-    let patch = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
-    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-    let (name, parameters) = (Member(1).name(), PatchParams::default());
-    clusters.patch_status(&name, &parameters, &patch).await?;
-    Ok(())
+    fleet.enable(Member(1), kinds).await
 }
 
 /// Creates the templates, and a policy for them.

@@ -2,12 +2,9 @@
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use karmada_api::ClusterView;
 use kube::{
     Api,
-    api::{
-        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-    },
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
 };
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
@@ -90,40 +87,22 @@ fn widgets(api: &ControlPlane, group: &str) -> Api<DynamicObject> {
     Api::namespaced_with(api.client(), NAMESPACE, &resource)
 }
 
-fn definition(group: &str) -> Result<DynamicObject> {
-    let spec = json!({ "type": "object", "properties": { "size": { "type": "integer" } } });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    Ok(serde_json::from_value(json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("widgets.{group}") },
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": { "kind": "Widget", "plural": "widgets" },
-            "versions": [{ "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": schema } }],
-        },
-    }))?)
-}
-
 /// Case P66: two kinds of one name.
 async fn kinds_of_two_groups_travel(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
+    let size = json!({ "size": { "type": "integer" } });
     let definitions = GROUPS
-        .map(definition)
-        .into_iter()
+        .iter()
+        .map(|group| crds::definition(group, "Widget", "widgets", &size))
         .collect::<Result<Vec<_>>>()?;
     for api in [&fleet.karmada, fleet.member(Member(1))] {
         crds::apply(&api.client(), &definitions).await?;
     }
-    let enabled = GROUPS.map(|group| {
-        json!({ "groupVersion": format!("{group}/v1"),
-            "resources": [{ "name": "widgets", "kind": "Widget" }] })
-    });
-    let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
-    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-    clusters
-        .patch_status("member1", &PatchParams::default(), &enabled)
-        .await?;
+    let versions = GROUPS.map(|group| format!("{group}/v1"));
+    let kinds = versions
+        .iter()
+        .map(|version| (&**version, "Widget", "widgets"));
+    fleet.enable(Member(1), kinds).await?;
     let _programs = fleet.run().await?;
     let selectors =
         GROUPS.map(|group| json!({ "apiVersion": format!("{group}/v1"), "kind": "Widget" }));
