@@ -18,6 +18,7 @@
 pub mod amounts;
 pub mod condition;
 pub mod drift;
+pub mod fields;
 pub mod health;
 mod key;
 mod kind;

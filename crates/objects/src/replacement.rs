@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::fields::insert;
 use crate::metadata::Written;
-use crate::retain::{health_check_port, insert, without_generated};
+use crate::retain::{health_check_port, without_generated};
 use crate::{api_version, kind, metadata};
 
 /// Returns the whole object that replaces `object` at the version that was read: the manifest, and what the object

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::fields::{insert, remove};
 use crate::managed_fields::Managers;
 use crate::{Metadata, api_version, kind};
 
@@ -34,7 +35,7 @@ pub fn retain_replicas(body: &mut Value, object: &Value, managers: Managers) {
         return;
     };
     if managers.share(object, &["spec", "replicas"]) {
-        remove(body, "/spec", "replicas");
+        remove(body, "/spec", &["replicas"]);
     } else {
         // We own it alone: left out, it would be reset to its default.
         insert(body, "/spec", "replicas", replicas.clone());
@@ -49,22 +50,10 @@ pub fn pinned(mut body: Value, object: &Value) -> Value {
     body
 }
 
-pub(crate) fn remove(value: &mut Value, pointer: &str, name: &str) {
-    if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
-        map.remove(name);
-    }
-}
-
-pub(crate) fn insert(value: &mut Value, pointer: &str, name: &str, part: Value) {
-    if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
-        map.insert(name.to_owned(), part);
-    }
-}
-
 /// The cluster generates the selector; an empty one would replace it.
 fn generated_selector(body: &mut Value) {
     if body.pointer("/spec/manualSelector") != Some(&Value::Bool(true)) {
-        remove(body, "/spec", "selector");
+        remove(body, "/spec", &["selector"]);
     }
 }
 
@@ -72,14 +61,14 @@ fn generated_selector(body: &mut Value) {
 fn token(body: &mut Value) {
     let kind = body.get("type").and_then(Value::as_str);
     if kind == Some("kubernetes.io/service-account-token") {
-        remove(body, "", "data");
+        remove(body, "", &["data"]);
     }
 }
 
 /// The cluster adds up the rules of other roles.
 fn aggregated_rules(body: &mut Value) {
     if body.get("aggregationRule").is_some_and(Value::is_object) {
-        remove(body, "", "rules");
+        remove(body, "", &["rules"]);
     }
 }
 

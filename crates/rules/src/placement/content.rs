@@ -1,7 +1,8 @@
 //! The objects of a snapshot: which may be in one, what it has of them, and in which order.
 
+use objects::fields::remove;
 use objects::{Metadata, kind};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 /// The settings of a hub that decide what is placed.
 #[derive(Clone, Debug, Default)]
@@ -83,74 +84,38 @@ const OF_A_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-u
 
 /// Returns what a snapshot has of an object: all but what is true of it on the hub only.
 pub fn content(mut object: Value) -> Value {
-    let is_service = is(&object, "v1", "Service");
-    let is_job = is(&object, "batch/v1", "Job") && object["spec"]["manualSelector"] != true;
-    let Some(fields) = object.as_object_mut() else {
-        return object;
-    };
-    fields.remove("status");
-    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|name, _| !OF_THE_SERVER.contains(&name.as_str()));
-        remove_all(metadata, "annotations", &OF_CONTROLLERS);
-        if metadata.get("annotations").is_some_and(is_empty) {
-            metadata.remove("annotations");
-        }
+    remove(&mut object, "", &["status"]);
+    remove(&mut object, "/metadata", &OF_THE_SERVER);
+    remove(&mut object, "/metadata/annotations", &OF_CONTROLLERS);
+    if object.pointer("/metadata/annotations") == Some(&json!({})) {
+        remove(&mut object, "/metadata", &["annotations"]);
     }
-    if is_service {
-        strip_service(fields);
-    }
-    if is_job {
-        strip_job(fields);
+    match (objects::api_version(&object), kind(&object)) {
+        ("v1", "Service") => strip_service(&mut object),
+        ("batch/v1", "Job") => strip_job(&mut object),
+        _ => {}
     }
     object
 }
 
-fn is(object: &Value, api_version: &str, kind: &str) -> bool {
-    objects::api_version(object) == api_version && objects::kind(object) == kind
-}
-
-fn strip_service(service: &mut Map<String, Value>) {
-    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
+fn strip_service(service: &mut Value) {
     // A headless Service has none in every cluster.
-    if spec.get("clusterIP").is_none_or(|ip| ip != "None") {
-        spec.remove("clusterIP");
-        spec.remove("clusterIPs");
+    if service["spec"]["clusterIP"] != "None" {
+        remove(service, "/spec", &["clusterIP", "clusterIPs"]);
     }
-    spec.remove("healthCheckNodePort");
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten() {
-        if let Some(port) = port.as_object_mut() {
-            port.remove("nodePort");
-        }
+    remove(service, "/spec", &["healthCheckNodePort"]);
+    let ports = service.pointer_mut("/spec/ports");
+    for port in ports.and_then(Value::as_array_mut).into_iter().flatten() {
+        remove(port, "", &["nodePort"]);
     }
 }
 
-fn strip_job(job: &mut Map<String, Value>) {
-    let Some(spec) = job.get_mut("spec") else {
-        return;
-    };
-    for (parent, labels) in [
-        ("/selector", "matchLabels"),
-        ("/template/metadata", "labels"),
-    ] {
-        let parent = spec.pointer_mut(parent).and_then(Value::as_object_mut);
-        if let Some(parent) = parent {
-            // Emptied, it stays: the hash says so.
-            remove_all(parent, labels, &OF_A_JOB);
-        }
+fn strip_job(job: &mut Value) {
+    if job["spec"]["manualSelector"] != true {
+        // Emptied, they stay: the hash says so.
+        remove(job, "/spec/selector/matchLabels", &OF_A_JOB);
+        remove(job, "/spec/template/metadata/labels", &OF_A_JOB);
     }
-}
-
-fn remove_all(parent: &mut Map<String, Value>, map: &str, keys: &[&str]) {
-    if let Some(map) = parent.get_mut(map).and_then(Value::as_object_mut) {
-        map.retain(|key, _| !keys.contains(&key.as_str()));
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    value.as_object().is_some_and(Map::is_empty)
 }
 
 /// Kinds in the order in which they are placed: each stands behind what it may need.

@@ -4,6 +4,7 @@
 //! be written again and again.
 
 use karmada_api::names;
+use objects::fields::remove;
 use objects::{Key, Metadata, api_version, kind, metadata};
 use serde_json::{Map, Value};
 
@@ -134,14 +135,6 @@ fn strip_secret(secret: &mut Value) {
     // Karmada's form of such a Secret has a null here.
     if let Some(data) = secret.get_mut("data") {
         *data = Value::Null;
-    }
-}
-
-fn remove(object: &mut Value, pointer: &str, keys: &[&str]) {
-    if let Some(map) = object.pointer_mut(pointer).and_then(Value::as_object_mut) {
-        for key in keys {
-            map.remove(*key);
-        }
     }
 }
 
