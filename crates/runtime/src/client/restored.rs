@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
@@ -208,6 +209,7 @@ async fn newest<S, B>(service: S, list: &str) -> Option<u64>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
 {
     #[derive(Deserialize)]
     struct List {
@@ -224,15 +226,8 @@ where
     if !response.status().is_success() {
         return None;
     }
-    let mut body = std::pin::pin!(response.into_body());
-    let mut text = Vec::new();
-    while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
-    {
-        text.extend_from_slice(&frame.ok()?.into_data().unwrap_or_default());
-        if text.len() > LARGEST {
-            return None;
-        }
-    }
+    let body = Limited::new(response.into_body(), LARGEST);
+    let text = body.collect().await.ok()?.to_bytes();
     let list: List = serde_json::from_slice(&text).ok()?;
     list.metadata.resource_version.parse().ok()
 }
