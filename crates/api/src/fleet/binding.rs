@@ -17,7 +17,7 @@ kind! {
     {
         /// The cluster, and what it gets.
         spec: BindingSpec,
-        /// What became of it.
+        /// The state in the member.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<BindingStatus>,
     }
@@ -27,7 +27,7 @@ kind! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BindingSpec {
-    /// How far it has come.
+    /// The stage that it has reached.
     #[serde(deserialize_with = "lenient::nullable")]
     pub state: BindingState,
     /// The master of the group of snapshots that the cluster gets; empty before it gets one.
@@ -54,12 +54,12 @@ pub struct BindingSpec {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub resource_override_snapshots: Vec<NamespacedName>,
-    /// How the member's objects are written.
+    /// The way in which the member's objects are written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apply_strategy: Option<ApplyStrategy>,
 }
 
-/// How far a binding has come.
+/// A stage of a binding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum BindingState {
     /// Its cluster is picked, and gets nothing yet.
@@ -97,7 +97,7 @@ pub struct ClusterScore {
     pub priority_score: i32,
 }
 
-/// What became of a binding.
+/// The state of a binding in the member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BindingStatus {

@@ -80,7 +80,7 @@ pub fn definitions() -> Vec<Value> {
     ]
 }
 
-/// What the definition of a kind has of its own.
+/// The parts of a definition that differ from kind to kind.
 struct Definition {
     short_names: Value,
     spec: Value,

@@ -292,7 +292,7 @@ async fn unknown_field_awaits_its_schema() {
 
 /// Case P73: a built-in kind of an older member fares alike.
 #[tokio::test(start_paused = true)]
-async fn unknown_field_of_built_in_kind_is_noted() {
+async fn built_in_unknowns_are_noted() {
     let stage = Stage::watching().await;
     let mut manifest = deployment();
     manifest.pointer_mut(POD).unwrap()["fromTheFuture"] = json!({ "a": 1 });

@@ -22,7 +22,7 @@ pub struct ManifestReport<'a> {
     pub manifest: &'a Value,
     /// The name of its kind in the paths of the member's API; empty if the member does not serve it.
     pub resource: &'a str,
-    /// What became of it.
+    /// The outcome.
     pub result: ManifestResult<'a>,
 }
 
