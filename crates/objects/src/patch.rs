@@ -35,6 +35,26 @@ pub fn guarded(resource_version: Option<&str>, mut body: Value) -> Value {
     body
 }
 
+/// Returns the merge patch that makes one value of another, or `None` if they are equal.
+pub fn merge_between(before: &Value, after: &Value) -> Option<Value> {
+    if before == after {
+        return None;
+    }
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return Some(after.clone());
+    };
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    let gone = gone.map(|key| (key.clone(), Value::Null));
+    let changed = new.iter().filter_map(|(key, value)| {
+        let patch = match old.get(key) {
+            Some(old) => merge_between(old, value)?,
+            None => value.clone(),
+        };
+        Some((key.clone(), patch))
+    });
+    Some(Value::Object(gone.chain(changed).collect()))
+}
+
 impl JsonPatch {
     /// Sets the value at `path`, whether there is one or not; at a place in a list, inserts it.
     pub fn add<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
@@ -211,6 +231,19 @@ mod tests {
         );
         let expected = json!({ "metadata": { "labels": {}, "resourceVersion": "7" }, "spec": 1 });
         assert_eq!(merge, expected);
+    }
+
+    #[test]
+    fn merge_makes_the_other() {
+        let before = json!({ "a": { "b": 1, "c": [1, 2] }, "d": 1, "e": "x" });
+        let after = json!({ "a": { "c": [2] }, "d": 1, "f": {} });
+        let patch = merge_between(&before, &after).unwrap();
+        let expected = json!({ "a": { "b": null, "c": [2] }, "e": null, "f": {} });
+        assert_eq!(patch, expected);
+        let mut made = before.clone();
+        json_patch::merge(&mut made, &patch);
+        assert_eq!(made, after);
+        assert_eq!(merge_between(&before, &before), None);
     }
 
     #[test]

@@ -49,10 +49,23 @@ pub const BINDING_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-crb
 pub const WORK_FINALIZER: &str = "kubernetes-fleet.io/work-cleanup";
 /// The finalizer of a member cluster, until it has left.
 pub const MEMBER_FINALIZER: &str = "kubernetes-fleet.io/membercluster-finalizer";
+/// The finalizer of a member cluster by KubeFleet's controller of cluster profiles, which nobody else takes off
+/// where that is gone.
+pub const PROFILE_FINALIZER: &str = "kubernetes-fleet.io/cluster-profile-cleanup";
 
 /// Returns the namespace on the hub that belongs to the member cluster `cluster`.
 pub fn member_namespace(cluster: &str) -> String {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}")
+}
+
+/// Returns the name of the Role in that namespace by which the agent of `cluster` reads and writes there.
+pub fn member_role(cluster: &str) -> String {
+    format!("fleet-role-{cluster}")
+}
+
+/// Returns the name of the `RoleBinding` by which the agent of `cluster` has that Role.
+pub fn member_role_binding(cluster: &str) -> String {
+    format!("fleet-rolebinding-{cluster}")
 }
 
 /// Returns the member cluster to which `namespace` belongs, if it is that of one.

@@ -12,6 +12,7 @@
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
 //! - [`snapshot`]: the snapshots of both, in their order, and which is the latest.
+//! - [`membership`]: what a cluster of the fleet has on the hub, and what its agent says of it.
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
@@ -27,6 +28,7 @@ pub mod deletion;
 pub mod eligible;
 mod filter;
 pub mod hash;
+pub mod membership;
 pub mod pick;
 mod property;
 pub mod refuse;

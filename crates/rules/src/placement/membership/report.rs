@@ -1,0 +1,96 @@
+//! The status of a cluster of the fleet.
+
+use karmada_api::Condition;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::member::AgentStatus;
+use objects::Metadata;
+use objects::condition::{find, transition, upsert};
+use objects::patch::{guarded, merge_between};
+use serde_json::json;
+
+use super::facts::MembershipFacts;
+use super::writes::MembershipWrite;
+use crate::placement::condition::condition;
+
+/// Whether the hub has for a cluster what its agent needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// It has.
+    Ready,
+    /// The cluster is leaving.
+    Leaving,
+}
+
+impl Readiness {
+    fn condition(self) -> Condition {
+        match self {
+            Self::Ready => condition(
+                ("ReadyToJoin", TRUE),
+                "MemberClusterReadyToJoin",
+                "Member cluster is ready to join the fleet",
+            ),
+            Self::Leaving => condition(
+                ("ReadyToJoin", FALSE),
+                "MemberClusterNotReadyToJoin",
+                "Member cluster is not ready to join the fleet",
+            ),
+        }
+    }
+}
+
+/// Returns the write that brings the status of the cluster up to date with its channel, unless it is.
+pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option<MembershipWrite> {
+    let cluster = facts.cluster;
+    let before = cluster.status.clone().unwrap_or_default();
+    let mut after = before.clone();
+    let channel = facts.channel.and_then(|channel| channel.status.as_ref());
+    if let Some(channel) = channel {
+        after.properties.clone_from(&channel.properties);
+        after.resource_usage.clone_from(&channel.resource_usage);
+        after.agent_status.clone_from(&channel.agent_status);
+        let agents = after.agent_status.iter_mut();
+        for condition in agents.flat_map(|agent| &mut agent.conditions) {
+            condition.observed_generation = cluster.metadata.generation;
+        }
+    }
+    let new = [Some(readiness.condition()), joined(&after.agent_status)];
+    for mut condition in new.into_iter().flatten() {
+        let old = find(&before.conditions, &condition.type_);
+        condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
+        condition.observed_generation = cluster.metadata.generation;
+        upsert(&mut after.conditions, condition);
+    }
+    let patch = merge_between(&json!(before), &json!(after))?;
+    let version = cluster.metadata.resource_version();
+    let body = json!({ "status": patch });
+    Some(MembershipWrite::Status(guarded(Some(version), body)))
+}
+
+/// Returns the condition whether a cluster with these agents has joined; `None` before one of them has said a word.
+pub(super) fn joined(agents: &[AgentStatus]) -> Option<Condition> {
+    if agents.is_empty() {
+        return None;
+    }
+    let says = |agent: &AgentStatus, status: &str| {
+        find(&agent.conditions, "Joined").is_some_and(|joined| joined.status == status)
+    };
+    Some(if agents.iter().all(|agent| says(agent, TRUE)) {
+        condition(
+            ("Joined", TRUE),
+            "MemberClusterJoined",
+            "Member cluster has successfully joined the fleet",
+        )
+    } else if agents.iter().all(|agent| says(agent, FALSE)) {
+        condition(
+            ("Joined", FALSE),
+            "MemberClusterLeft",
+            "Member cluster has left the fleet",
+        )
+    } else {
+        condition(
+            ("Joined", "Unknown"),
+            "MemberClusterJoinStateUnknown",
+            "Not every agent of the member cluster has said whether it has joined",
+        )
+    })
+}
