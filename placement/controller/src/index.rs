@@ -1,0 +1,257 @@
+//! The watched objects, looked up by what they belong to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::binding::BindingState;
+use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT};
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot, InternalMemberCluster, Work,
+};
+use karmada_rules::placement::refuse::{self, Refusal};
+use karmada_rules::placement::select::Selection;
+use karmada_rules::placement::snapshot::latest_policy;
+use karmada_runtime::as_text::AsText;
+use karmada_runtime::cache::{Cache, Undecoded};
+use kube::Resource;
+use objects::reverse_index::ReverseIndex;
+use objects::{Key, Metadata};
+
+use crate::awaited::Awaited;
+use crate::by_label::ByLabel;
+use crate::fleet::Fleet;
+
+/// An object of which nothing is asked often.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unasked;
+
+impl<K> From<&K> for Unasked {
+    fn from(_: &K) -> Self {
+        Self
+    }
+}
+
+/// A snapshot as text.
+pub(crate) type StoredSnapshot = AsText<ClusterResourceSnapshot, Unasked>;
+/// A Work as text.
+pub(crate) type StoredWork = AsText<Work, Unasked>;
+
+/// What a placement selects, or why nothing is done about it.
+pub(crate) type Selected = Result<Selection, Refusal>;
+
+/// The objects of the hub as the watches last showed them, besides those that are placed.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) placements: Cache<ClusterResourcePlacement>,
+    pub(crate) policies: ByLabel<ClusterSchedulingPolicySnapshot>,
+    pub(crate) snapshots: ByLabel<StoredSnapshot>,
+    pub(crate) bindings: ByLabel<ClusterResourceBinding>,
+    pub(crate) by_cluster: ReverseIndex<Key, String>,
+    pub(crate) works: ByLabel<StoredWork>,
+    pub(crate) fleet: Fleet,
+    pub(crate) namespaces: Cache<Namespace>,
+    pub(crate) roles: Cache<Role>,
+    pub(crate) role_bindings: Cache<RoleBinding>,
+    pub(crate) channels: Cache<InternalMemberCluster>,
+    /// What each placement selected last.
+    pub(crate) selected: BTreeMap<String, Selected>,
+    pub(crate) awaited: Writes,
+}
+
+/// Our writes that the watches have not shown yet.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    /// What was written for a cluster.
+    pub(crate) belongings: Awaited,
+    /// The snapshots that were written for a placement, when its policy or what it selects changed.
+    pub(crate) snapshots: Awaited,
+    /// The bindings that were written for a placement, and the decisions about them.
+    pub(crate) bindings: Awaited,
+    /// What was written for a binding: its Works, and what it says of them.
+    pub(crate) works: Awaited,
+}
+
+/// A placement and what was made of it.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) placement: Arc<ClusterResourcePlacement>,
+    pub(crate) policies: Vec<Arc<ClusterSchedulingPolicySnapshot>>,
+    pub(crate) snapshots: Vec<Arc<StoredSnapshot>>,
+    pub(crate) bindings: Vec<Arc<ClusterResourceBinding>>,
+}
+
+impl Placed {
+    pub(crate) fn policies(&self) -> Vec<&ClusterSchedulingPolicySnapshot> {
+        self.policies.iter().map(|policy| &**policy).collect()
+    }
+
+    /// Returns the metadata of the snapshots of what the placement selected.
+    pub(crate) fn snapshots(&self) -> Vec<&ObjectMeta> {
+        self.snapshots
+            .iter()
+            .map(|snapshot| snapshot.meta())
+            .collect()
+    }
+
+    pub(crate) fn bindings(&self) -> Vec<&ClusterResourceBinding> {
+        self.bindings.iter().map(|binding| &**binding).collect()
+    }
+
+    /// Returns the names of the snapshots, of both kinds, that bindings name.
+    pub(crate) fn named(&self) -> BTreeSet<&str> {
+        let specs = self.bindings.iter().map(|binding| &binding.spec);
+        let names = specs.flat_map(|spec| {
+            [
+                &*spec.resource_snapshot_name,
+                &*spec.scheduling_policy_snapshot_name,
+            ]
+        });
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Returns why nothing is done about the placement until it is another, apart from what it selects.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        let mut problems = refuse::problems(&self.placement);
+        if let Some(latest) = latest_policy(&self.policies()) {
+            let mut before = ClusterResourcePlacement::default();
+            before.spec.policy.clone_from(&latest.spec.policy);
+            problems.extend(refuse::changes(&before, &self.placement));
+        }
+        Refusal::of(&problems)
+    }
+
+    /// Returns `true` if the placement is as it may be, and stays.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.placement.metadata.is_deleting() && self.refusal().is_none()
+    }
+}
+
+impl Index {
+    pub(crate) fn new(heartbeat_timeout: SignedDuration) -> Self {
+        Self {
+            placements: Cache::default(),
+            policies: ByLabel::new(PARENT_PLACEMENT),
+            snapshots: ByLabel::new(PARENT_PLACEMENT),
+            bindings: ByLabel::new(PARENT_PLACEMENT),
+            by_cluster: ReverseIndex::default(),
+            works: ByLabel::new(PARENT_BINDING),
+            fleet: Fleet::new(heartbeat_timeout),
+            namespaces: Cache::default(),
+            roles: Cache::default(),
+            role_bindings: Cache::default(),
+            channels: Cache::default(),
+            selected: BTreeMap::new(),
+            awaited: Writes::default(),
+        }
+    }
+
+    /// Returns the keys of all placements, and of those of which only bindings are left.
+    pub(crate) fn placement_keys(&self) -> Vec<Key> {
+        let existing = self.placements.iter().map(|(key, _)| key.clone());
+        let bindings = self.bindings.iter();
+        let parents = bindings.filter_map(|(_, binding)| {
+            let parent = binding.metadata.label(PARENT_PLACEMENT)?;
+            Some(Key::cluster_scoped(parent))
+        });
+        let keys: BTreeSet<_> = existing.chain(parents).collect();
+        keys.into_iter().collect()
+    }
+
+    /// Returns the keys of all bindings, and of those of which only Works are left.
+    pub(crate) fn binding_keys(&self) -> Vec<Key> {
+        let existing = self.bindings.iter().map(|(key, _)| key.clone());
+        let works = self.works.iter();
+        let parents = works.filter_map(|(_, work)| {
+            let parent = work.meta().label(PARENT_BINDING)?;
+            Some(Key::cluster_scoped(parent))
+        });
+        let keys: BTreeSet<_> = existing.chain(parents).collect();
+        keys.into_iter().collect()
+    }
+
+    /// Returns a placement and what was made of it.
+    pub(crate) fn placed(&self, key: &Key) -> Option<Placed> {
+        Some(Placed {
+            placement: Arc::clone(self.placements.get(key)?),
+            policies: self.policies.of(&key.name),
+            snapshots: self.snapshots.of(&key.name),
+            bindings: self.bindings.of(&key.name),
+        })
+    }
+
+    /// Returns the keys of the bindings on a cluster.
+    pub(crate) fn bindings_on(&self, cluster: &str) -> Vec<Key> {
+        self.by_cluster.sources(cluster).cloned().collect()
+    }
+
+    /// Returns the keys of the placements that have a binding on a cluster.
+    pub(crate) fn placements_on(&self, cluster: &str) -> BTreeSet<Key> {
+        let bindings = self.by_cluster.sources(cluster);
+        let parents = bindings.filter_map(|key| {
+            let parent = self.bindings.get(key)?.metadata.label(PARENT_PLACEMENT)?;
+            Some(Key::cluster_scoped(parent))
+        });
+        parents.collect()
+    }
+
+    /// Counts the placements by the reason of their condition whether clusters were found; empty for those without.
+    pub(crate) fn placements_by_reason(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::from(SCHEDULED_REASONS.map(|reason| (reason, 0)));
+        for (_, placement) in self.placements.iter() {
+            let status = placement.status.as_ref();
+            let first = status.and_then(|status| status.conditions.first());
+            let reason = first.map_or("", |condition| &condition.reason);
+            let known = SCHEDULED_REASONS.iter().find(|known| **known == reason);
+            *counts.entry(known.copied().unwrap_or("")).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Counts the bindings by state.
+    pub(crate) fn bindings_by_state(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::from(["Bound", "Scheduled", "Unscheduled"].map(|it| (it, 0)));
+        for (_, binding) in self.bindings.iter() {
+            let state = match binding.spec.state {
+                BindingState::Bound => "Bound",
+                BindingState::Scheduled => "Scheduled",
+                BindingState::Unscheduled => "Unscheduled",
+            };
+            *counts.entry(state).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Counts the clusters that may be given something, and those that may not.
+    pub(crate) fn clusters_by_eligibility(&self, now: Timestamp) -> [(&'static str, usize); 2] {
+        let all = self.fleet.all(now);
+        let eligible = all.iter().filter(|one| one.obstacle.is_none()).count();
+        [("true", eligible), ("false", all.len() - eligible)]
+    }
+
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        vec![
+            ("ClusterResourcePlacement", self.placements.undecoded()),
+            ("ClusterSchedulingPolicySnapshot", self.policies.undecoded()),
+            ("ClusterResourceSnapshot", self.snapshots.undecoded()),
+            ("ClusterResourceBinding", self.bindings.undecoded()),
+            ("Work", self.works.undecoded()),
+            ("MemberCluster", self.fleet.members.undecoded()),
+            ("InternalMemberCluster", self.channels.undecoded()),
+        ]
+    }
+}
+
+/// The reasons of a placement's first condition. A label has no other value.
+const SCHEDULED_REASONS: [&str; 6] = [
+    "",
+    "InvalidResourceSelectors",
+    "PlacementRefused",
+    "SchedulePending",
+    "SchedulingPolicyFulfilled",
+    "SchedulingPolicyUnfulfilled",
+];

@@ -1,0 +1,210 @@
+//! The objects of the hub that may be placed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use karmada_api::fleet::placement::ResourceSelector;
+use karmada_rules::placement::content::{Hub, is_placeable};
+use karmada_rules::placement::select::{Inventory, Scope};
+use karmada_runtime::dynamic::{DynamicWatches, WatchState};
+use kube::Client;
+use kube::discovery::{self, ApiGroup, Discovery, verbs};
+use objects::selector::selects;
+use objects::{GroupVersionKind, Key};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// The time after which the kinds of the hub are looked up again though no definition has changed.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_mins(15);
+
+/// The objects of the hub that may be placed.
+pub(crate) struct HubObjects {
+    pub(crate) watches: DynamicWatches,
+    wanted: Mutex<Wanted>,
+}
+
+/// The kinds that are watched.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Those that selectors name.
+    named: BTreeSet<GroupVersionKind>,
+    /// True if a namespace is selected with all that is in it.
+    sweeps: bool,
+    /// Every kind that a namespace may hold; `None` before that is known.
+    namespaced: Option<BTreeSet<GroupVersionKind>>,
+}
+
+impl Wanted {
+    fn kinds(&self) -> BTreeSet<GroupVersionKind> {
+        let swept = self.namespaced.iter().flatten().filter(|_| self.sweeps);
+        self.named.iter().chain(swept).cloned().collect()
+    }
+}
+
+impl HubObjects {
+    pub(crate) fn new(watches: DynamicWatches) -> Self {
+        Self {
+            watches,
+            wanted: Mutex::default(),
+        }
+    }
+
+    /// Watches what these selectors select from now on, and nothing else.
+    pub(crate) fn want<'s>(&self, selectors: impl Iterator<Item = &'s ResourceSelector>) {
+        let mut wanted = self.wanted.lock();
+        wanted.named.clear();
+        wanted.sweeps = false;
+        for selector in selectors {
+            wanted.named.extend(kinds_of(selector));
+            wanted.sweeps |= is_sweeping(selector);
+        }
+        self.watches.want(wanted.kinds());
+    }
+
+    /// Replaces the kinds that a namespace may hold. Returns `true` if they are others than before.
+    pub(crate) fn replace_namespaced(&self, kinds: BTreeSet<GroupVersionKind>) -> bool {
+        let mut wanted = self.wanted.lock();
+        let is_news = wanted.namespaced.as_ref() != Some(&kinds);
+        wanted.namespaced = Some(kinds);
+        self.watches.want(wanted.kinds());
+        is_news
+    }
+
+    /// Returns `true` once everything is known that these selectors may select.
+    pub(crate) fn knows(&self, selectors: &[ResourceSelector]) -> bool {
+        let mut kinds: BTreeSet<_> = selectors.iter().flat_map(kinds_of).collect();
+        if selectors.iter().any(is_sweeping) {
+            match self.namespaced() {
+                Some(namespaced) => kinds.extend(namespaced),
+                None => return false,
+            }
+        }
+        kinds.iter().all(|kind| {
+            let state = self.watches.state(kind);
+            matches!(state, WatchState::Complete | WatchState::NotServed)
+        })
+    }
+
+    /// Returns `true` if a selector may select the object `key` of a kind.
+    pub(crate) fn may_select(
+        &self,
+        selector: &ResourceSelector,
+        kind: &GroupVersionKind,
+        key: &Key,
+    ) -> bool {
+        let is_named = |name: &str| selector.name.is_empty() || selector.name == name;
+        if kinds_of(selector).contains(kind) && is_named(&key.name) {
+            return true;
+        }
+        is_sweeping(selector)
+            && !key.namespace.is_empty()
+            && is_named(&key.namespace)
+            && selector.label_selector.as_ref().is_none_or(|labels| {
+                let namespace = Key::cluster_scoped(&*key.namespace);
+                let namespace = self.watches.get(&gvk(selector), &namespace);
+                namespace
+                    .is_some_and(|namespace| selects(labels, kube::Resource::meta(&*namespace)))
+            })
+    }
+
+    fn namespaced(&self) -> Option<BTreeSet<GroupVersionKind>> {
+        self.wanted.lock().namespaced.clone()
+    }
+}
+
+impl Inventory for HubObjects {
+    fn scope(&self, kind: &GroupVersionKind) -> Option<Scope> {
+        let served = self.watches.served(kind)?;
+        Some(if served.namespaced {
+            Scope::Namespaced
+        } else {
+            Scope::Cluster
+        })
+    }
+
+    fn get(&self, kind: &GroupVersionKind, key: &Key) -> Option<Value> {
+        self.watches.get(kind, key).map(|object| object.value())
+    }
+
+    fn list(&self, kind: &GroupVersionKind, namespace: &str) -> Vec<Value> {
+        let objects = self.watches.objects(kind).into_iter();
+        let within = objects.filter(|(key, _)| key.namespace == namespace);
+        within.map(|(_, object)| object.value()).collect()
+    }
+
+    fn list_namespace(&self, namespace: &str) -> Vec<Value> {
+        let kinds = self.namespaced().unwrap_or_default();
+        kinds
+            .iter()
+            .flat_map(|kind| self.list(kind, namespace))
+            .collect()
+    }
+}
+
+fn gvk(selector: &ResourceSelector) -> GroupVersionKind {
+    GroupVersionKind {
+        group: selector.group.clone(),
+        version: selector.version.clone(),
+        kind: selector.kind.clone(),
+    }
+}
+
+/// Returns the kinds on which depends what a selector selects, apart from what is in a namespace.
+fn kinds_of(selector: &ResourceSelector) -> Vec<GroupVersionKind> {
+    let mut kinds = vec![gvk(selector)];
+    if selector.group.is_empty() && selector.kind == "Endpoints" {
+        // Those of a Service are not placed.
+        kinds.push(GroupVersionKind::new("v1", "Service"));
+    }
+    kinds
+}
+
+/// Returns `true` if it depends on the objects of a kind what a selector selects.
+pub(crate) fn depends_on(selector: &ResourceSelector, kind: &GroupVersionKind) -> bool {
+    is_sweeping(selector) || kinds_of(selector).contains(kind)
+}
+
+/// Returns `true` if a selector selects namespaces with all that is in them.
+pub(crate) fn is_sweeping(selector: &ResourceSelector) -> bool {
+    selector.group.is_empty()
+        && selector.kind == "Namespace"
+        && matches!(&*selector.selection_scope, "" | "NamespaceWithResources")
+}
+
+/// Groups of which nothing is ever placed, and that often cannot be reached.
+const METRICS: [&str; 3] = [
+    "custom.metrics.k8s.io",
+    "external.metrics.k8s.io",
+    "metrics.k8s.io",
+];
+
+/// Returns every kind that a namespace of the hub may hold, each in one version.
+///
+/// # Errors
+/// Fails if one group cannot be asked: without it, what is in it would look as if it were deleted. For the same reason
+/// the groups are not asked for at once, which leaves out those that do not answer.
+pub(crate) async fn namespaced_kinds(
+    client: &Client,
+    hub: &Hub,
+) -> kube::Result<BTreeSet<GroupVersionKind>> {
+    let groups = Discovery::new(client.clone())
+        .exclude(&METRICS)
+        .run()
+        .await?;
+    let resources = groups.groups().flat_map(ApiGroup::resources_by_stability);
+    let held = resources.filter(|(_, capabilities)| {
+        capabilities.scope == discovery::Scope::Namespaced
+            && capabilities.supports_operation(verbs::LIST)
+            && capabilities.supports_operation(verbs::WATCH)
+    });
+    let kinds = held.map(|(resource, _)| GroupVersionKind {
+        group: resource.group,
+        version: resource.version,
+        kind: resource.kind,
+    });
+    let placed = kinds.filter(|kind| {
+        let any = json!({ "apiVersion": kind.api_version(), "kind": kind.kind });
+        is_placeable(&any, hub)
+    });
+    Ok(placed.collect())
+}

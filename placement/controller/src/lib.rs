@@ -1,0 +1,134 @@
+//! `placement-controller`: the hub half of KubeFleet's placements. It selects and snapshots what a placement selects,
+//! picks the clusters, rolls each change out to them as Works, and says where that stands; agents in the clusters do
+//! the rest.
+//!
+//! ```text
+//! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
+//!                                     eligibility  looks at clusters that may fall silent
+//! ```
+//!
+//! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
+//! writes with `requests`. Nothing is passed from loop to loop: each sees what another wrote once the watch shows it.
+//!
+//! - What may be placed: `inventory`. When a change of it counts: `bursts`. Which clusters may be given it: `fleet`.
+//! - What a loop remembers of its own writes until the watch shows them: `awaited`.
+//! - What users read: `events` with `reason`, `metrics`.
+
+mod args;
+mod awaited;
+mod bursts;
+mod by_label;
+mod eligibility;
+mod fleet;
+mod identity;
+mod index;
+mod inventory;
+mod membership;
+mod metrics;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::sync::Arc;
+
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::write::WriteMode;
+use karmada_runtime::{controller, lease};
+use kube::Client;
+
+pub use crate::args::Args;
+use crate::args::Loop;
+use crate::eligibility::Judge;
+pub use crate::identity::{IDENTITY, NAME};
+use crate::membership::MembershipReconciler;
+use crate::metrics::{FleetMetrics, LABELS};
+use crate::requests::HubApi;
+use crate::watch::{Queues, SharedIndex};
+
+/// Connects to the hub and adds the tasks of the controller to `program`.
+///
+/// # Errors
+/// Fails if a file named by the flags cannot be used.
+pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    let client = program.connect("hub", &args.client.source()).await?;
+    assemble(&args, client, program);
+    Ok(())
+}
+
+/// Adds the tasks of the controller to `program`; `client` is connected to the hub.
+pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    let (leadership, writes) = if args.observe_only {
+        WriteMode::dry_run(program)
+    } else {
+        let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+        WriteMode::perform(program, leadership)
+    };
+    let queues = Queues::default();
+    let index = SharedIndex::watch(program, &client, args, queues.clone());
+    let collector = FleetMetrics {
+        index: Arc::clone(&index),
+        clock: program.clock,
+    };
+    program.registry.register_collector(collector, &LABELS);
+    let loops = Loops {
+        args,
+        hub: HubApi { client, writes },
+        index,
+        queues,
+        leadership,
+    };
+    loops.spawn(program);
+}
+
+/// What every loop has.
+struct Loops<'a> {
+    args: &'a Args,
+    hub: HubApi,
+    index: Arc<SharedIndex>,
+    queues: Queues,
+    leadership: Leadership,
+}
+
+impl Loops<'_> {
+    fn spawn(self, program: &mut Program) {
+        self.spawn_fleet(program);
+        let clock = program.clock;
+        let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
+    }
+
+    fn spawn_fleet(&self, program: &mut Program) {
+        let clock = program.clock;
+        let judge = Judge {
+            index: Arc::clone(&self.index),
+            clock,
+        };
+        // Whoever schedules or rolls out must know which clusters are silent.
+        self.spawn_one(program, "eligibility", judge, &self.queues.fleet);
+        if self.runs(Loop::Membership) {
+            let membership = MembershipReconciler {
+                index: Arc::clone(&self.index),
+                hub: self.hub.clone(),
+                force_leave_after: self.args.waits.force_leave_after,
+                clock,
+            };
+            self.spawn_one(program, "membership", membership, &self.queues.membership);
+        }
+    }
+
+    fn runs(&self, one: Loop) -> bool {
+        self.args.loops.contains(&one)
+    }
+
+    fn spawn_one<C: controller::Controller<Key = objects::Key>>(
+        &self,
+        program: &mut Program,
+        name: &'static str,
+        one: C,
+        queue: &karmada_runtime::queue::Queue<objects::Key>,
+    ) {
+        let leadership = self.leadership.clone();
+        controller::spawn(program, name, one, queue.clone(), leadership);
+    }
+}

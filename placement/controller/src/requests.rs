@@ -1,0 +1,141 @@
+//! The writes to the hub.
+
+use std::fmt::Debug;
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// The number of writes for one placement or binding that are under way at once.
+const CONCURRENCY: usize = 8;
+
+/// Performs writes, some at once, and returns the first error once all have ended: what fails for one cluster must not
+/// keep the others waiting.
+pub(crate) async fn perform<'w, T, F>(
+    writes: &'w [T],
+    take: impl Fn(&'w T) -> F,
+) -> Result<(), BoxError>
+where
+    F: Future<Output = Result<(), BoxError>>,
+{
+    let mut all = Ok(());
+    for some in writes.chunks(CONCURRENCY) {
+        let taken = futures::future::join_all(some.iter().map(&take)).await;
+        all = taken.into_iter().fold(all, Result::and);
+    }
+    all
+}
+
+/// The API of the hub, and whether it is written to.
+#[derive(Clone)]
+pub(crate) struct HubApi {
+    pub(crate) client: Client,
+    pub(crate) writes: WriteMode,
+}
+
+/// The version that a write has left; `None` if it was only counted.
+pub(crate) type Written = Result<Option<String>, WriteError>;
+
+impl HubApi {
+    /// Returns the objects of a cluster-scoped kind.
+    pub(crate) fn all<K: Resource<DynamicType = (), Scope = ClusterResourceScope>>(
+        &self,
+    ) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+
+    /// Returns the objects of a kind in a namespace.
+    pub(crate) fn within<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(
+        &self,
+        namespace: &str,
+    ) -> Api<K> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Creates an object. `target` names what is written in the metrics.
+    pub(crate) async fn create<K: Resource<DynamicType = ()> + Clone + Serialize>(
+        &self,
+        target: &'static str,
+        objects: &Api<K>,
+        object: &K,
+    ) -> Written {
+        let body = json!(object);
+        let parameters = PostParams::default();
+        let call = write::create(objects, &parameters, &body);
+        self.version(target, call).await
+    }
+
+    /// Patches an object with a merge patch.
+    pub(crate) async fn patch<K: Resource + Clone>(
+        &self,
+        target: &'static str,
+        objects: &Api<K>,
+        name: &str,
+        patch: &Value,
+    ) -> Written {
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let call = write::patch(objects, name, &parameters, &patch);
+        self.version(target, call).await
+    }
+
+    /// Patches the status of an object with a merge patch.
+    pub(crate) async fn patch_status<K: Resource + Clone>(
+        &self,
+        target: &'static str,
+        objects: &Api<K>,
+        name: &str,
+        patch: &Value,
+    ) -> Written {
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let call = write::patch_status(objects, name, &parameters, &patch);
+        self.version(target, call).await
+    }
+
+    /// Deletes an object that is as `preconditions` say. One that is gone already is no error, and there is no version
+    /// to tell of.
+    pub(crate) async fn delete<K: Resource + Clone + DeserializeOwned + Debug>(
+        &self,
+        target: &'static str,
+        objects: &Api<K>,
+        name: &str,
+        preconditions: Option<Preconditions>,
+    ) -> Written {
+        let parameters = DeleteParams {
+            preconditions,
+            ..DeleteParams::background()
+        };
+        let call = objects.delete(name, &parameters);
+        match self.writes.write(target, call).await {
+            Ok(deleted) => Ok(deleted.map(|_| String::new())),
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn version(
+        &self,
+        target: &'static str,
+        call: impl Future<Output = kube::Result<write::Stored>>,
+    ) -> Written {
+        let stored = self.writes.write(target, call).await?;
+        Ok(stored.and_then(write::Stored::version))
+    }
+}
+
+/// Returns `true` if what was to be created exists: the watch is about to show it.
+pub(crate) fn exists(error: &WriteError) -> bool {
+    matches!(error, WriteError::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
+}
+
+/// Returns the result of a write to an object that may be gone by now: the watch is about to show that.
+pub(crate) fn unless_gone(written: Written) -> Written {
+    match written {
+        Err(error) if error.kind() == WriteErrorKind::Missing => Ok(None),
+        written => written,
+    }
+}

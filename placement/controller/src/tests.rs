@@ -1,0 +1,4 @@
+//! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
+
+mod membership;
+mod stage;

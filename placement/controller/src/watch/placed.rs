@@ -1,0 +1,181 @@
+//! The watches of placements, and of what is made of them.
+
+use karmada_api::fleet::names::{
+    IS_LATEST, PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_INDEX, cluster_of_member_namespace,
+};
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
+};
+use karmada_runtime::cache::Transition;
+use karmada_runtime::watch::Decoded;
+use kube::Resource;
+use kube::core::ObjectMeta;
+use kube::runtime::watcher::Event;
+use objects::{Key, Metadata};
+
+use super::SharedIndex;
+use crate::index::{Index, StoredSnapshot, StoredWork};
+
+impl SharedIndex {
+    /// Applies an event of a placement, and wakes every loop that decides about it.
+    pub(super) fn observe_placement(&self, event: Event<Decoded<ClusterResourcePlacement>>) {
+        let changes = self.change(|index| index.placements.observe(event));
+        for change in &changes {
+            let key = &change.key;
+            self.queues.tell(key.clone());
+            if is_status(change) {
+                continue;
+            }
+            self.want();
+            for queue in [
+                &self.queues.snapshots,
+                &self.queues.schedule,
+                &self.queues.rollout,
+            ] {
+                queue.add(key.clone());
+            }
+        }
+    }
+
+    /// Applies an event of a policy's snapshot.
+    pub(super) fn observe_policy(&self, event: Event<Decoded<ClusterSchedulingPolicySnapshot>>) {
+        let changes = self.change(|index| {
+            let changes = index.policies.observe(event);
+            for change in &changes {
+                index.awaited.snapshots.shown(&change.key);
+                index.awaited.bindings.shown(&change.key);
+            }
+            changes
+        });
+        for change in &changes {
+            for placement in self.read(|index| index.policies.values(change)) {
+                let key = Key::cluster_scoped(placement);
+                self.queues.tell(key.clone());
+                // Also for a status: both wait for the one that was written.
+                self.queues.schedule.add(key.clone());
+                self.queues.rollout.add(key.clone());
+                if !is_status(change) {
+                    self.queues.snapshots.add(key);
+                }
+            }
+        }
+    }
+
+    /// Applies an event of a snapshot, and wakes the bindings that may wait for it.
+    pub(super) fn observe_snapshot(&self, event: Event<Decoded<StoredSnapshot>>) {
+        let changes = self.change(|index| {
+            let changes = index.snapshots.observe(event);
+            for change in &changes {
+                index.awaited.snapshots.shown(&change.key);
+            }
+            changes
+        });
+        for change in &changes {
+            let (placements, bindings) =
+                self.read(|index| (index.snapshots.values(change), naming(index, change)));
+            for placement in placements {
+                let key = Key::cluster_scoped(placement);
+                self.queues.snapshots.add(key.clone());
+                self.queues.rollout.add(key.clone());
+                self.queues.tell(key);
+            }
+            self.queues.works.add_all(bindings);
+        }
+    }
+
+    /// Applies an event of a binding.
+    pub(super) fn observe_binding(&self, event: Event<Decoded<ClusterResourceBinding>>) {
+        let changes = self.change(|index| {
+            let changes = index.bindings.observe(event);
+            for change in &changes {
+                index.awaited.bindings.shown(&change.key);
+                index.awaited.works.shown(&change.key);
+                let cluster = change.new.as_ref().map(|new| &new.spec.target_cluster);
+                let cluster = cluster.cloned().into_iter().collect();
+                index.by_cluster.replace(&change.key, cluster);
+            }
+            changes
+        });
+        for change in &changes {
+            self.queues.works.add(change.key.clone());
+            for placement in self.read(|index| index.bindings.values(change)) {
+                let key = Key::cluster_scoped(placement);
+                self.queues.rollout.add(key.clone());
+                self.queues.tell(key.clone());
+                if !is_status(change) || self.is_deleting(&key) {
+                    // Another binding is needed, a snapshot is named no longer, or this was the last one.
+                    self.queues.schedule.add(key.clone());
+                    self.queues.snapshots.add(key);
+                }
+            }
+        }
+    }
+
+    fn is_leaving(&self, cluster: &str) -> bool {
+        self.read(|index| {
+            let cluster = index.fleet.get(cluster);
+            cluster.is_some_and(|cluster| cluster.metadata.is_deleting())
+        })
+    }
+
+    fn is_deleting(&self, placement: &Key) -> bool {
+        self.read(|index| {
+            let placement = index.placements.get(placement);
+            placement.is_some_and(|placement| placement.metadata.is_deleting())
+        })
+    }
+
+    /// Applies an event of a Work, and wakes its binding.
+    pub(super) fn observe_work(&self, event: Event<Decoded<StoredWork>>) {
+        let changes = self.change(|index| {
+            let changes = index.works.observe(event);
+            for change in &changes {
+                index.awaited.works.shown(&change.key);
+            }
+            changes
+        });
+        for change in &changes {
+            let versions = [&change.old, &change.new].into_iter().flatten();
+            let bindings = versions.filter_map(|work| work.meta().label(PARENT_BINDING));
+            self.queues.works.add_all(bindings.map(Key::cluster_scoped));
+            // A cluster that is leaving waits for its Works.
+            if let Some(cluster) = cluster_of_member_namespace(&change.key.namespace)
+                && self.is_leaving(cluster)
+            {
+                self.queues.membership.add(Key::cluster_scoped(cluster));
+            }
+        }
+    }
+}
+
+/// Returns the bindings that name the group of snapshots to which one belongs, or whose master is lost.
+fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
+    let Some(snapshot) = change.new.as_deref().map(Resource::meta) else {
+        return Vec::new();
+    };
+    let group = |metadata: &ObjectMeta| metadata.label(RESOURCE_INDEX).map(str::to_owned);
+    let placement = snapshot.label(PARENT_PLACEMENT).unwrap_or_default();
+    let bindings = index.bindings.of(placement).into_iter();
+    let naming = bindings.filter(|binding| {
+        let master = Key::cluster_scoped(&*binding.spec.resource_snapshot_name);
+        let master = index.snapshots.get(&master);
+        // The label of the latest says nothing to a binding.
+        let is_news = change.old.is_none() || snapshot.label(IS_LATEST).is_none();
+        is_news && master.is_some_and(|master| group(master.meta()) == group(snapshot))
+    });
+    naming.map(|binding| binding.metadata.key()).collect()
+}
+
+/// Returns `true` if nothing but the status differs.
+fn is_status<K: Resource>(change: &Transition<K>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return false;
+    };
+    let (old, new) = (old.meta(), new.meta());
+    old.uid == new.uid
+        && old.generation == new.generation
+        && old.labels == new.labels
+        && old.annotations == new.annotations
+        && old.finalizers == new.finalizers
+        && old.deletion_timestamp == new.deletion_timestamp
+}
