@@ -5,6 +5,7 @@
 //! ```text
 //! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
 //!                                     eligibility  looks at clusters that may fall silent
+//!                                     snapshots    snapshots a placement's policy and what it selects
 //! ```
 //!
 //! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
@@ -26,6 +27,7 @@ mod inventory;
 mod membership;
 mod metrics;
 mod requests;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -45,6 +47,7 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
 use crate::requests::HubApi;
+use crate::snapshots::SnapshotReconciler;
 use crate::watch::{Queues, SharedIndex};
 
 /// Connects to the hub and adds the tasks of the controller to `program`.
@@ -96,6 +99,14 @@ impl Loops<'_> {
         self.spawn_fleet(program);
         let clock = program.clock;
         let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
+        if self.runs(Loop::Snapshots) {
+            let snapshots = SnapshotReconciler {
+                index: Arc::clone(index),
+                hub: hub.clone(),
+                of: self.args.hub(),
+            };
+            self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
+        }
     }
 
     fn spawn_fleet(&self, program: &mut Program) {

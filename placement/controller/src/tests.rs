@@ -1,4 +1,5 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
 mod membership;
+mod snapshots;
 mod stage;

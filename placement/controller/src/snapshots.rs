@@ -1,0 +1,203 @@
+//! Brings the snapshots of one placement up to date, of its policy and of what it selects.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::ClusterResourceScope;
+use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_rules::placement::content::Hub;
+use karmada_rules::placement::deletion::FINALIZERS;
+use karmada_rules::placement::refuse::Refusal;
+use karmada_rules::placement::select::{Selection, select};
+use karmada_rules::placement::snapshot::{SnapshotWrite, plan_policies, plan_resources};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use kube::Resource;
+use objects::patch::guarded;
+use objects::{Key, Metadata, api_version, kind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::index::{Index, Placed, Selected};
+use crate::requests::{HubApi, exists, unless_gone};
+use crate::watch::{Echo, SharedIndex};
+
+/// Reconciles the snapshots of placements.
+pub(crate) struct SnapshotReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) hub: HubApi,
+    /// What is true of the hub.
+    pub(crate) of: Hub,
+}
+
+/// Whether the snapshots were written as planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Done,
+    /// Another one is there, which the watch is about to show.
+    Overtaken,
+}
+
+impl Controller for SnapshotReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.read(Index::placement_keys)
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let known = self.index.read(|index| {
+            let awaited = index.awaited.snapshots.until(key);
+            Some((index.placed(key)?, awaited))
+        });
+        let Some((placed, awaited)) = known else {
+            self.index.change(|index| index.selected.remove(&key.name));
+            self.index.bursts.close(key);
+            return Ok(());
+        };
+        if let Some(until) = awaited {
+            self.index.queues.snapshots.add_at(key.clone(), until);
+            return Ok(());
+        }
+        if placed.placement.metadata.is_deleting() {
+            return Ok(());
+        }
+        if let Some(refusal) = placed.refusal() {
+            self.note(key, &Err(refusal));
+            return Ok(());
+        }
+        self.hold(&placed.placement).await?;
+        let policies = plan_policies(&placed.placement, &placed.policies(), &placed.named())?;
+        let written = self.write(key, "policy_snapshot", policies).await?;
+        if written == Progress::Overtaken {
+            return Ok(());
+        }
+        self.select(key, &placed).await
+    }
+}
+
+impl SnapshotReconciler {
+    /// Gives a placement the finalizers with which it waits for what is made of it.
+    async fn hold(&self, placement: &ClusterResourcePlacement) -> Result<(), BoxError> {
+        let metadata = &placement.metadata;
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        let missing = FINALIZERS
+            .into_iter()
+            .filter(|ours| !finalizers.iter().any(|one| one == ours));
+        let missing: Vec<_> = missing.map(str::to_owned).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        finalizers.extend(missing);
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        let patch = guarded(Some(metadata.resource_version()), body);
+        let placements = self.hub.all::<ClusterResourcePlacement>();
+        let target = "placement_finalizers";
+        let held = self
+            .hub
+            .patch(target, &placements, metadata.name(), &patch)
+            .await;
+        unless_gone(held)?;
+        Ok(())
+    }
+
+    /// Selects, and snapshots what is selected.
+    async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
+        let placement = &placed.placement;
+        let selectors = &placement.spec.resource_selectors;
+        // Everything has been listed once the watch of the last kind says so, which wakes it again.
+        if !self.index.hub.knows(selectors) {
+            return Ok(());
+        }
+        if !placed.snapshots.is_empty()
+            && let Some(end) = self.index.bursts.open(key)
+        {
+            self.index.queues.snapshots.add_at(key.clone(), end);
+            return Ok(());
+        }
+        self.index.bursts.close(key);
+        let selection = match select(selectors, &self.of, &self.index.hub) {
+            Ok(selection) => selection,
+            Err(invalid) => {
+                self.note(key, &Err(Refusal::from(&invalid)));
+                return Ok(());
+            }
+        };
+        let outline = outline(&selection);
+        let (existing, named) = (placed.snapshots(), placed.named());
+        let snapshots = plan_resources(placement, selection.objects, &existing, &named)?;
+        self.write(key, "resource_snapshot", snapshots).await?;
+        self.note(key, &Ok(outline));
+        Ok(())
+    }
+
+    /// Performs writes in their order: what follows one that was overtaken was decided on less than there is.
+    async fn write<K>(
+        &self,
+        placement: &Key,
+        target: &'static str,
+        writes: Vec<SnapshotWrite<K>>,
+    ) -> Result<Progress, BoxError>
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let snapshots = self.hub.all::<K>();
+        let echo = |name: &str| Echo {
+            of: |writes| &mut writes.snapshots,
+            object: Key::cluster_scoped(name),
+            owner: placement,
+            replaced: None,
+        };
+        for write in writes {
+            match write {
+                SnapshotWrite::Create(snapshot) => {
+                    let create = self.hub.create(target, &snapshots, &*snapshot);
+                    let echo = echo(snapshot.meta().name());
+                    match self.index.awaiting(echo, create).await {
+                        Err(error) if exists(&error) => return Ok(Progress::Overtaken),
+                        created => created?,
+                    };
+                }
+                SnapshotWrite::Patch { name, body } => {
+                    let patch = self.hub.patch(target, &snapshots, &name, &body);
+                    unless_gone(self.index.awaiting(echo(&name), patch).await)?;
+                }
+                SnapshotWrite::Delete { name } => {
+                    let delete = self.hub.delete(target, &snapshots, &name, None);
+                    self.index.awaiting(echo(&name), delete).await?;
+                }
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Notes what a placement selects, and has it told if it is news.
+    fn note(&self, key: &Key, selected: &Selected) {
+        let before = self.index.change(|index| {
+            let selected = selected.clone();
+            index.selected.insert(key.name.clone(), selected)
+        });
+        if before.as_ref() != Some(selected) {
+            self.index.queues.tell(key.clone());
+        }
+    }
+}
+
+/// Returns a selection of which only the identities of the objects are left.
+fn outline(selection: &Selection) -> Selection {
+    let outline = |object: &Value| {
+        json!({
+            "apiVersion": api_version(object), "kind": kind(object),
+            "metadata": { "namespace": object.namespace(), "name": object.name() },
+        })
+    };
+    Selection {
+        objects: selection.objects.iter().map(outline).collect(),
+        too_large: selection.too_large.clone(),
+    }
+}
