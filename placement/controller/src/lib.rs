@@ -6,6 +6,7 @@
 //! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
 //!                                     eligibility  looks at clusters that may fall silent
 //!                                     snapshots    snapshots a placement's policy and what it selects
+//!                                     schedule     picks the clusters of a placement: its bindings
 //! ```
 //!
 //! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
@@ -27,6 +28,7 @@ mod inventory;
 mod membership;
 mod metrics;
 mod requests;
+mod schedule;
 mod snapshots;
 #[cfg(test)]
 mod tests;
@@ -47,6 +49,7 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
 use crate::requests::HubApi;
+use crate::schedule::Scheduler;
 use crate::snapshots::SnapshotReconciler;
 use crate::watch::{Queues, SharedIndex};
 
@@ -99,6 +102,14 @@ impl Loops<'_> {
         self.spawn_fleet(program);
         let clock = program.clock;
         let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
+        if self.runs(Loop::Schedule) {
+            let scheduler = Scheduler {
+                index: Arc::clone(index),
+                hub: hub.clone(),
+                clock,
+            };
+            self.spawn_one(program, "schedule", scheduler, &queues.schedule);
+        }
         if self.runs(Loop::Snapshots) {
             let snapshots = SnapshotReconciler {
                 index: Arc::clone(index),
