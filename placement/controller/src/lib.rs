@@ -7,6 +7,8 @@
 //!                                     eligibility  looks at clusters that may fall silent
 //!                                     snapshots    snapshots a placement's policy and what it selects
 //!                                     schedule     picks the clusters of a placement: its bindings
+//!                                     rollout      gives the latest snapshot to some of the bindings
+//!                                     works        makes the Works of a binding, and says what they say
 //! ```
 //!
 //! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
@@ -28,11 +30,13 @@ mod inventory;
 mod membership;
 mod metrics;
 mod requests;
+mod rollout;
 mod schedule;
 mod snapshots;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod works;
 
 use std::sync::Arc;
 
@@ -49,9 +53,11 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
 use crate::requests::HubApi;
+use crate::rollout::RolloutReconciler;
 use crate::schedule::Scheduler;
 use crate::snapshots::SnapshotReconciler;
 use crate::watch::{Queues, SharedIndex};
+use crate::works::WorksReconciler;
 
 /// Connects to the hub and adds the tasks of the controller to `program`.
 ///
@@ -109,6 +115,23 @@ impl Loops<'_> {
                 clock,
             };
             self.spawn_one(program, "schedule", scheduler, &queues.schedule);
+        }
+        if self.runs(Loop::Rollout) {
+            let rollout = RolloutReconciler {
+                index: Arc::clone(index),
+                hub: hub.clone(),
+                progress_deadline: self.args.waits.progress_deadline,
+                clock,
+            };
+            self.spawn_one(program, "rollout", rollout, &queues.rollout);
+        }
+        if self.runs(Loop::Works) {
+            let works = WorksReconciler {
+                index: Arc::clone(index),
+                hub: hub.clone(),
+                clock,
+            };
+            self.spawn_one(program, "works", works, &queues.works);
         }
         if self.runs(Loop::Snapshots) {
             let snapshots = SnapshotReconciler {

@@ -4,3 +4,4 @@ mod membership;
 mod schedule;
 mod snapshots;
 mod stage;
+mod works;

@@ -16,5 +16,5 @@ mod split;
 mod tests;
 
 pub use policies::{latest_policy, plan_policies};
-pub use resources::{latest_resources, plan_resources};
+pub use resources::{has_lost_part, latest_resources, plan_resources, whole_group};
 pub use sequence::SnapshotWrite;

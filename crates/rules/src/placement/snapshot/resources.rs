@@ -12,7 +12,7 @@ use karmada_api::fleet::{ClusterResourcePlacement, ClusterResourceSnapshot};
 use objects::{Metadata, kind};
 use serde_json::Value;
 
-use super::sequence::{SnapshotWrite, groups, metadata, next_index, tidy};
+use super::sequence::{Group, SnapshotWrite, groups, metadata, next_index, tidy};
 use super::split::split;
 use crate::placement::hash::of_resources;
 
@@ -23,6 +23,32 @@ pub fn latest_resources<'a>(
     let groups = groups(existing, RESOURCE_INDEX);
     let mut latest_first = groups.values().rev();
     latest_first.find(|group| group.is_whole())?.master
+}
+
+/// Returns `true` if a later group than the latest has lost a part. It is about to be made again, and until then what is
+/// the latest says nothing: going by it would bring back what was before.
+pub fn has_lost_part<'a>(existing: impl IntoIterator<Item = &'a ObjectMeta>) -> bool {
+    let groups = groups(existing, RESOURCE_INDEX);
+    let mut last_first = groups.values().rev();
+    let last = last_first.find(|group| group.master.is_some());
+    last.is_some_and(|last| !last.is_whole())
+}
+
+/// Returns the group of snapshots whose master has this name, the master first, or `None` while one is missing.
+pub fn whole_group<'a>(
+    existing: impl IntoIterator<Item = &'a ObjectMeta>,
+    master: &str,
+) -> Option<Vec<&'a ObjectMeta>> {
+    let groups = groups(existing, RESOURCE_INDEX).into_values();
+    let mut whole = groups.filter(Group::is_whole);
+    let group = whole.find(|group| group.master.is_some_and(|one| one.name() == master))?;
+    Some(
+        group
+            .master
+            .into_iter()
+            .chain(group.parts.into_values())
+            .collect(),
+    )
 }
 
 /// Plans the snapshots of what a placement selects now, in the order in which they are to be written. `named` are the

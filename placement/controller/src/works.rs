@@ -1,0 +1,270 @@
+//! Brings the Works of one binding up to date, and says on the binding what its Works say.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use karmada_api::fleet::binding::BindingStatus;
+use karmada_api::fleet::names::{PARENT_PLACEMENT, WORK_FINALIZER, member_namespace};
+use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
+use karmada_rules::placement::deletion::released;
+use karmada_rules::placement::snapshot::whole_group;
+use karmada_rules::placement::works::{
+    Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
+};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use kube::Resource;
+use objects::patch::{guarded, merge_between};
+use objects::{Key, Metadata};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::index::{Index, StoredSnapshot};
+use crate::requests::{HubApi, perform, unless_gone};
+use crate::watch::{Echo, SharedIndex};
+
+/// Reconciles bindings.
+pub(crate) struct WorksReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) hub: HubApi,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+/// A binding, and what decides about its Works.
+struct Known {
+    key: Key,
+    binding: Arc<ClusterResourceBinding>,
+    snapshots: Vec<ClusterResourceSnapshot>,
+    works: Vec<Work>,
+    /// The time until which a write to one of its Works is waited for.
+    awaited: Option<Instant>,
+    /// True if its cluster is leaving the fleet.
+    is_leaving: bool,
+}
+
+impl Known {
+    fn read(index: &SharedIndex, key: &Key) -> Option<Self> {
+        let (binding, group, works, awaited, is_leaving) = index.read(|index| {
+            let binding = Arc::clone(index.bindings.get(key)?);
+            let group = group(index, &binding);
+            let cluster = index.fleet.get(&binding.spec.target_cluster);
+            let is_leaving = cluster.is_some_and(|cluster| cluster.metadata.is_deleting());
+            let works = index.works.of(&key.name);
+            let awaited = index.awaited.works.until(key);
+            Some((binding, group, works, awaited, is_leaving))
+        })?;
+        // Parsed without the lock, which every watch needs.
+        Some(Self {
+            key: key.clone(),
+            binding,
+            snapshots: group.iter().map(|snapshot| snapshot.object()).collect(),
+            works: works.iter().map(|work| work.object()).collect(),
+            awaited,
+            is_leaving,
+        })
+    }
+}
+
+/// Returns the group of snapshots that a binding names, or none while one of them is missing.
+fn group(index: &Index, binding: &ClusterResourceBinding) -> Vec<Arc<StoredSnapshot>> {
+    let placement = binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default();
+    let existing = index.snapshots.of(placement);
+    let metadata = existing.iter().map(|snapshot| snapshot.meta());
+    let group = whole_group(metadata, &binding.spec.resource_snapshot_name);
+    let keys = group.into_iter().flatten().map(Metadata::key);
+    keys.filter_map(|key| index.snapshots.get(&key).map(Arc::clone))
+        .collect()
+}
+
+impl Controller for WorksReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.read(Index::binding_keys)
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(known) = Known::read(&self.index, key) else {
+            return self.sweep(key).await;
+        };
+        if let Some(until) = known.awaited {
+            self.index.queues.works.add_at(key.clone(), until);
+            return Ok(());
+        }
+        let binding = &*known.binding;
+        let works: Vec<_> = known.works.iter().collect();
+        let plan = plan(&WorksFacts {
+            placement: binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default(),
+            binding,
+            snapshots: &known.snapshots.iter().collect::<Vec<_>>(),
+            works: &works,
+        });
+        match plan {
+            WorksPlan::Wait => Ok(()),
+            WorksPlan::Remove(writes) => {
+                // The agent must let go of a cluster that leaves before a Work goes: its objects would go with it.
+                if !known.is_leaving {
+                    perform(&writes, |write| self.take(&known, write)).await?;
+                }
+                self.release(binding, works.len()).await
+            }
+            _ if known.is_leaving => Ok(()),
+            WorksPlan::Refuse(reason) => {
+                let version = binding.metadata.resource_version();
+                let failed = Synchronization::Failed(&reason);
+                self.report(binding, version, failed, &works).await
+            }
+            WorksPlan::Write(writes) => {
+                let version = self.hold(binding).await?;
+                perform(&writes, |write| self.take(&known, write)).await?;
+                let synchronization = if writes.is_empty() {
+                    Synchronization::Synchronized
+                } else {
+                    Synchronization::Written
+                };
+                self.report(binding, &version, synchronization, &works)
+                    .await
+            }
+        }
+    }
+}
+
+impl WorksReconciler {
+    /// Gives a binding the finalizer with which it waits for its Works, and returns its version then.
+    async fn hold(&self, binding: &ClusterResourceBinding) -> Result<String, BoxError> {
+        let metadata = &binding.metadata;
+        let version = metadata.resource_version();
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        if finalizers.iter().any(|one| one == WORK_FINALIZER) {
+            return Ok(version.to_owned());
+        }
+        finalizers.push(WORK_FINALIZER.to_owned());
+        let held = self.set_finalizers(binding, &finalizers).await?;
+        Ok(held.unwrap_or_else(|| version.to_owned()))
+    }
+
+    /// Takes the finalizers from a binding that it need not wait for any longer.
+    async fn release(
+        &self,
+        binding: &ClusterResourceBinding,
+        works: usize,
+    ) -> Result<(), BoxError> {
+        let over = released(binding, works);
+        if over.is_empty() {
+            return Ok(());
+        }
+        let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|one| !over.contains(&&**one));
+        self.set_finalizers(binding, &finalizers).await?;
+        Ok(())
+    }
+
+    async fn set_finalizers(
+        &self,
+        binding: &ClusterResourceBinding,
+        finalizers: &[String],
+    ) -> Result<Option<String>, BoxError> {
+        let version = binding.metadata.resource_version();
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        let patch = guarded(Some(version), body);
+        let (bindings, name) = (self.hub.all(), binding.metadata.name());
+        let target = "binding_finalizers";
+        let write = self
+            .hub
+            .patch::<ClusterResourceBinding>(target, &bindings, name, &patch);
+        let key = binding.metadata.key();
+        let echo = itself(&key, version);
+        Ok(unless_gone(self.index.awaiting(echo, write).await)?)
+    }
+
+    async fn take(&self, known: &Known, write: &WorkWrite) -> Result<(), BoxError> {
+        let namespace = member_namespace(&known.binding.spec.target_cluster);
+        let works = self.hub.within::<Work>(&namespace);
+        let echo = |name: &str| {
+            let replaced = known.works.iter().find(|work| work.metadata.name() == name);
+            Echo {
+                of: |writes| &mut writes.works,
+                object: Key::new(&*namespace, name),
+                owner: &known.key,
+                replaced: replaced.map(|work| work.metadata.resource_version()),
+            }
+        };
+        match write {
+            WorkWrite::Create(work) => {
+                // One that exists is of a binding that is on its way out: a retry finds it gone.
+                let create = self.hub.create("work", &works, &**work);
+                let echo = echo(work.metadata.name());
+                self.index.awaiting(echo, create).await?;
+            }
+            WorkWrite::Patch { name, patch } => {
+                let patch = self.hub.patch("work", &works, name, patch);
+                unless_gone(self.index.awaiting(echo(name), patch).await)?;
+            }
+            WorkWrite::Delete { name } => {
+                let delete = self.hub.delete("work", &works, name, None);
+                self.index.awaiting(echo(name), delete).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says on a binding what its Works say.
+    async fn report(
+        &self,
+        binding: &ClusterResourceBinding,
+        version: &str,
+        synchronization: Synchronization<'_>,
+        works: &[&Work],
+    ) -> Result<(), BoxError> {
+        let Some(after) = report(binding, synchronization, works, (self.clock)()) else {
+            return Ok(());
+        };
+        let before: BindingStatus = binding.status.clone().unwrap_or_default();
+        let Some(patch) = merge_between(&json!(before), &json!(after)) else {
+            return Ok(());
+        };
+        let patch = guarded(Some(version), json!({ "status": patch }));
+        let (bindings, name) = (self.hub.all(), binding.metadata.name());
+        let target = "binding_status";
+        let tell = self
+            .hub
+            .patch_status::<ClusterResourceBinding>(target, &bindings, name, &patch);
+        let key = binding.metadata.key();
+        let echo = itself(&key, version);
+        unless_gone(self.index.awaiting(echo, tell).await)?;
+        Ok(())
+    }
+
+    /// Deletes the Works of a binding that does not exist any more: they were made while it went.
+    async fn sweep(&self, key: &Key) -> Result<(), BoxError> {
+        let left = self.index.read(|index| index.works.of(&key.name));
+        let left: Vec<_> = left
+            .iter()
+            .map(|work| work.meta())
+            .filter(|work| !work.is_deleting())
+            .collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        // Absence from the cache is no deletion.
+        let bindings = self.hub.all::<ClusterResourceBinding>();
+        if bindings.get_metadata_opt(&key.name).await?.is_some() {
+            return Ok(());
+        }
+        for work in left {
+            let works = self.hub.within::<Work>(work.namespace());
+            self.hub.delete("work", &works, work.name(), None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the echo of a write to a binding itself.
+fn itself<'a>(binding: &'a Key, version: &'a str) -> Echo<'a> {
+    Echo {
+        of: |writes| &mut writes.works,
+        object: binding.clone(),
+        owner: binding,
+        replaced: Some(version),
+    }
+}
