@@ -9,6 +9,7 @@
 //!                                     schedule     picks the clusters of a placement: its bindings
 //!                                     rollout      gives the latest snapshot to some of the bindings
 //!                                     works        makes the Works of a binding, and says what they say
+//!                                     status       says where a placement stands
 //! ```
 //!
 //! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
@@ -23,16 +24,19 @@ mod awaited;
 mod bursts;
 mod by_label;
 mod eligibility;
+mod events;
 mod fleet;
 mod identity;
 mod index;
 mod inventory;
 mod membership;
 mod metrics;
+mod reason;
 mod requests;
 mod rollout;
 mod schedule;
 mod snapshots;
+mod status;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -40,6 +44,7 @@ mod works;
 
 use std::sync::Arc;
 
+use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
@@ -52,10 +57,12 @@ use crate::eligibility::Judge;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
+pub use crate::reason::Reason;
 use crate::requests::HubApi;
 use crate::rollout::RolloutReconciler;
 use crate::schedule::Scheduler;
 use crate::snapshots::SnapshotReconciler;
+use crate::status::StatusReconciler;
 use crate::watch::{Queues, SharedIndex};
 use crate::works::WorksReconciler;
 
@@ -77,6 +84,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         let leadership = lease::leadership(program, client.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
+    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
+
     let queues = Queues::default();
     let index = SharedIndex::watch(program, &client, args, queues.clone());
     let collector = FleetMetrics {
@@ -91,7 +100,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         queues,
         leadership,
     };
-    loops.spawn(program);
+    loops.spawn(program, events);
 }
 
 /// What every loop has.
@@ -104,7 +113,7 @@ struct Loops<'a> {
 }
 
 impl Loops<'_> {
-    fn spawn(self, program: &mut Program) {
+    fn spawn(self, program: &mut Program, events: Option<EventRecorder>) {
         self.spawn_fleet(program);
         let clock = program.clock;
         let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
@@ -140,6 +149,15 @@ impl Loops<'_> {
                 of: self.args.hub(),
             };
             self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
+        }
+        if self.runs(Loop::Status) {
+            let status = StatusReconciler {
+                index: Arc::clone(index),
+                hub: hub.clone(),
+                events,
+                clock,
+            };
+            self.spawn_one(program, "status", status, &queues.status);
         }
     }
 

@@ -1,7 +1,10 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
 mod membership;
+mod placements;
+mod refusals;
 mod schedule;
 mod snapshots;
 mod stage;
+mod takeover;
 mod works;

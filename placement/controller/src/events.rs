@@ -1,0 +1,68 @@
+//! The Events about placements, each recorded when a condition becomes true.
+
+use karmada_api::condition::TRUE;
+use karmada_api::fleet::placement::PlacementStatus;
+use karmada_runtime::events::EventReason;
+use kube::runtime::events::{Event, EventType};
+use objects::condition::find;
+
+use crate::reason::Reason;
+
+/// The conditions of a placement, in their order, with the Events about them.
+const STEPS: [(&str, Reason, &str); 5] = [
+    (
+        "ClusterResourcePlacementRolloutStarted",
+        Reason::PlacementRolloutStarted,
+        "Started rolling out the latest resources",
+    ),
+    (
+        "ClusterResourcePlacementOverridden",
+        Reason::PlacementOverriddenSucceeded,
+        "Placement has been successfully overridden",
+    ),
+    (
+        "ClusterResourcePlacementWorkSynchronized",
+        Reason::PlacementWorkSynchronized,
+        "Work(s) have been created or updated successfully for the selected cluster(s)",
+    ),
+    (
+        "ClusterResourcePlacementApplied",
+        Reason::PlacementApplied,
+        "Resources have been applied to the selected cluster(s)",
+    ),
+    (
+        "ClusterResourcePlacementAvailable",
+        Reason::PlacementAvailable,
+        "Resources are available on the selected cluster(s)",
+    ),
+];
+
+/// Returns the Events of the change from one status to another.
+pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> Vec<Event> {
+    let is_true = |status: &PlacementStatus, kind: &str| {
+        find(&status.conditions, kind).is_some_and(|condition| condition.status == TRUE)
+    };
+    let new = STEPS
+        .iter()
+        .filter(|(kind, ..)| is_true(after, kind) && !is_true(before, kind));
+    let mut events: Vec<_> = new.map(|(_, reason, note)| event(*reason, note)).collect();
+    let is_complete = |status: &PlacementStatus| {
+        let steps = STEPS.iter().all(|(kind, ..)| is_true(status, kind));
+        steps && is_true(status, "ClusterResourcePlacementScheduled")
+    };
+    if is_complete(after) && !is_complete(before) {
+        let note = "Placement has finished the rollout process and reached the desired status";
+        events.push(event(Reason::PlacementRolloutCompleted, note));
+    }
+    events
+}
+
+fn event(reason: Reason, note: &str) -> Event {
+    Event {
+        type_: EventType::Normal,
+        reason: reason.as_str().to_owned(),
+        note: Some(note.to_owned()),
+        action: reason.as_str().to_owned(),
+        secondary: None,
+    }
+}

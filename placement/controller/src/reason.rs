@@ -1,0 +1,10 @@
+//! The reasons of this program's Events.
+
+karmada_runtime::event_reasons! {
+    PlacementRolloutStarted: "a placement", "every cluster gets its latest snapshot";
+    PlacementOverriddenSucceeded: "a placement", "the overrides are applied for every cluster, or there are none";
+    PlacementWorkSynchronized: "a placement", "the Works of every cluster have its latest snapshot";
+    PlacementApplied: "a placement", "every cluster has applied them";
+    PlacementAvailable: "a placement", "what was applied is available in every cluster";
+    PlacementRolloutCompleted: "a placement", "all of this is so, in as many clusters as it asks for";
+}

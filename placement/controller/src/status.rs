@@ -1,0 +1,99 @@
+//! Says where one placement stands.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::placement::PlacementStatus;
+use karmada_rules::placement::snapshot::{has_lost_part, latest_policy, latest_resources};
+use karmada_rules::placement::status::{StatusFacts, status};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::events::EventRecorder;
+use kube::Resource;
+use objects::patch::{guarded, merge_between};
+use objects::{Key, Metadata};
+use serde_json::json;
+
+use crate::events::transitions;
+use crate::index::{Index, Placed, Selected};
+use crate::requests::{HubApi, unless_gone};
+use crate::watch::SharedIndex;
+
+/// Reconciles the status of placements.
+pub(crate) struct StatusReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) hub: HubApi,
+    /// Absent if nothing is written.
+    pub(crate) events: Option<EventRecorder>,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+impl Controller for StatusReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.read(Index::placement_keys)
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let known = self.index.read(|index| {
+            let placed = index.placed(key)?;
+            Some((placed, index.selected.get(&key.name).cloned()))
+        });
+        let Some((placed, selected)) = known else {
+            return Ok(());
+        };
+        let after = self.of_placement(&placed, selected);
+        match after {
+            Some(after) => self.tell(&placed.placement, &after).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl StatusReconciler {
+    fn of_placement(&self, placed: &Placed, selected: Option<Selected>) -> Option<PlacementStatus> {
+        // While that is not known, what was said of it stays.
+        let selected = selected.filter(|_| !has_lost_part(placed.snapshots()))?;
+        status(&StatusFacts {
+            placement: &placed.placement,
+            selection: selected.as_ref(),
+            policy: latest_policy(&placed.policies()),
+            snapshot: latest_resources(placed.snapshots()),
+            bindings: &placed.bindings(),
+            now: (self.clock)(),
+        })
+    }
+
+    async fn tell(
+        &self,
+        placement: &ClusterResourcePlacement,
+        after: &PlacementStatus,
+    ) -> Result<(), BoxError> {
+        let before = placement.status.clone().unwrap_or_default();
+        let Some(patch) = merge_between(&json!(before), &json!(after)) else {
+            return Ok(());
+        };
+        let metadata = &placement.metadata;
+        let patch = guarded(
+            Some(metadata.resource_version()),
+            json!({ "status": patch }),
+        );
+        let (placements, name) = (self.hub.all(), metadata.name());
+        let told = self.hub.patch_status::<ClusterResourcePlacement>(
+            "placement_status",
+            &placements,
+            name,
+            &patch,
+        );
+        if unless_gone(told.await)?.is_some()
+            && let Some(events) = &self.events
+        {
+            for event in transitions(&before, after) {
+                events.record(placement.object_ref(&()), event);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! A placement on its way to its clusters and back.
+
+use std::time::Duration;
+
+use objects::Metadata;
+use serde_json::{Value, json};
+
+use super::stage::*;
+
+async fn status(stage: &Stage) -> Value {
+    let placement = stage.get(&format!("{PLACEMENTS}/crp-all")).await;
+    placement["status"].clone()
+}
+
+/// Returns a status without its times, in which a running KubeFleet and a test are alike.
+fn alike(mut status: Value) -> Value {
+    strip_generations(&mut status);
+    timeless(status)
+}
+
+fn strip_generations(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("observedGeneration");
+            fields.values_mut().for_each(strip_generations);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_generations),
+        _ => {}
+    }
+}
+
+/// The seed's own example: a namespace on every cluster, with the status that a running KubeFleet had in the end.
+#[tokio::test(start_paused = true)]
+async fn recorded_status_is_reached() {
+    let clusters = ["kind-cluster-1", "kind-cluster-2", "kind-cluster-3"];
+    let mut stage = Stage::with_clusters(&clusters).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    let waiting = conditions(&status(&stage).await);
+    assert_eq!(
+        waiting,
+        [
+            "Scheduled True SchedulingPolicyFulfilled",
+            "RolloutStarted True RolloutStarted",
+            "Overridden True NoOverrideSpecified",
+            "WorkSynchronized True WorkSynchronized",
+            "Applied Unknown ApplyPending"
+        ]
+    );
+    stage.agents().await;
+    let recorded = recorded!("crp-all-available")["status"].clone();
+    assert_eq!(alike(status(&stage).await), alike(recorded));
+    let events = stage.events().await.into_iter();
+    let mut reasons: Vec<_> = events.filter_map(|event| event.reason).collect();
+    reasons.sort();
+    assert_eq!(
+        reasons,
+        [
+            "PlacementApplied",
+            "PlacementAvailable",
+            "PlacementOverriddenSucceeded",
+            "PlacementRolloutCompleted",
+            "PlacementRolloutStarted",
+            "PlacementWorkSynchronized"
+        ]
+    );
+    // Neither time nor a restart is a reason to write.
+    stage.writes();
+    stage.settle().await;
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+}
+
+/// A change goes out wave by wave, each once the one before is available.
+#[tokio::test(start_paused = true)]
+async fn change_goes_in_waves() {
+    let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    let edit = json!({ "data": { "key": "new" } });
+    stage.change("PATCH", MAP, &edit).await;
+    let mut first = values(&stage).await;
+    first.sort();
+    assert_eq!(first, ["new", "value", "value"]);
+    let held = conditions(&status(&stage).await);
+    assert_eq!(held[1], "RolloutStarted False RolloutNotStartedYet");
+    stage.agents().await;
+    assert_eq!(values(&stage).await, ["new"; 3]);
+    let last = conditions(&status(&stage).await).pop();
+    assert_eq!(last.as_deref(), Some("Available True ResourceAvailable"));
+}
+
+/// A cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
+#[tokio::test(start_paused = true)]
+async fn joining_cluster_is_given_too() {
+    let stage = Stage::with_clusters(&["m1"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    stage.join("m2", &json!({})).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
+    tokio::time::sleep(Duration::from_mins(6)).await;
+    stage.beat("m2", "True").await;
+    let edit = json!({ "data": { "key": "new" } });
+    stage.change("PATCH", MAP, &edit).await;
+    stage.agents().await;
+    assert_eq!(values(&stage).await, ["value", "new"]);
+    stage.beat("m1", "True").await;
+    stage.settle().await;
+    stage.agents().await;
+    assert_eq!(values(&stage).await, ["new", "new"]);
+}
+
+/// N clusters are picked with their reasons; fewer are given up again, and none of the others moves.
+#[tokio::test(start_paused = true)]
+async fn number_shrinks() {
+    let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
+    let policy = json!({ "placementType": "PickN", "numberOfClusters": 2 });
+    place(&stage, &policy).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, ["m2 Bound", "m3 Bound"]);
+    let path = format!("{PLACEMENTS}/crp-all");
+    let fewer = json!({ "spec": { "policy": { "numberOfClusters": 1 } } });
+    stage.change("PATCH", &path, &fewer).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, ["m3 Bound"]);
+    let snapshot = stage.get(&format!("{POLICIES}/crp-all-0")).await;
+    let decisions = snapshot["status"]["targetClusters"].as_array().unwrap();
+    assert_eq!(decisions[0]["clusterName"], "m3");
+    let none = json!({ "spec": { "policy": { "numberOfClusters": 0 } } });
+    stage.change("PATCH", &path, &none).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, [""; 0]);
+    assert_eq!(values(&stage).await, [""; 0]);
+}
+
+/// A cluster that is named and does not exist is told, and gets its part once it does.
+#[tokio::test(start_paused = true)]
+async fn missing_cluster_is_named() {
+    let stage = Stage::with_clusters(&["m1"]).await;
+    let policy = json!({ "placementType": "PickFixed", "clusterNames": ["m1", "m2"] });
+    place(&stage, &policy).await;
+    stage.agents().await;
+    let told = status(&stage).await;
+    assert_eq!(
+        conditions(&told)[0],
+        "Scheduled False SchedulingPolicyUnfulfilled"
+    );
+    let reason = &told["placementStatuses"][1]["conditions"][0]["message"];
+    assert_eq!(*reason, "Specified cluster \"m2\" is not found");
+    stage.join("m2", &json!({})).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
+}
+
+/// A tainted cluster is left out, and what it has already stays there.
+#[tokio::test(start_paused = true)]
+async fn taint_keeps_new_ones_away() {
+    let stage = Stage::with_clusters(&["m1", "m2"]).await;
+    let taint =
+        json!({ "spec": { "taints": [{ "key": "k", "value": "x", "effect": "NoSchedule" }] } });
+    let m1 = format!("{CLUSTERS}/m1");
+    stage.change("PATCH", &m1, &taint).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, ["m2 Bound"]);
+    let m2 = format!("{CLUSTERS}/m2");
+    let wrote = stage.change("PATCH", &m2, &taint).await;
+    assert_eq!(wrote, [format!("PATCH {m2}/status")]);
+    assert_eq!(bindings(&stage).await, ["m2 Bound"]);
+    let none = json!({ "spec": { "taints": null } });
+    stage.change("PATCH", &m1, &none).await;
+    stage.agents().await;
+    assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
+}
+
+/// Who only observes writes nothing, though much is to be done.
+#[tokio::test(start_paused = true)]
+async fn observer_places_nothing() {
+    let mut stage = Stage::with_clusters(&["m1"]).await;
+    stage.kill().await;
+    stage.start(&["--observe-only"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(status(&stage).await, json!(null));
+}
+
+/// The program may die at any write: what the next one makes of it is the same, and then nothing is left to write.
+#[tokio::test(start_paused = true)]
+async fn any_write_may_be_last() {
+    for allowed in 0.. {
+        let mut stage = Stage::with_clusters(&["m1", "m2"]).await;
+        stage.limit_writes(allowed);
+        place(&stage, &json!({ "placementType": "PickAll" })).await;
+        stage.agents().await;
+        let is_whole = !stage.is_limit_reached();
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.start(&[]).await;
+        stage.agents().await;
+        assert_eq!(
+            bindings(&stage).await,
+            ["m1 Bound", "m2 Bound"],
+            "{allowed}"
+        );
+        let last = conditions(&status(&stage).await).pop();
+        let available = Some("Available True ResourceAvailable");
+        assert_eq!(last.as_deref(), available, "{allowed}");
+        stage.writes();
+        stage.settle().await;
+        assert_eq!(stage.written(), [""; 0], "{allowed}");
+        if is_whole {
+            return;
+        }
+    }
+}
+
+/// A change that does not become available stops at the first wave; mended, it goes on at once.
+#[tokio::test(start_paused = true)]
+async fn broken_change_stops() {
+    let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    let broken = json!({ "data": { "key": "broken" } });
+    stage.change("PATCH", MAP, &broken).await;
+    for work in stage.list(ALL_WORKS).await {
+        if work["metadata"]["generation"] == 2 {
+            let said = |kind: &str, status: &str| {
+                json!({ "type": kind, "status": status, "reason": kind, "message": "",
+                    "lastTransitionTime": clock(), "observedGeneration": 2 })
+            };
+            let conditions = [said("Applied", "True"), said("Available", "False")];
+            let path = work_path(work.namespace(), work.name());
+            let status = json!({ "status": { "conditions": conditions } });
+            stage
+                .send("PATCH", &format!("{path}/status"), &status)
+                .await;
+        }
+    }
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let mut first = values(&stage).await;
+    first.sort();
+    assert_eq!(first, ["broken", "value", "value"]);
+    let mended = json!({ "data": { "key": "mended" } });
+    stage.change("PATCH", MAP, &mended).await;
+    stage.agents().await;
+    assert_eq!(values(&stage).await, ["mended"; 3]);
+}

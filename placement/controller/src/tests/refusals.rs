@@ -1,0 +1,103 @@
+//! What a placement may not ask for: it is told, and nothing is made of it.
+
+use objects::Metadata;
+use serde_json::{Value, json};
+
+use super::stage::*;
+
+/// A hub with the namespace `shop`.
+async fn hub() -> Stage {
+    let stage = Stage::with_clusters(&[]).await;
+    stage.create_namespace("shop").await;
+    stage
+}
+
+async fn names(stage: &Stage, path: &str) -> Vec<String> {
+    let items = stage.list(path).await;
+    items.iter().map(|item| item.name().to_owned()).collect()
+}
+
+/// Returns the first condition of a placement, and its message.
+async fn told(stage: &Stage, name: &str) -> (String, String) {
+    let stored = stage.get(&format!("{PLACEMENTS}/{name}")).await;
+    let message = stored["status"]["conditions"][0]["message"].as_str();
+    let first = conditions(&stored["status"]).swap_remove(0);
+    (first, message.unwrap().to_owned())
+}
+
+/// A selector that selects twice is refused in the words of a running KubeFleet, and is no longer once it is mended.
+#[tokio::test(start_paused = true)]
+async fn contradiction_is_told() {
+    let stage = hub().await;
+    let mut twice = placement("crp-twice", "shop", &json!(null));
+    let selector = twice["spec"]["resourceSelectors"][0].clone();
+    twice["spec"]["resourceSelectors"] = json!([selector, selector]);
+    stage.change("POST", PLACEMENTS, &twice).await;
+    let recorded = conditions(&recorded!("crp-twice-invalid")["status"]);
+    assert_eq!([told(&stage, "crp-twice").await.0], recorded[..]);
+    assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
+    let mended = json!({ "spec": { "resourceSelectors": [selector] } });
+    let path = format!("{PLACEMENTS}/crp-twice");
+    stage.change("PATCH", &path, &mended).await;
+    assert_eq!(names(&stage, SNAPSHOTS).await, ["crp-twice-0-snapshot"]);
+}
+
+/// A kind that the hub does not serve is named; once it does, it is placed.
+#[tokio::test(start_paused = true)]
+async fn unknown_kind_is_named() {
+    let stage = hub().await;
+    let mut toys = placement("toys", "shop", &json!(null));
+    toys["spec"]["resourceSelectors"] =
+        json!([{ "group": "test.io", "version": "v1", "kind": "Puppet" }]);
+    stage.change("POST", PLACEMENTS, &toys).await;
+    let (first, message) = told(&stage, "toys").await;
+    assert_eq!(first, "Scheduled False InvalidResourceSelectors");
+    assert!(message.contains("Puppet of test.io/v1"), "{message}");
+    stage.install([puppets()]);
+    stage.settle().await;
+    stage.settle().await;
+    assert_eq!(names(&stage, SNAPSHOTS).await, ["toys-0-snapshot"]);
+}
+
+fn puppets() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "puppets.test.io" },
+        "spec": {
+            "group": "test.io", "scope": "Cluster",
+            "names": { "kind": "Puppet", "plural": "puppets", "singular": "puppet" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } } }],
+        },
+    })
+}
+
+/// What is not served is refused by name.
+#[tokio::test(start_paused = true)]
+async fn unserved_strategy_is_refused() {
+    let stage = hub().await;
+    let mut report = placement("crp", "shop", &json!(null));
+    report["spec"]["strategy"]["applyStrategy"] = json!({ "type": "ReportDiff" });
+    stage.change("POST", PLACEMENTS, &report).await;
+    let (first, message) = told(&stage, "crp").await;
+    assert_eq!(first, "Scheduled False PlacementRefused");
+    assert!(message.contains("applyStrategy.type"), "{message}");
+    assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
+}
+
+/// Without admission, a toleration can be taken away: nothing is done about that, and it is told.
+#[tokio::test(start_paused = true)]
+async fn tolerations_are_only_added() {
+    let stage = hub().await;
+    let taint = json!({ "key": "k", "operator": "Exists" });
+    let policy = json!({ "placementType": "PickAll", "tolerations": [taint] });
+    let new = placement("crp", "shop", &policy);
+    stage.change("POST", PLACEMENTS, &new).await;
+    let less = json!({ "spec": { "policy": { "tolerations": null } } });
+    let path = format!("{PLACEMENTS}/crp");
+    stage.change("PATCH", &path, &less).await;
+    assert_eq!(names(&stage, POLICIES).await, ["crp-0"]);
+    let (first, message) = told(&stage, "crp").await;
+    assert_eq!(first, "Scheduled False PlacementRefused");
+    assert!(message.contains("spec.policy.tolerations"), "{message}");
+}
