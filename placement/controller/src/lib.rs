@@ -5,7 +5,7 @@
 //! ```text
 //! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
 //!                                     eligibility  looks at clusters that may fall silent
-//!                                     snapshots    snapshots a placement's policy and what it selects
+//!                                     snapshots    snapshots a placement's policy and what it selects; ends it
 //!                                     schedule     picks the clusters of a placement: its bindings
 //!                                     rollout      gives the latest snapshot to some of the bindings
 //!                                     works        makes the Works of a binding, and says what they say
@@ -17,12 +17,14 @@
 //!
 //! - What may be placed: `inventory`. When a change of it counts: `bursts`. Which clusters may be given it: `fleet`.
 //! - What a loop remembers of its own writes until the watch shows them: `awaited`.
+//! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
 mod awaited;
 mod bursts;
 mod by_label;
+mod deletion;
 mod eligibility;
 mod events;
 mod fleet;
@@ -147,6 +149,7 @@ impl Loops<'_> {
                 index: Arc::clone(index),
                 hub: hub.clone(),
                 of: self.args.hub(),
+                clock,
             };
             self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
         }

@@ -14,6 +14,7 @@ use objects::{Key, Metadata};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::deletion;
 use crate::fleet::Member;
 use crate::index::{Index, Placed};
 use crate::requests::{HubApi, perform, unless_gone};
@@ -41,7 +42,7 @@ impl Controller for Scheduler {
             Some((placed, awaited, index.fleet.all(now)))
         });
         let Some((placed, awaited, members)) = known else {
-            return Ok(());
+            return deletion::sweep(&self.index, &self.hub, key).await;
         };
         if let Some(until) = awaited {
             self.index.queues.schedule.add_at(key.clone(), until);

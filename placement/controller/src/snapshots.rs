@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::deletion;
 use crate::index::{Index, Placed, Selected};
 use crate::requests::{HubApi, exists, unless_gone};
 use crate::watch::{Echo, SharedIndex};
@@ -29,6 +30,7 @@ pub(crate) struct SnapshotReconciler {
     pub(crate) hub: HubApi,
     /// What is true of the hub.
     pub(crate) of: Hub,
+    pub(crate) clock: fn() -> jiff::Timestamp,
 }
 
 /// Whether the snapshots were written as planned.
@@ -61,7 +63,7 @@ impl Controller for SnapshotReconciler {
             return Ok(());
         }
         if placed.placement.metadata.is_deleting() {
-            return Ok(());
+            return deletion::end(&self.index, &self.hub, &placed, (self.clock)()).await;
         }
         if let Some(refusal) = placed.refusal() {
             self.note(key, &Err(refusal));

@@ -11,10 +11,12 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use kube::Resource;
+use objects::condition::upsert;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
 use serde_json::json;
 
+use crate::deletion;
 use crate::events::transitions;
 use crate::index::{Index, Placed, Selected};
 use crate::requests::{HubApi, unless_gone};
@@ -44,7 +46,11 @@ impl Controller for StatusReconciler {
         let Some((placed, selected)) = known else {
             return Ok(());
         };
-        let after = self.of_placement(&placed, selected);
+        let after = if placed.placement.metadata.is_deleting() {
+            self.of_end(&placed)
+        } else {
+            self.of_placement(&placed, selected)
+        };
         match after {
             Some(after) => self.tell(&placed.placement, &after).await,
             None => Ok(()),
@@ -64,6 +70,13 @@ impl StatusReconciler {
             bindings: &placed.bindings(),
             now: (self.clock)(),
         })
+    }
+
+    fn of_end(&self, placed: &Placed) -> Option<PlacementStatus> {
+        let removing = deletion::planned(&self.index, placed, (self.clock)()).removing?;
+        let mut after = placed.placement.status.clone().unwrap_or_default();
+        upsert(&mut after.conditions, removing);
+        Some(after)
     }
 
     async fn tell(
