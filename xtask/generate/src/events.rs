@@ -20,6 +20,7 @@ pub(crate) fn page() -> Result<String> {
     list::<scheduler::Reason>(scheduler::NAME, &mut page)?;
     list::<execution_controller::Reason>(execution_controller::NAME, &mut page)?;
     list::<cluster_controller::Reason>(cluster_controller::NAME, &mut page)?;
+    list::<placement_controller::Reason>(placement_controller::NAME, &mut page)?;
     Ok(page)
 }
 

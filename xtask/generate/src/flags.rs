@@ -17,6 +17,7 @@ pub(crate) fn page() -> Result<String> {
         scheduler::IDENTITY.command::<scheduler::Args>(),
         execution_controller::IDENTITY.command::<execution_controller::Args>(),
         cluster_controller::IDENTITY.command::<cluster_controller::Args>(),
+        placement_controller::IDENTITY.command::<placement_controller::Args>(),
         kubectl_remedy::Args::command(),
     ];
     let mut page = String::from(

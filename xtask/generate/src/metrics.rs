@@ -95,6 +95,12 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Descr
             cluster_controller::start,
         )
         .await?,
+        registered(
+            placement_controller::IDENTITY,
+            either,
+            placement_controller::start,
+        )
+        .await?,
     ])
 }
 
@@ -167,6 +173,7 @@ mod tests {
                 "cluster_controller_credentials_expiry_timestamp_seconds",
                 "`api`, `credential`",
             ),
+            ("placement_controller_bindings", "`state`"),
         ] {
             let start = format!("| `karmada_{metric}` | ");
             let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
