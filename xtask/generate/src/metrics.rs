@@ -40,24 +40,24 @@ pub(crate) fn page() -> Result<String> {
     Ok(page)
 }
 
+/// The metrics of one program.
+type Registered = (&'static str, BTreeSet<Description>);
+
 /// Returns the metrics of each program, as the flags let it have the most.
-async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Description>)>> {
+async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
     let file = |flag: &str| {
         let mut flag = OsString::from(format!("--{flag}="));
         flag.push(kubeconfig);
         flag
     };
-    let karmada = [file("kubeconfig")];
-    let observing = [file("kubeconfig"), OBSERVE_ONLY.into()];
     let agent = agent_flags(file);
     let gateway = [
         file("kubeconfig"),
         "--provider=kubernetes".into(),
         file("gateway-kubeconfig"),
     ];
-    let karmada: &[&[OsString]] = &[&karmada];
-    let either: &[&[OsString]] = &[karmada[0], &observing];
-    Ok(vec![
+    let hub = [file("kubeconfig")];
+    let mut programs = vec![
         registered(
             cluster_health_agent::IDENTITY,
             &[&agent],
@@ -66,7 +66,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Descr
         .await?,
         registered(
             remedy_controller::IDENTITY,
-            karmada,
+            &[&hub],
             remedy_controller::start,
         )
         .await?,
@@ -76,6 +76,17 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Descr
             ingress_controller::start,
         )
         .await?,
+    ];
+    programs.extend(observing_programs(file("kubeconfig")).await?);
+    Ok(programs)
+}
+
+/// Returns the metrics of the programs that can also count writes instead of performing them.
+async fn observing_programs(kubeconfig: OsString) -> Result<Vec<Registered>> {
+    let performing = [kubeconfig.clone()];
+    let observing = [kubeconfig, OBSERVE_ONLY.into()];
+    let either: &[&[OsString]] = &[&performing, &observing];
+    Ok(vec![
         registered(
             propagation_controller::IDENTITY,
             either,
@@ -121,7 +132,7 @@ async fn registered<A: Parser>(
     identity: Identity,
     lines: &[&[OsString]],
     start: impl AsyncFn(A, &mut Program) -> Result<(), StartError>,
-) -> Result<(&'static str, BTreeSet<Description>)> {
+) -> Result<Registered> {
     let name = identity.name;
     let mut registered = BTreeSet::new();
     for flags in lines {
