@@ -16,6 +16,7 @@ mod expiry;
 mod proxy;
 mod renewal;
 mod restored;
+mod server;
 mod short_watches;
 mod token;
 
@@ -44,6 +45,7 @@ pub use self::error::ClientError;
 pub(crate) use self::expiry::{CREDENTIALS, Validity};
 pub(crate) use self::renewal::Renewal;
 pub(crate) use self::restored::REWINDS;
+pub use self::server::Server;
 
 use self::restored::EndRewoundWatches;
 use self::short_watches::FailShortWatches;
@@ -64,6 +66,8 @@ pub struct Source {
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig; defaults to the current one.
     pub context: Option<String>,
+    /// A server and its credentials, in place of a kubeconfig.
+    pub server: Option<Server>,
     /// The server's addresses, which replace a DNS lookup. The certificate must still match the host
     /// name of the kubeconfig.
     pub addresses: Vec<IpAddr>,
@@ -84,7 +88,28 @@ impl Source {
         // A path that cannot be examined may be a file.
         let present =
             || home.is_some_and(|home| home.join(".kube/config").try_exists().unwrap_or(true));
-        self.kubeconfig.is_none() && self.context.is_none() && !named && !present()
+        let is_silent =
+            self.kubeconfig.is_none() && self.context.is_none() && self.server.is_none();
+        is_silent && !named && !present()
+    }
+
+    /// Reads the kubeconfig, and returns where it is from too.
+    fn read(&self) -> Result<(Kubeconfig, String), ClientError> {
+        if let Some(server) = &self.server {
+            return Ok((server.kubeconfig(), server.url.clone()));
+        }
+        if let Some(path) = &self.kubeconfig {
+            let file = Kubeconfig::read_from(path).map_err(|source| ClientError::Unreadable {
+                path: path.clone(),
+                source,
+            })?;
+            return Ok((file, path.display().to_string()));
+        }
+        let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
+        match Kubeconfig::read() {
+            Ok(file) => Ok((file, origin)),
+            Err(source) => Err(ClientError::Unusable { origin, source }),
+        }
     }
 }
 
@@ -199,19 +224,7 @@ async fn load(source: &Source, is_pod: bool) -> Result<Config, ClientError> {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let (file, origin) = if let Some(path) = &source.kubeconfig {
-        let file = Kubeconfig::read_from(path).map_err(|source| ClientError::Unreadable {
-            path: path.clone(),
-            source,
-        })?;
-        (file, path.display().to_string())
-    } else {
-        let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
-        match Kubeconfig::read() {
-            Ok(file) => (file, origin),
-            Err(source) => return Err(ClientError::Unusable { origin, source }),
-        }
-    };
+    let (file, origin) = source.read()?;
     let own_proxy = proxy_of(&file, source.context.as_ref());
     let mut config = Config::from_custom_kubeconfig(file, &options)
         .await

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
-use kube::config::{AuthInfo, Kubeconfig};
+use kube::config::AuthInfo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
@@ -176,18 +176,16 @@ impl Renewal {
 fn fingerprint(source: &Source) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut add = |path: &PathBuf| fs::read(path).ok().hash(&mut hasher);
-    let file = if let Some(path) = &source.kubeconfig {
+    if let Some(path) = &source.kubeconfig {
         add(path);
-        Kubeconfig::read_from(path)
-    } else {
-        if let Some(paths) = env::var_os("KUBECONFIG") {
-            env::split_paths(&paths).for_each(|path| add(&path));
-        } else if let Some(home) = env::home_dir() {
-            add(&home.join(".kube/config"));
-        }
-        Kubeconfig::read()
-    };
-    let file = file.unwrap_or_default();
+    } else if source.server.is_some() {
+        // It has no file of its own.
+    } else if let Some(paths) = env::var_os("KUBECONFIG") {
+        env::split_paths(&paths).for_each(|path| add(&path));
+    } else if let Some(home) = env::home_dir() {
+        add(&home.join(".kube/config"));
+    }
+    let file = source.read().map(|(file, _)| file).unwrap_or_default();
     let clusters = file
         .clusters
         .iter()
