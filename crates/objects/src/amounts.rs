@@ -107,6 +107,12 @@ impl Amounts {
         }
     }
 
+    /// Returns what there is of a resource, which is never less than nothing, in its canonical text.
+    pub fn text(&self, resource: &str) -> String {
+        let amount = self.0.get(resource).copied().unwrap_or_default();
+        text(resource, amount.max(Quantity::default()))
+    }
+
     /// Returns the amounts in their canonical texts.
     pub fn texts(&self) -> BTreeMap<String, String> {
         let amounts = self.0.iter();

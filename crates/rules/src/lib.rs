@@ -10,3 +10,4 @@ pub mod placement;
 pub mod propagation;
 pub mod remedy;
 pub mod schedule;
+pub mod usage;

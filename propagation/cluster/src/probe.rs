@@ -58,7 +58,7 @@ impl MemberController for Prober {
 
     async fn reconcile(&self, name: &str, key: &Key) -> Result<(), ReconcileError> {
         let started = Instant::now();
-        let cluster = self.index.cluster(name).map(|stored| stored.view());
+        let cluster = self.index.cluster(name).map(|stored| stored.part.view());
         let Some(cluster) = cluster.filter(is_probed) else {
             self.fleet.disconnect(name);
             self.reachable.forget(name);

@@ -1,28 +1,15 @@
-//! Objects of which only a part is kept.
+//! The parts of objects that are kept.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt::Debug;
-use std::marker::PhantomData;
 
 use karmada_api::ClusterView;
 use karmada_rules::cluster;
-use kube::Resource;
-use kube::core::ObjectMeta;
-use serde::{Deserialize, Deserializer, de};
+use karmada_runtime::partial::Partial;
+use serde::Deserialize;
 use serde_json::Value;
 
-/// An object of the kind `K` of which only `P` is kept, and what identifies it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stored<K, P> {
-    metadata: ObjectMeta,
-    /// The part.
-    pub(crate) part: P,
-    kind: PhantomData<K>,
-}
-
 /// A cluster as text: what is written to it must be compared with what the server stores.
-pub(crate) type StoredCluster = Stored<ClusterView, Text>;
+pub(crate) type StoredCluster = Partial<ClusterView, Text>;
 
 /// A whole object as text.
 #[derive(Clone, Debug, Default)]
@@ -36,17 +23,17 @@ pub(crate) struct Targets(pub(crate) BTreeSet<String>);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IsSystem(pub(crate) bool);
 
-impl StoredCluster {
+impl Text {
     /// Returns the object as the server stores it.
     pub(crate) fn value(&self) -> Value {
         // Made from a value: it parses.
-        serde_json::from_str(&self.part.0).unwrap_or_default()
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// Returns the typed object.
     pub(crate) fn view(&self) -> ClusterView {
         // It was decoded once.
-        serde_json::from_str(&self.part.0).unwrap_or_default()
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
 
@@ -73,56 +60,5 @@ impl From<&Value> for IsSystem {
     fn from(namespace: &Value) -> Self {
         let labels = namespace.pointer("/metadata/labels");
         Self(labels.is_some_and(|labels| labels[cluster::SYSTEM] == "true"))
-    }
-}
-
-impl<'de, K, P> Deserialize<'de> for Stored<K, P>
-where
-    P: for<'a> TryFrom<&'a Value, Error: std::fmt::Display>,
-{
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = Value::deserialize(deserializer)?;
-        let metadata = ObjectMeta::deserialize(&object["metadata"]).map_err(de::Error::custom)?;
-        Ok(Self {
-            metadata: ObjectMeta {
-                name: metadata.name,
-                namespace: metadata.namespace,
-                uid: metadata.uid,
-                resource_version: metadata.resource_version,
-                deletion_timestamp: metadata.deletion_timestamp,
-                ..ObjectMeta::default()
-            },
-            part: P::try_from(&object).map_err(de::Error::custom)?,
-            kind: PhantomData,
-        })
-    }
-}
-
-impl<K: Resource<DynamicType = ()>, P> Resource for Stored<K, P> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }

@@ -13,6 +13,7 @@ use karmada_api::{
 use karmada_rules::cluster::{ClusterObservation, ExecutionNamespace, READY, is_probed};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
+use karmada_runtime::partial::Partial;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
@@ -25,7 +26,7 @@ use tokio::time::Instant;
 
 use crate::fleet::Fleet;
 use crate::metrics::Reachable;
-use crate::stored::{IsSystem, Stored, StoredCluster, Targets};
+use crate::stored::{IsSystem, StoredCluster, Targets};
 
 /// The clusters and what decides about them behind a lock, and the queues of what their changes wake.
 pub(crate) struct SharedIndex {
@@ -37,9 +38,9 @@ pub(crate) struct SharedIndex {
 #[derive(Default)]
 struct Index {
     clusters: Cache<StoredCluster>,
-    namespaces: Cache<Stored<Namespace, IsSystem>>,
-    bindings: Cache<Stored<ResourceBinding, Targets>>,
-    cluster_bindings: Cache<Stored<ClusterResourceBinding, Targets>>,
+    namespaces: Cache<Partial<Namespace, IsSystem>>,
+    bindings: Cache<Partial<ResourceBinding, Targets>>,
+    cluster_bindings: Cache<Partial<ClusterResourceBinding, Targets>>,
     /// The newest from the members.
     observed: BTreeMap<String, ClusterObservation>,
     /// The clusters that are not ready, since when this process knows it.
@@ -128,7 +129,7 @@ impl SharedIndex {
         let namespace = index.namespaces.get(&key);
         let unready = index.unready.get(name);
         Some(Known {
-            cluster: stored.value(),
+            cluster: stored.part.value(),
             // Only then it counts.
             is_targeted: stored.meta().deletion_timestamp.is_some() && index.is_targeted(name),
             stored,
@@ -167,7 +168,7 @@ impl SharedIndex {
         let changes = index.clusters.observe(event);
         let mut gone = Vec::new();
         for Transition { key, old, new } in changes {
-            let Some(new) = new.map(|new| new.view()) else {
+            let Some(new) = new.map(|new| new.part.view()) else {
                 index.observed.remove(&key.name);
                 index.unready.remove(&key.name);
                 self.probes.remove(&key.name);
@@ -181,7 +182,7 @@ impl SharedIndex {
                 since.or_insert_with(Instant::now);
             }
             let is_probed_alike = old.is_some_and(|old| {
-                let old = old.view();
+                let old = old.part.view();
                 old.spec.has_same_access(&new.spec) && is_probed(&old) == is_probed(&new)
             });
             if !is_probed_alike {
@@ -192,7 +193,7 @@ impl SharedIndex {
         gone
     }
 
-    fn observe_namespace(&self, event: Event<Decoded<Stored<Namespace, IsSystem>>>) {
+    fn observe_namespace(&self, event: Event<Decoded<Partial<Namespace, IsSystem>>>) {
         let changes = self.index.lock().namespaces.observe(event);
         for change in changes {
             if let Some(cluster) = cluster_of_execution_namespace(&change.key.name) {
@@ -202,7 +203,7 @@ impl SharedIndex {
     }
 
     /// Wakes the clusters that bindings have left.
-    fn wake_left<K>(&self, changes: &[Transition<Stored<K, Targets>>]) {
+    fn wake_left<K>(&self, changes: &[Transition<Partial<K, Targets>>]) {
         for Transition { old, new, .. } in changes {
             let now = new.as_ref().map(|new| &new.part.0);
             let before = old.iter().flat_map(|old| &old.part.0);

@@ -13,7 +13,7 @@ mod health;
 mod steps;
 mod taints;
 
-pub use capacity::{NodeCapacity, PodRequest, summary};
+pub use capacity::summary;
 pub use condition_taints::{ConditionTaint, InvalidConditionTaint};
 pub use enablements::{ServedKinds, served};
 pub use health::{Health, Probe};
