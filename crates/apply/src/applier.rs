@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
@@ -28,6 +29,9 @@ use crate::wake::{Wake, woken};
 /// The time after a start for which a unit waits for the list of its kinds: until then nearly every object
 /// is known to be as its manifest has it, without a request for each.
 const START: Duration = Duration::from_secs(5);
+
+/// The number of manifests of a wave that are applied at once.
+pub(crate) const CONCURRENCY: usize = 8;
 
 /// One cluster to one owner: what was applied there, and what has become of it.
 pub struct Applier<O> {
@@ -80,6 +84,15 @@ impl<O: Ownership> Applier<O> {
         self.watches.want(kinds);
     }
 
+    /// Returns the name of a kind in the paths of the cluster's API; empty if it is not served, or cannot be looked up.
+    pub async fn resource(&self, kind: &GroupVersionKind) -> String {
+        let served = self.requests.served(kind).await;
+        let served = served.ok().flatten();
+        served
+            .map(|served| served.resource.plural)
+            .unwrap_or_default()
+    }
+
     /// Forgets a unit that is gone.
     pub fn forget(&self, unit: &Key) {
         self.records.lock().forget(unit);
@@ -94,10 +107,7 @@ impl<O: Ownership> Applier<O> {
             return SyncResult::Later(left);
         }
         self.records.lock().begin(unit);
-        let mut synced = Vec::new();
-        for one in unit.refs() {
-            synced.push(self.sync_manifest(writes, &one).await);
-        }
+        let synced = self.sync_waves(writes, unit).await;
         let mut records = self.records.lock();
         if synced.iter().any(Synced::waits) {
             records.wait(unit.key.clone());
@@ -106,6 +116,26 @@ impl<O: Ownership> Applier<O> {
             manifests: synced,
             untouched: records.is_untouched(unit),
         }
+    }
+
+    /// Syncs the manifests wave by wave, and returns the results in the order of the manifests.
+    async fn sync_waves(&self, writes: &WriteMode, unit: &Unit<'_, O::Source>) -> Vec<Synced> {
+        let mut refs: Vec<_> = unit.refs().collect();
+        let wave = |one: &ManifestRef<'_, O::Source>| self.ownership.wave(one);
+        refs.sort_by_key(wave);
+        let mut synced = Vec::new();
+        for wave in refs.chunk_by(|one, next| wave(one) == wave(next)) {
+            // No closure: a future that holds one is not known to be `Send`.
+            let mut syncs = Vec::new();
+            for one in wave {
+                syncs.push(self.sync_manifest(writes, one));
+            }
+            let results = futures::stream::iter(syncs).buffered(CONCURRENCY);
+            let results: Vec<_> = results.collect().await;
+            synced.extend(wave.iter().map(|one| one.ordinal).zip(results));
+        }
+        synced.sort_by_key(|(ordinal, _)| *ordinal);
+        synced.into_iter().map(|(_, one)| one).collect()
     }
 
     async fn sync_manifest(&self, writes: &WriteMode, one: &ManifestRef<'_, O::Source>) -> Synced {
@@ -171,10 +201,6 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
     ) -> Result<Option<String>, MemberError> {
-        if self.ownership.write_style(one.unit) == WriteStyle::Apply {
-            // Which is refused as a whole.
-            return Ok(None);
-        }
         let paths = take_left_out(&mut without_generated(one.manifest), object);
         if paths.is_empty() {
             return Ok(None);
@@ -248,6 +274,10 @@ impl<O: Ownership> Applier<O> {
 
     /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
     fn is_settled(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+        // What says so may be where a record does not look, as its owners are.
+        if self.ownership.unit_of(object).as_ref() != Some(&one.unit.key) {
+            return false;
+        }
         let style = self.ownership.write_style(one.unit);
         let record = self.records.lock().of(one);
         let last = match record {
@@ -261,7 +291,8 @@ impl<O: Ownership> Applier<O> {
             Some(_) => LastWrite::OfManifest,
             None => one.unit.last_write,
         };
-        if last == LastWrite::Unknown || self.hides_others(one, object, style) {
+        let may_hide_more = style == WriteStyle::Replace && self.hides_others(one, object);
+        if last == LastWrite::Unknown || may_hide_more {
             return false;
         }
         let mut known = one.manifest.clone();
@@ -280,14 +311,9 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns `true` if others have written something of an object from the cache, outside of metadata and status.
-    /// Only a live look can tell if it is more than a manifest has that replaces it.
-    fn hides_others(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-        style: WriteStyle,
-    ) -> bool {
-        if style == WriteStyle::Apply || metadata::field(object, "managedFields").is_some() {
+    /// Only a live look can tell what.
+    pub(crate) fn hides_others(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+        if metadata::field(object, "managedFields").is_some() {
             return false;
         }
         let cached = self.watches.get(&one.kind(), &one.key());

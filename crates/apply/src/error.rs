@@ -108,6 +108,12 @@ impl MemberError {
         status.is_some_and(|status| status.message.contains("duplicate entries for key"))
     }
 
+    /// Returns `true` if the manifest has a field that the cluster does not know, which server-side apply refuses.
+    pub(crate) fn is_about_unknown_fields(&self) -> bool {
+        let status = self.status();
+        status.is_some_and(|status| status.message.contains("field not declared in schema"))
+    }
+
     fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }

@@ -2,7 +2,7 @@
 //! It knows no owner: whose the objects are, an implementation of [`Ownership`] answers.
 //!
 //! A program builds a [`Unit`] from the object that lists the manifests, and calls [`Applier::sync`] for it at each
-//! change of the unit and at each [`Wake`]. Then, for each manifest in turn:
+//! change of the unit and at each [`Wake`]. Then, for each manifest, wave by wave:
 //!
 //! 1. `applier` takes the object from the watch. If `records` has nothing left to do about it, that was all.
 //! 2. `write` has it read live by `requests`, unless the record shows that nobody but us has written it, or it was never there.
@@ -12,10 +12,11 @@
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
 //!
 //! [`Applier::remove`], in `remove`, deletes or releases the objects of a unit that goes. `wake` tells which unit
-//! a change in the cluster concerns.
+//! a change in the cluster concerns, and `kinds` what is to be watched there.
 
 mod applier;
 mod error;
+mod kinds;
 mod ownership;
 mod plan;
 mod records;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use applier::Applier;
 pub use error::MemberError;
+pub use kinds::KindCounts;
 pub use ownership::{Ownership, WriteStyle};
 pub use plan::{ApplyPlan, plan, rewrite};
 pub use result::{SyncResult, Synced};

@@ -1,13 +1,13 @@
 //! The answers that the engine needs about whose an object is.
 
-use kube::runtime::watcher::Config;
+use karmada_runtime::dynamic::Selected;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
 use objects::{Key, Metadata};
 use serde_json::Value;
 
-use crate::unit::Unit;
+use crate::unit::{ManifestRef, Unit};
 
 /// An owner of objects in a cluster, such as all Works of one member. Each answer is a pure decision.
 pub trait Ownership: Send + Sync + 'static {
@@ -18,7 +18,7 @@ pub trait Ownership: Send + Sync + 'static {
     fn managers(&self) -> Managers;
 
     /// Returns which objects of a kind are watched: all that may belong to a unit.
-    fn watched(&self) -> Config;
+    fn watched(&self) -> Selected;
 
     /// Returns the unit that an object names as its own.
     fn unit_of(&self, object: &impl Metadata) -> Option<Key>;
@@ -32,6 +32,12 @@ pub trait Ownership: Send + Sync + 'static {
 
     /// Returns `true` if another controller in the cluster sets the replicas of a manifest's object.
     fn retains_replicas(&self, manifest: &Value) -> bool;
+
+    /// Returns the wave of a manifest: it is applied once all of earlier waves have been tried, and together with
+    /// those of its own.
+    fn wave(&self, one: &ManifestRef<'_, Self::Source>) -> usize {
+        one.ordinal
+    }
 
     /// Decides what the unit may do with an object that exists where `manifest` is to be applied.
     fn adoption(&self, unit: &Unit<'_, Self::Source>, manifest: &Value, object: &Value)

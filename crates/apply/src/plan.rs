@@ -123,13 +123,13 @@ fn application<O: Ownership>(
         return ApplyPlan::Unchanged;
     }
     ApplyPlan::Apply {
+        take_over: managers.take_over(object, fields, &body),
         body: pinned(body, object),
-        take_over: managers.take_over(object, fields),
     }
 }
 
 /// Returns the body that replaces `object`.
-fn replacing<O: Ownership>(
+pub(crate) fn replacing<O: Ownership>(
     ownership: &O,
     one: &ManifestRef<'_, O::Source>,
     object: &Value,

@@ -1,35 +1,60 @@
-//! Takes away the objects of a unit that goes.
+//! Takes away the objects of a unit that goes, or of manifests that have left it.
 
+use futures::StreamExt;
 use karmada_runtime::write::WriteMode;
+use objects::Metadata;
 use objects::ownership::Removal;
 use serde_json::Value;
 
-use crate::applier::Applier;
+use crate::applier::{Applier, CONCURRENCY};
 use crate::error::MemberError;
 use crate::ownership::Ownership;
 use crate::requests::ObjectPath;
 use crate::unit::{ManifestRef, Unit};
 
 impl<O: Ownership> Applier<O> {
-    /// Deletes or releases the objects of a unit that is being deleted.
+    /// Deletes or releases the objects of a unit. Returns the places of the manifests whose objects are still there,
+    /// because the cluster is not done with their deletion.
     ///
     /// # Errors
-    /// Fails at the first object that could not be given up.
+    /// Fails with the first error about an object that could not be given up, after all were tried; at once if the
+    /// cluster cannot be worked on.
     pub async fn remove(
         &self,
         writes: &WriteMode,
         unit: &Unit<'_, O::Source>,
-    ) -> Result<(), MemberError> {
-        for one in unit.refs() {
-            match self.requests.path(&one).await {
-                Ok(path) => self.remove_object(writes, &one, &path).await?,
-                // What cannot exist was never applied.
-                Err(MemberError::NotServed { .. } | MemberError::Manifest { .. }) => {}
-                Err(error) => return Err(error),
+    ) -> Result<Vec<usize>, MemberError> {
+        let refs: Vec<_> = unit.refs().collect();
+        // No closure: a future that holds one is not known to be `Send`.
+        let mut removals = Vec::new();
+        for one in &refs {
+            removals.push(self.remove_manifest(writes, one));
+        }
+        let removals = futures::stream::iter(removals).buffered(CONCURRENCY);
+        let mut removals = removals.zip(futures::stream::iter(0..));
+        let (mut left, mut failed) = (Vec::new(), None);
+        while let Some((removed, place)) = removals.next().await {
+            match removed {
+                Ok(Removed::Gone) => {}
+                Ok(Removed::Deleting) => left.push(place),
+                Err(error) if error.is_of_member() => return Err(error),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        self.forget(&unit.key);
-        Ok(())
+        failed.map_or(Ok(left), Err)
+    }
+
+    async fn remove_manifest(
+        &self,
+        writes: &WriteMode,
+        one: &ManifestRef<'_, O::Source>,
+    ) -> Result<Removed, MemberError> {
+        match self.requests.path(one).await {
+            Ok(path) => self.remove_object(writes, one, &path).await,
+            // What cannot exist was never applied.
+            Err(MemberError::NotServed { .. } | MemberError::Manifest { .. }) => Ok(Removed::Gone),
+            Err(error) => Err(error),
+        }
     }
 
     async fn remove_object(
@@ -37,13 +62,13 @@ impl<O: Ownership> Applier<O> {
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
-    ) -> Result<(), MemberError> {
+    ) -> Result<Removed, MemberError> {
         // The cache is behind at worst: then the uid is that of a former object.
         let cached = self.watches.get(&one.kind(), &one.key());
         let cached = cached.map(|object| object.value());
         if let Removal::Delete { uid } = self.removal(one, cached.as_ref()) {
             match self.requests.delete(writes, path, &uid).await {
-                Ok(_) => return Ok(()),
+                Ok(deleted) => return Ok(Removed::of(deleted.as_ref())),
                 // It is gone, or another is in its place.
                 Err(error) if error.is_missing() || error.is_conflict() => {}
                 Err(error) => return Err(error),
@@ -51,13 +76,19 @@ impl<O: Ownership> Applier<O> {
         }
         let object = self.requests.get(path).await?;
         let removed = match self.removal(one, object.as_ref()) {
-            Removal::Nothing => return Ok(()),
-            Removal::Delete { uid } => self.requests.delete(writes, path, &uid).await,
-            Removal::Release { patch } => self.requests.release(writes, path, &patch).await,
+            Removal::Nothing => return Ok(self.kept(one, object.as_ref())),
+            Removal::Delete { uid } => {
+                let deleted = self.requests.delete(writes, path, &uid).await;
+                deleted.map(|deleted| Removed::of(deleted.as_ref()))
+            }
+            Removal::Release { patch } => {
+                let released = self.requests.release(writes, path, &patch).await;
+                released.map(|_| Removed::Gone)
+            }
         };
         match removed {
-            Err(error) if !error.is_missing() => Err(error),
-            _ => Ok(()),
+            Err(error) if error.is_missing() => Ok(Removed::Gone),
+            removed => removed,
         }
     }
 
@@ -65,5 +96,36 @@ impl<O: Ownership> Applier<O> {
         object.map_or(Removal::Nothing, |object| {
             self.ownership.removal(one.unit, object)
         })
+    }
+
+    /// Returns what has become of an object about which nothing is to be done.
+    fn kept(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removed {
+        let is_deleting = object.is_some_and(|object| {
+            object.is_deleting() && self.ownership.unit_of(object).as_ref() == Some(&one.unit.key)
+        });
+        if is_deleting {
+            Removed::Deleting
+        } else {
+            Removed::Gone
+        }
+    }
+}
+
+/// What has become of an object that was given up.
+enum Removed {
+    /// It is gone, or not the unit's any more.
+    Gone,
+    /// Its deletion has begun.
+    Deleting,
+}
+
+impl Removed {
+    /// Returns what the answer to a deletion says: the object, if it is not gone yet.
+    fn of(deleted: Option<&Value>) -> Self {
+        if deleted.is_some_and(Metadata::is_deleting) {
+            Self::Deleting
+        } else {
+            Self::Gone
+        }
     }
 }

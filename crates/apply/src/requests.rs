@@ -137,7 +137,10 @@ impl Requests {
     }
 
     /// Returns how the API serves the kind, and `None` if it does not.
-    async fn served(&self, kind: &GroupVersionKind) -> Result<Option<ServedKind>, MemberError> {
+    pub(crate) async fn served(
+        &self,
+        kind: &GroupVersionKind,
+    ) -> Result<Option<ServedKind>, MemberError> {
         if let Some(served) = self.kinds.lock().get(kind) {
             return Ok(Some(served.clone()));
         }
@@ -222,6 +225,31 @@ impl Requests {
         let body = body.to_string().into_bytes();
         let built = path.builder().replace(&path.name(), &self.posted(), body);
         self.write(writes, Write::Replace, path, built).await
+    }
+
+    /// Returns an object as it would be stored, without storing it: as a new one, or in place of one that exists.
+    pub(crate) async fn try_out(
+        &self,
+        path: &ObjectPath,
+        body: &Value,
+        exists: bool,
+    ) -> Result<Value, MemberError> {
+        let request = path.request("try out");
+        let bytes = body.to_string().into_bytes();
+        let parameters = PostParams {
+            dry_run: true,
+            ..self.posted()
+        };
+        let built = if exists {
+            path.builder().replace(&path.name(), &parameters, bytes)
+        } else {
+            path.builder().create(&parameters, bytes)
+        };
+        match timeout(LIMIT, self.send(built)).await {
+            Ok(Ok(object)) => Ok(object),
+            Ok(Err(error)) => Err(MemberError::Request { request, error }),
+            Err(_) => Err(MemberError::TimedOut { request }),
+        }
     }
 
     /// Makes fields of others ours by a patch of the managed fields.

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use embedded_apiserver::{ApiServer, Fault, Verb};
+use karmada_runtime::dynamic::Selected;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
@@ -169,8 +170,8 @@ impl Ownership for TestOwner {
         }
     }
 
-    fn watched(&self) -> Config {
-        Config::default().labels(&format!("{OWNED}=true"))
+    fn watched(&self) -> Selected {
+        Config::default().labels(&format!("{OWNED}=true")).into()
     }
 
     fn unit_of(&self, object: &impl Metadata) -> Option<Key> {

@@ -1,13 +1,15 @@
 //! Writes an object that needs it.
 
 use karmada_runtime::write::WriteMode;
+use objects::drift::take_left_out;
 use objects::ownership::ObservedObject;
+use objects::retain::without_generated;
 use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
 use crate::ownership::{Ownership, WriteStyle};
-use crate::plan::{ApplyPlan, plan, rewrite};
+use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
 use crate::unit::{LastWrite, ManifestRef};
 
@@ -38,6 +40,7 @@ impl<O: Ownership> Applier<O> {
         let records = self.records.lock();
         if let Some(object) = cached.seen() {
             let is_as_left = records.of(one)?.has_left_ours(object);
+            let is_as_left = is_as_left && !self.hides_others(one, object);
             return is_as_left.then(|| rewrite(&*self.ownership, one, object, style))?;
         }
         // A creation fails where there is an object, and an apply would take it over. If it is only counted,
@@ -60,6 +63,7 @@ impl<O: Ownership> Applier<O> {
         let mut style = self.ownership.write_style(one.unit);
         let mut unread = self.plan_unread(writes, one, style, cached);
         let mut conflicts = 0;
+        let mut known = None;
         loop {
             let (object, plan) = if let Some(plan) = unread.take() {
                 (cached.seen().cloned(), plan)
@@ -75,30 +79,18 @@ impl<O: Ownership> Applier<O> {
                     });
                 }
                 let (owner, last) = (&*self.ownership, LastWrite::Unknown);
-                let plan = plan(owner, one, object.as_ref(), style, last);
+                let manifest = known.as_ref().unwrap_or(one.manifest);
+                let known = ManifestRef { manifest, ..*one };
+                let plan = plan(owner, &known, object.as_ref(), style, last);
                 (object, plan)
             };
             match self.write(writes, one, &path, plan, style).await {
-                Ok(written) => {
-                    let is_new = written.is_some();
-                    if is_new {
-                        self.records.lock().touch(&one.unit.key);
-                    }
-                    let object = written.or(object);
-                    let mut note = None;
-                    if let Some(object) = &object {
-                        self.settle(one, object);
-                        note = self.note(one, object).await?;
-                        self.records.lock().note(one, note.as_deref());
-                    }
-                    return Ok(Written {
-                        object,
-                        is_new,
-                        note,
-                    });
-                }
+                Ok(written) => return self.record_write(one, object, written).await,
                 Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
                     style = WriteStyle::Replace;
+                }
+                Err(error) if error.is_about_unknown_fields() && known.is_none() => {
+                    known = Some(self.known_part(one, &path, object.as_ref()).await?);
                 }
                 // Another was faster: its object is to be looked at first.
                 Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -112,6 +104,49 @@ impl<O: Ownership> Applier<O> {
                 }
             }
         }
+    }
+
+    /// Records how a plan was carried out: `written` is the object if it was written, and `object` as it was before.
+    async fn record_write(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: Option<Value>,
+        written: Option<Value>,
+    ) -> Result<Written, MemberError> {
+        let is_new = written.is_some();
+        if is_new {
+            self.records.lock().touch(&one.unit.key);
+        }
+        let object = written.or(object);
+        let mut note = None;
+        if let Some(object) = &object {
+            self.settle(one, object);
+            note = self.note(one, object).await?;
+            self.records.lock().note(one, note.as_deref());
+        }
+        Ok(Written {
+            object,
+            is_new,
+            note,
+        })
+    }
+
+    /// Returns what the cluster knows of a manifest that it refuses because it does not know all of it.
+    async fn known_part(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        path: &ObjectPath,
+        object: Option<&Value>,
+    ) -> Result<Value, MemberError> {
+        let body = match object {
+            Some(object) => replacing(&*self.ownership, one, object),
+            None => without_generated(one.manifest),
+        };
+        // Other writes drop what apply refuses.
+        let stored = self.requests.try_out(path, &body, object.is_some()).await?;
+        let mut known = one.manifest.clone();
+        take_left_out(&mut known, &stored);
+        Ok(known)
     }
 
     /// Carries out a plan. Returns the object as written, and `None` if it was not.

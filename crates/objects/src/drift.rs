@@ -66,26 +66,34 @@ fn list(object: &[Value], manifest: &[Value], owned: Option<&Value>) -> bool {
 /// does not know. Metadata and status aside.
 pub fn take_left_out(body: &mut Value, object: &Value) -> Vec<String> {
     let mut paths = Vec::new();
-    for (name, part) in body.as_object_mut().into_iter().flatten() {
-        if !["apiVersion", "kind", "metadata", "status"].contains(&&**name) {
-            collect_left_out(part, object.get(name), name, &mut paths);
-        }
+    if let Some(body) = body.as_object_mut() {
+        body.retain(|name, part| {
+            ["apiVersion", "kind", "metadata", "status"].contains(&&**name)
+                || keep_known(part, object.get(name), name, &mut paths)
+        });
     }
     paths
 }
 
-fn collect_left_out(part: &mut Value, object: Option<&Value>, path: &str, paths: &mut Vec<String>) {
+/// Takes out of `part` what `object` lacks of it, and returns `false` if that is all of it.
+fn keep_known(
+    part: &mut Value,
+    object: Option<&Value>,
+    path: &str,
+    paths: &mut Vec<String>,
+) -> bool {
     match (part, object) {
         // Many kinds drop what is the same as nothing.
-        (part, None | Some(Value::Null)) if is_empty(part) || is_zero(part) => {}
-        (part, None | Some(Value::Null)) => {
-            *part = Value::Null;
+        (part, None | Some(Value::Null)) if is_empty(part) || is_zero(part) => true,
+        (_, None | Some(Value::Null)) => {
             paths.push(path.to_owned());
+            false
         }
         (Value::Object(part), Some(Value::Object(object))) => {
-            for (name, part) in part {
-                collect_left_out(part, object.get(name), &format!("{path}.{name}"), paths);
-            }
+            part.retain(|name, part| {
+                keep_known(part, object.get(name), &format!("{path}.{name}"), paths)
+            });
+            true
         }
         (Value::Array(part), Some(Value::Array(object))) => {
             for (index, part) in part.iter_mut().enumerate() {
@@ -94,11 +102,12 @@ fn collect_left_out(part: &mut Value, object: Option<&Value>, path: &str, paths:
                     .iter()
                     .find(|other| name.is_some() && other.get("name") == name);
                 if let Some(found) = named.or_else(|| object.get(index)) {
-                    collect_left_out(part, Some(found), &format!("{path}[{index}]"), paths);
+                    keep_known(part, Some(found), &format!("{path}[{index}]"), paths);
                 }
             }
+            true
         }
-        _ => {}
+        _ => true,
     }
 }
 

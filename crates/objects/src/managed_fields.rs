@@ -33,12 +33,11 @@ impl Managers {
             && is_of_object(entry)
     }
 
-    /// Returns `true` if the entry is that of updates of ours, or of our predecessors.
+    /// Returns `true` if the entry is that of updates of ours, or of any write of our predecessors.
     fn updated(&self, entry: &Value) -> bool {
         let manager = text(entry, "manager");
-        (manager == self.ours || self.predecessors.contains(&manager))
-            && text(entry, "operation") == "Update"
-            && is_of_object(entry)
+        let is_ours = manager == self.ours && text(entry, "operation") == "Update";
+        (is_ours || self.predecessors.contains(&manager)) && is_of_object(entry)
     }
 
     /// Returns `true` if the entry is ours or our predecessors'.
@@ -163,9 +162,15 @@ impl Managers {
         Some(kept.into())
     }
 
-    /// Returns the patch that turns the fields of others into ones that we applied, and `None`
-    /// if nobody has any. It fails if the object has changed since it was read.
-    pub fn take_over(&self, object: &Value, from: TakeOver) -> Option<JsonPatch> {
+    /// Returns the patch after which an apply of `body` has its effect: the fields of others are ones that we applied,
+    /// and what has left `body` is nobody's but ours. `None` if that is so. It fails if the object has changed since
+    /// it was read.
+    pub fn take_over(&self, object: &Value, from: TakeOver, body: &Value) -> Option<JsonPatch> {
+        let mut ours = Value::Null;
+        for entry in entries(object).iter().filter(|entry| self.is_ours(entry)) {
+            union(&mut ours, entry["fieldsV1"].clone());
+        }
+        let mut is_let_go = false;
         let mut taken = Value::Null;
         let mut api_version = None;
         let mut kept = Vec::new();
@@ -178,6 +183,11 @@ impl Managers {
             let (take, keep) = match from {
                 _ if self.updated(entry) => (entry.get("fieldsV1").cloned(), None),
                 TakeOver::FromAll if is_of_object(entry) => split(entry),
+                TakeOver::FromPredecessors if is_of_object(entry) => {
+                    let mut entry = entry.clone();
+                    is_let_go |= let_go(&mut entry["fieldsV1"], &ours, body);
+                    (None, Some(entry))
+                }
                 _ => (None, Some(entry.clone())),
             };
             if let Some(take) = take {
@@ -186,7 +196,7 @@ impl Managers {
             }
             kept.extend(keep);
         }
-        if taken.is_null() {
+        if taken.is_null() && !is_let_go {
             return None;
         }
         let mut entry = applied.cloned().unwrap_or_else(|| {
@@ -306,16 +316,65 @@ fn has_more(fields: Option<&Value>, value: &Value) -> bool {
 
 /// Returns `true` if `value` has no field `key`, or one that lacks some of its `fields`.
 fn lacks(value: &Value, key: &str, fields: &Value) -> bool {
+    match part(value, key) {
+        Part::Missing => true,
+        Part::There(part) => has_more(Some(fields), part),
+        Part::Itself => false,
+    }
+}
+
+/// The part of a value that a key of `FieldsV1` names.
+enum Part<'a> {
+    There(&'a Value),
+    Missing,
+    /// The key names no part: `.` is the value itself, and `i:` is not used by any server.
+    Itself,
+}
+
+fn part<'a>(value: &'a Value, key: &str) -> Part<'a> {
     let part = if let Some(name) = key.strip_prefix("f:") {
         value.get(name)
     } else if let Some(element) = element(key) {
         let list = value.as_array();
         list.and_then(|list| list.iter().find(|part| element.is(part)))
     } else {
-        // `.` is the field itself, and `i:` is not used by any server.
+        return Part::Itself;
+    };
+    part.map_or(Part::Missing, Part::There)
+}
+
+/// Takes out of the fields of somebody else what `ours` has, too, and `body` no more: while two own it, it stays.
+/// Returns `true` if there was such.
+fn let_go(theirs: &mut Value, ours: &Value, body: &Value) -> bool {
+    let mut is_let_go = false;
+    let (Some(theirs), Some(ours)) = (theirs.as_object_mut(), ours.as_object()) else {
         return false;
     };
-    part.is_none_or(|part| has_more(Some(fields), part))
+    theirs.retain(|key, fields| {
+        let (Some(ours), part) = (ours.get(key), part(body, key)) else {
+            return true;
+        };
+        let part = match part {
+            Part::There(part) => part,
+            // An element goes as a whole.
+            Part::Missing if is_leaf(ours) || is_leaf(fields) || element(key).is_some() => {
+                is_let_go = true;
+                return false;
+            }
+            Part::Missing => &Value::Null,
+            Part::Itself => return true,
+        };
+        let is_less = let_go(fields, ours, part);
+        is_let_go |= is_less;
+        !(is_less && is_leaf(fields))
+    });
+    is_let_go
+}
+
+/// Returns `true` if these fields are nothing but one.
+fn is_leaf(fields: &Value) -> bool {
+    let mut keys = fields.as_object().into_iter().flatten().map(|(key, _)| key);
+    keys.all(|key| key == ".")
 }
 
 /// Returns the fields of an entry outside metadata, and the rest of the entry; each if there is any.

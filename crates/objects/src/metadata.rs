@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
 use crate::Key;
+use crate::kind::group;
 
 /// The metadata of an object. A text is empty if it is absent or cannot be read.
 pub trait Metadata {
@@ -25,6 +26,8 @@ pub trait Metadata {
     fn annotation(&self, key: &str) -> Option<&str>;
     /// Returns `true` if the object is being deleted.
     fn is_deleting(&self) -> bool;
+    /// Returns the owners.
+    fn owners(&self) -> Vec<Owner<'_>>;
 
     /// Returns the namespace and name.
     fn key(&self) -> Key {
@@ -64,6 +67,17 @@ impl Metadata for ObjectMeta {
     fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
+
+    fn owners(&self) -> Vec<Owner<'_>> {
+        let owners = self.owner_references.iter().flatten();
+        let owners = owners.map(|owner| Owner {
+            group: group(&owner.api_version),
+            kind: &owner.kind,
+            name: &owner.name,
+            uid: &owner.uid,
+        });
+        owners.collect()
+    }
 }
 
 impl Metadata for Value {
@@ -98,6 +112,33 @@ impl Metadata for Value {
     fn is_deleting(&self) -> bool {
         !text(self, "deletionTimestamp").is_empty()
     }
+
+    fn owners(&self) -> Vec<Owner<'_>> {
+        let owners = field(self, "ownerReferences").and_then(Self::as_array);
+        let owners = owners.into_iter().flatten().map(|owner| {
+            let text = |name: &str| owner.get(name).and_then(Self::as_str).unwrap_or_default();
+            Owner {
+                group: group(text("apiVersion")),
+                kind: text("kind"),
+                name: text("name"),
+                uid: text("uid"),
+            }
+        });
+        owners.collect()
+    }
+}
+
+/// An owner of an object, with which it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// The API group of its kind.
+    pub group: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its uid.
+    pub uid: &'a str,
 }
 
 /// The labels and annotations of an object that its last write had. All others are those of somebody else.

@@ -17,11 +17,12 @@ use crate::{api_version, kind, metadata};
 /// keeps of its own.
 pub fn replacement(manifest: &Value, object: &Value, written: &Written) -> Value {
     let mut body = without_generated(manifest);
-    for name in ["uid", "resourceVersion", "finalizers", "ownerReferences"] {
+    for name in ["uid", "resourceVersion", "finalizers"] {
         if let Some(value) = metadata::field(object, name) {
             insert(&mut body, "/metadata", name, value.clone());
         }
     }
+    keep_owners(&mut body, object);
     keep_others(&mut body, object, "labels", &written.labels);
     keep_others(&mut body, object, "annotations", &written.annotations);
     // Of most kinds it is a subresource, which the write of the object leaves alone.
@@ -45,6 +46,19 @@ pub fn has_same_metadata(left: &Value, right: &Value) -> bool {
         let [left, right] = [left, right].map(|map| map.and_then(Value::as_object));
         left.unwrap_or(&nothing) == right.unwrap_or(&nothing)
     })
+}
+
+/// Keeps the owners that the object has beside those of `body`.
+fn keep_owners(body: &mut Value, object: &Value) {
+    let of = |object| metadata::field(object, "ownerReferences").and_then(Value::as_array);
+    let Some(present) = of(object) else {
+        return;
+    };
+    let mut owners = of(body).cloned().unwrap_or_default();
+    let is_new = |owner: &&Value| owners.iter().all(|one| one["uid"] != owner["uid"]);
+    let others: Vec<_> = present.iter().filter(is_new).cloned().collect();
+    owners.extend(others);
+    insert(body, "/metadata", "ownerReferences", owners.into());
 }
 
 /// Keeps the entries of a map of the object's metadata that are not `written`.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use kube::discovery::{Scope, pinned_kind};
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -67,6 +68,24 @@ pub struct ServedKind {
     pub namespaced: bool,
 }
 
+/// The objects of a kind that are watched.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// Those that the API sends.
+    pub sent: Config,
+    /// Returns `true` for those of them that are kept. The others do not exist for the watches.
+    pub keeps: fn(&ObjectMeta) -> bool,
+}
+
+impl From<Config> for Selected {
+    fn from(sent: Config) -> Self {
+        Self {
+            sent,
+            keeps: |_| true,
+        }
+    }
+}
+
 /// A change that the watches saw.
 #[derive(Debug)]
 pub enum DynamicEvent {
@@ -82,9 +101,9 @@ impl DynamicWatches {
     /// Creates the watches of an API, and the future that runs them: it ends only when dropped. `select`
     /// returns which objects of a kind are watched. Each event is passed to `observe` after the objects have
     /// changed, in the order of each kind's events.
-    pub fn new(
+    pub fn new<S: Into<Selected>>(
         client: Client,
-        select: impl Fn(&ServedKind) -> Config + Send + Sync + 'static,
+        select: impl Fn(&ServedKind) -> S + Send + Sync + 'static,
         observe: impl Fn(&GroupVersionKind, DynamicEvent) + Send + Sync + 'static,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let watches = Self {
@@ -94,6 +113,7 @@ impl DynamicWatches {
                 wanted: watch::Sender::new(BTreeSet::new()),
             }),
         };
+        let select = move |kind: &ServedKind| select(kind).into();
         let running = watches.clone().run(Arc::new(select), Arc::new(observe));
         (watches, running)
     }
@@ -193,7 +213,7 @@ impl DynamicWatches {
     }
 }
 
-type Selector = dyn Fn(&ServedKind) -> Config + Send + Sync;
+type Selector = dyn Fn(&ServedKind) -> Selected + Send + Sync;
 type Observer = dyn Fn(&GroupVersionKind, DynamicEvent) + Send + Sync;
 
 impl Shared {
@@ -252,9 +272,11 @@ impl Watch {
         let served = self.look_up(stop).await;
         let mut log = WatchLog::named(&self.kind.kind);
         let objects: Api<Decoded<Untyped>> = Api::all_with(self.client.clone(), &served.resource);
-        let mut attempts = std::pin::pin!(attempts(objects, (self.select)(&served)));
+        let Selected { sent, keeps } = (self.select)(&served);
+        let mut attempts = std::pin::pin!(attempts(objects, sent));
         while let Some(result) = attempts.next().await {
-            let Some(mut event) = log.filter(result) else {
+            let event = log.filter(result);
+            let Some(mut event) = event.and_then(|event| kept(event, keeps)) else {
                 continue;
             };
             if let Event::InitApply(Decoded::Valid(object)) | Event::Apply(Decoded::Valid(object)) =
@@ -325,6 +347,20 @@ impl Watch {
         {
             change(watched);
         }
+    }
+}
+
+/// Returns the event as it is to those who know only the objects that are kept.
+fn kept(
+    event: Event<Decoded<Untyped>>,
+    keeps: fn(&ObjectMeta) -> bool,
+) -> Option<Event<Decoded<Untyped>>> {
+    match event {
+        // It may have been one that is kept.
+        Event::Apply(object) if !keeps(object.meta()) => Some(Event::Delete(object)),
+        // If it was, the end of the list shows that it is missing.
+        Event::InitApply(object) if !keeps(object.meta()) => None,
+        event => Some(event),
     }
 }
 

@@ -197,14 +197,15 @@ impl TestApi {
         self.try_send(method, path, body).await.unwrap()
     }
 
-    /// Sends a request that may fail.
+    /// Sends a request that may fail. `APPLY` is a server-side apply.
     ///
     /// # Errors
     /// The API refuses it.
     pub async fn try_send(&self, method: &str, path: &str, body: &Value) -> kube::Result<Value> {
-        let content = match method {
-            "PATCH" => "application/merge-patch+json",
-            _ => "application/json",
+        let (method, content) = match method {
+            "PATCH" => (method, "application/merge-patch+json"),
+            "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+            _ => (method, "application/json"),
         };
         let body = match body {
             Value::Null => Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::Wake;
+use apply::{KindCounts, Wake};
 use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
@@ -29,8 +29,8 @@ pub(crate) struct SharedIndex {
 struct Index {
     works: Cache<StoredWork>,
     clusters: Cache<ClusterView>,
-    /// The number of manifests of each kind, by cluster.
-    kinds: BTreeMap<String, BTreeMap<GroupVersionKind, usize>>,
+    /// The kinds of manifests, by cluster.
+    kinds: BTreeMap<String, KindCounts>,
 }
 
 /// The changes that one event has brought to the Works.
@@ -108,8 +108,8 @@ impl SharedIndex {
     /// Returns the kinds of a cluster's manifests.
     pub(crate) fn kinds(&self, cluster: &str) -> BTreeSet<GroupVersionKind> {
         let index = self.index.lock();
-        let kinds = index.kinds.get(cluster).into_iter().flatten();
-        kinds.map(|(kind, _)| kind.clone()).collect()
+        let kinds = index.kinds.get(cluster);
+        kinds.map(KindCounts::kinds).unwrap_or_default()
     }
 
     /// Returns the number of suspended Works.
@@ -180,22 +180,13 @@ impl SharedIndex {
 impl Index {
     /// Counts the kinds of a Work, and returns `true` if its cluster has another set of them now.
     fn count_kinds(&mut self, cluster: &str, change: &Transition<StoredWork>) -> bool {
+        let of = |work: &Option<Arc<StoredWork>>| {
+            let work = work.as_ref();
+            work.map(|work| work.summary.kinds.clone())
+                .unwrap_or_default()
+        };
         let kinds = self.kinds.entry(cluster.to_owned()).or_default();
-        let mut changed = false;
-        for kind in change.new.iter().flat_map(|work| &work.summary.kinds) {
-            let count = kinds.entry(kind.clone()).or_default();
-            changed |= *count == 0;
-            *count += 1;
-        }
-        for kind in change.old.iter().flat_map(|work| &work.summary.kinds) {
-            if let Some(count) = kinds.get_mut(kind) {
-                *count = count.saturating_sub(1);
-                if *count == 0 {
-                    kinds.remove(kind);
-                    changed = true;
-                }
-            }
-        }
+        let changed = kinds.change(&of(&change.old), &of(&change.new));
         if kinds.is_empty() {
             self.kinds.remove(cluster);
         }

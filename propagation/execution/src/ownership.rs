@@ -4,6 +4,7 @@ use apply::{LastWrite, Ownership, Unit, WriteStyle};
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
 use karmada_rules::execution;
+use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
@@ -42,8 +43,8 @@ impl Ownership for KarmadaWork {
         execution::MANAGERS
     }
 
-    fn watched(&self) -> Config {
-        Config::default().labels(&format!("{MANAGED}=true"))
+    fn watched(&self) -> Selected {
+        Config::default().labels(&format!("{MANAGED}=true")).into()
     }
 
     fn unit_of(&self, object: &impl Metadata) -> Option<Key> {

@@ -213,10 +213,13 @@ impl Reconciler {
             return self.finalize(work).await;
         }
         let removed = match self.fleet.member(cluster, view).await {
-            Ok(member) => member
-                .remove(&self.writes, &unit(work))
-                .await
-                .map_err(WorkError::from),
+            Ok(member) => {
+                let unit = unit(work);
+                let removed = member.remove(&self.writes, &unit).await;
+                member.forget(&unit.key);
+                // What is being deleted there goes without us.
+                removed.map(drop).map_err(WorkError::from)
+            }
             Err(error) => Err(error.into()),
         };
         let error = match removed {

@@ -20,7 +20,7 @@ fn field(name: &str) -> Value {
 
 /// Returns the entries after a take-over.
 fn taken(object: &Value, from: TakeOver) -> Value {
-    let patch = US.take_over(object, from).unwrap();
+    let patch = US.take_over(object, from, object).unwrap();
     patch.value(["metadata", "managedFields"]).unwrap().clone()
 }
 
@@ -47,13 +47,34 @@ fn take_over_merges_entries() {
     assert_eq!(taken(&object, TakeOver::FromAll), expected);
 }
 
+/// A container of ours that another has touched goes as a whole, and what the other has besides stays to it.
+#[test]
+fn shared_field_leaves() {
+    let element =
+        |name: &str, fields: Value| json!({ format!("k:{{\"name\":\"{name}\"}}"): fields });
+    let image = json!({ ".": {}, "f:image": {} });
+    let ours =
+        json!({ "f:list": element("side", image.clone()), "f:data": { "f:a": {}, "f:kept": {} } });
+    let mut theirs = json!({ "f:list": element("side", image),
+        "f:data": { "f:a": {}, "f:kept": {}, "f:own": {} } });
+    let body = json!({ "list": [{ "name": "main" }], "data": { "kept": "x" } });
+    assert!(let_go(&mut theirs, &ours, &body));
+    assert_eq!(theirs, json!({ "f:data": { "f:kept": {}, "f:own": {} } }));
+    assert!(!let_go(&mut theirs, &ours, &body));
+    let mut whole = json!({ "f:data": { "f:a": {}, "f:own": {} } });
+    assert!(let_go(&mut whole, &ours, &json!({})));
+    assert_eq!(whole, json!({ "f:data": { "f:own": {} } }));
+}
+
 /// The patch is guarded by the version that was read, and not sent if there is nothing to take.
 #[test]
 fn take_over_is_guarded() {
     let ours = object(&[entry("us", "Apply", &field("a"))]);
-    assert_eq!(US.take_over(&ours, TakeOver::FromAll), None);
+    assert_eq!(US.take_over(&ours, TakeOver::FromAll, &ours), None);
     let theirs = object(&[entry("before", "Update", &field("a"))]);
-    let patch = US.take_over(&theirs, TakeOver::FromPredecessors).unwrap();
+    let patch = US
+        .take_over(&theirs, TakeOver::FromPredecessors, &theirs)
+        .unwrap();
     let guard = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "7" });
     assert_eq!(json!(patch)[0], guard);
 }
