@@ -11,6 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::Condition;
 use crate::resource::kind;
 
+/// The state of a channel by which an agent is asked to join.
+pub const JOIN: &str = "Join";
+/// The state of a channel by which an agent is asked to leave.
+pub const LEAVE: &str = "Leave";
+/// The type of the agent that applies Works.
+pub const MEMBER_AGENT: &str = "MemberAgent";
+
 kind! {
     /// A cluster of the fleet, as its owner registered it.
     MemberCluster, "MemberCluster", "cluster.kubernetes-fleet.io", "v1beta1", "memberclusters",

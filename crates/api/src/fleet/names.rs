@@ -39,6 +39,11 @@ pub const CLUSTER_OVERRIDES_HASH: &str =
 /// The annotation of a Work: the hash of the names of the namespaced overrides in it.
 pub const OVERRIDES_HASH: &str = "kubernetes-fleet.io/parent-resource-override-snapshot-hash";
 
+/// The annotation of an object in a member: the hash of the manifest that was written last.
+pub const SPEC_HASH: &str = "kubernetes-fleet.io/spec-hash";
+/// The annotation of an object in a member, ours: the placement that it is of.
+pub const PLACEMENT: &str = "kubernetes-fleet.io/placement";
+
 /// The finalizer of a placement, until its snapshots are gone.
 pub const PLACEMENT_FINALIZER: &str = "kubernetes-fleet.io/crp-cleanup";
 /// The finalizer of a placement, until its bindings are gone.

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::member::AgentStatus;
+use karmada_api::fleet::member::{AgentStatus, MEMBER_AGENT};
 use objects::Metadata;
 use objects::condition::find;
 
@@ -136,7 +136,7 @@ pub fn eligibility(
 
 fn agent(cluster: &MemberCluster) -> Option<&AgentStatus> {
     let mut agents = cluster.status.as_ref()?.agent_status.iter();
-    agents.find(|agent| agent.type_ == "MemberAgent")
+    agents.find(|agent| agent.type_ == MEMBER_AGENT)
 }
 
 fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {

@@ -40,7 +40,8 @@ macro_rules! files {
 files! {
     "binding-unscheduled-deleting"
     "crp-over-available" "crp-over-bindings" "crp-diff-drifted" "crp-diff-bindings" "crp-diff-works"
-    "crp-diff-work-drifted" "crp-all-appliedwork" "internalmembercluster"
+    "crp-diff-work-drifted" "crp-all-appliedwork" "crp-all-member-configmap" "crp-all-member-namespace" "internalmembercluster"
+    "internalmembercluster-left"
     "binding-bound-apply-in-progress" "binding-bound-no-status" "binding-scheduled-2-strategy"
     "binding-unscheduled" "crp-1-available" "crp-1-bindings" "crp-1-member-objects"
     "crp-1-not-available" "crp-1-policysnapshot-0" "crp-1-resourcesnapshot-0" "crp-1-work"

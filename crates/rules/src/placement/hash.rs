@@ -7,8 +7,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use karmada_api::fleet::policy::PlacementPolicy;
 use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
+use objects::metadata;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 /// Returns the hash of a policy as a snapshot has it: the number of clusters does not count.
@@ -38,6 +40,31 @@ pub fn of_resources(content: &ResourceSnapshotSpec) -> serde_json::Result<String
 /// Fails if the names cannot be written as JSON.
 pub fn of_names<T: Serialize>(names: Option<&[T]>) -> serde_json::Result<String> {
     hex_of(&names)
+}
+
+/// Returns the hash of a manifest as the object that was written by it carries it: of its metadata only labels and
+/// annotations count, and of these none that belong to a part of Kubernetes.
+///
+/// # Errors
+/// Fails if the manifest cannot be written as JSON, which none that was read is.
+pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
+    let own = |part: &str| {
+        let map = metadata::field(manifest, part).and_then(Value::as_object);
+        let own = map.into_iter().flatten().filter(|(key, _)| {
+            let reserved = ["kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/"];
+            !reserved.iter().any(|domain| key.contains(domain))
+        });
+        own.map(|(key, value)| (key.clone(), value.clone()))
+            .collect::<Map<_, _>>()
+    };
+    let mut hashed = manifest.clone();
+    if let Some(fields) = hashed.as_object_mut() {
+        fields.remove("status");
+        let metadata = json!({ "annotations": own("annotations"), "finalizers": [], "labels": own("labels"),
+            "managedFields": [], "ownerReferences": [] });
+        fields.insert("metadata".to_owned(), metadata);
+    }
+    hex_of(&hashed)
 }
 
 fn hex_of(value: &impl Serialize) -> serde_json::Result<String> {

@@ -17,6 +17,7 @@ mod report;
 mod writes;
 
 use jiff::Timestamp;
+use karmada_api::fleet::member::LEAVE;
 use karmada_api::fleet::names::{MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER};
 use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 use objects::Metadata;
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 pub use facts::MembershipFacts;
 pub use writes::{Change, MembershipWrite};
 
-use belongings::{Belongings, LEAVE};
+use belongings::Belongings;
 use report::{Readiness, joined};
 
 /// What is to be done for a cluster of the fleet.

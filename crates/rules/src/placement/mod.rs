@@ -12,13 +12,15 @@
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
 //! - [`snapshot`]: the snapshots of both, in their order, and which is the latest.
-//! - [`membership`]: what a cluster of the fleet has on the hub, and what its agent says of it.
+//! - [`membership`]: what a cluster of the fleet has on the hub, and what its agent says of it; [`heartbeat`]: what the
+//!   agent in the cluster says, and when.
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
 //! - [`works`]: the Works of a binding, and what the binding says of them.
-//! - [`waves`], [`availability`], [`work_status`]: in a member, what is applied first, what does its work, and what the
-//!   Work says of that.
+//! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is.
+//! - [`waves`], [`availability`], [`work_status`]: there, what is applied first, what does its work, and what the Work
+//!   says of that.
 //! - [`status`]: what the placement says of all; [`refuse`]: what it may not ask for; [`deletion`]: its end.
 
 pub mod availability;
@@ -28,7 +30,10 @@ pub mod deletion;
 pub mod eligible;
 mod filter;
 pub mod hash;
+pub mod heartbeat;
+pub mod manifests;
 pub mod membership;
+pub mod ownership;
 pub mod pick;
 mod property;
 pub mod refuse;

@@ -8,12 +8,13 @@ use karmada_api::fleet::conditions::{
     APPLIED, AVAILABLE, PREPARING, PROGRESS_DEADLINE_EXCEEDED, WORK_NOT_TRACKABLE,
 };
 use karmada_api::fleet::work::{ManifestCondition, WorkResourceIdentifier, WorkStatus};
+use objects::Metadata;
 use objects::condition::{find, transition, upsert};
-use objects::{GroupVersionKind, Metadata};
 use serde_json::Value;
 
 use super::availability::{Availability, availability};
 use super::condition::condition;
+use super::manifests::{Failure, identifier};
 
 /// A manifest of a Work, and what became of it.
 #[derive(Clone, Copy, Debug)]
@@ -31,37 +32,18 @@ pub struct ManifestReport<'a> {
 pub enum ManifestResult<'a> {
     /// It is about to be applied for the first time.
     Pending,
-    /// The member's object is as the manifest has it.
-    Applied(&'a Value),
+    /// Nothing new is known of it.
+    Unknown,
+    /// The member's object is as the manifest has it, as far as the member knows its fields: what it lacks, the note
+    /// tells.
+    Applied {
+        /// The object.
+        object: &'a Value,
+        /// The note.
+        note: Option<&'a str>,
+    },
     /// The member's object is not.
     Failed(Failure, &'a str),
-}
-
-/// Why a manifest is not applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// It is no object.
-    Undecodable,
-    /// It leaves its name to the member.
-    GenerateName,
-    /// Another manifest of the Work is of the same object.
-    Duplicate,
-    /// There was an object that is not ours to change.
-    TakeOver,
-    /// The member refused it.
-    Apply,
-}
-
-impl Failure {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Undecodable => "DecodingErred",
-            Self::GenerateName => "FoundGenerateName",
-            Self::Duplicate => "Duplicated",
-            Self::TakeOver => "FailedToTakeOver",
-            Self::Apply => "ManifestApplyFailed",
-        }
-    }
 }
 
 /// Returns the status of a Work after a pass over its manifests, or `None` if it is up to date.
@@ -72,7 +54,7 @@ pub fn work_status(
 ) -> Option<WorkStatus> {
     let before = work.status.clone().unwrap_or_default();
     let manifests = reports.iter().zip(0..).map(|(report, ordinal)| {
-        let identifier = identifier(report, ordinal);
+        let identifier = identifier(report.manifest, ordinal, report.resource);
         let old = before.manifest_conditions.iter();
         let mut old = old.filter(|one| is_same_object(&one.identifier, &identifier));
         let old = old.next().map_or(&[][..], |old| &old.conditions);
@@ -117,16 +99,17 @@ fn of_manifest(
             let pending = condition((APPLIED, FALSE), PREPARING, message);
             (vec![pending], work.metadata.generation)
         }
+        ManifestResult::Unknown => return before.to_vec(),
         ManifestResult::Failed(failure, message) => (
             vec![condition((APPLIED, FALSE), failure.reason(), message)],
             None,
         ),
-        ManifestResult::Applied(object) => {
-            let applied = condition(
-                (APPLIED, TRUE),
-                "Applied",
-                "Manifest has been applied successfully",
-            );
+        ManifestResult::Applied { object, note } => {
+            let mut message = "Manifest has been applied successfully".to_owned();
+            if let Some(note) = note {
+                message = format!("{message}, but {note}");
+            }
+            let applied = condition((APPLIED, TRUE), "Applied", &message);
             (vec![applied, available(object)], object.generation())
         }
     };
@@ -194,23 +177,6 @@ fn whole(manifests: &[ManifestCondition]) -> Vec<Condition> {
     vec![applied, available]
 }
 
-fn identifier(report: &ManifestReport<'_>, ordinal: i64) -> WorkResourceIdentifier {
-    let GroupVersionKind {
-        group,
-        version,
-        kind,
-    } = GroupVersionKind::of(report.manifest);
-    WorkResourceIdentifier {
-        ordinal,
-        group,
-        version,
-        kind,
-        resource: report.resource.to_owned(),
-        namespace: report.manifest.namespace().to_owned(),
-        name: report.manifest.name().to_owned(),
-    }
-}
-
 /// Returns `true` if the two are of the same object, whatever its place among the manifests.
 fn is_same_object(one: &WorkResourceIdentifier, other: &WorkResourceIdentifier) -> bool {
     let of = |id: &WorkResourceIdentifier| WorkResourceIdentifier {
@@ -228,6 +194,10 @@ mod tests {
     use super::*;
 
     const NOW: &str = "2026-11-25T17:00:00Z";
+
+    fn applied(object: &Value) -> ManifestResult<'_> {
+        ManifestResult::Applied { object, note: None }
+    }
 
     /// Returns the reports on the manifests of a Work, of which `recorded` has the status.
     fn reports<'a>(
@@ -261,7 +231,7 @@ mod tests {
             // Of those that have no status only their manifests were recorded.
             let reports = reports(&work, |manifest| {
                 let object = objects.iter().find(|object| is_of(object, manifest));
-                ManifestResult::Applied(object.unwrap_or(manifest))
+                applied(object.unwrap_or(manifest))
             });
             assert_eq!(
                 work_status(&work, &reports, NOW.parse().unwrap()),
@@ -298,7 +268,7 @@ mod tests {
             let applied = ManifestReport {
                 manifest: &manifest,
                 resource: "configmaps",
-                result: ManifestResult::Applied(&manifest),
+                result: applied(&manifest),
             };
             let failed = ManifestReport {
                 result: ManifestResult::Failed(failure, "why"),

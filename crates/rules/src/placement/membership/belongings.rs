@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::fleet::member::InternalMemberClusterSpec;
+use karmada_api::fleet::member::{InternalMemberClusterSpec, JOIN};
 use karmada_api::fleet::names::{
     IS_FLEET_RESOURCE, member_namespace, member_role, member_role_binding,
 };
@@ -14,11 +14,6 @@ use serde_json::json;
 
 use super::facts::MembershipFacts;
 use super::writes::{Change, MembershipWrite};
-
-/// The state of a channel by which an agent is asked to join.
-const JOIN: &str = "Join";
-/// The state of a channel by which an agent is asked to leave.
-pub(super) const LEAVE: &str = "Leave";
 
 /// The seconds between two heartbeats where a cluster does not say.
 const HEARTBEAT_SECONDS: i32 = 60;
