@@ -1,0 +1,168 @@
+//! The watched objects, and the queues of what their changes wake.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apply::{KindCounts, Wake};
+use karmada_api::fleet::names::WORK_FINALIZER;
+use karmada_api::fleet::{AppliedWork, InternalMemberCluster, Work};
+use karmada_runtime::as_text::AsText;
+use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
+use kube::Resource;
+use kube::runtime::watcher::Event;
+use objects::{GroupVersionKind, Key};
+use parking_lot::Mutex;
+
+/// The least time between two looks at a Work of whose objects only the status changes.
+const PACE: Duration = Duration::from_millis(200);
+
+/// A Work as text: with its manifests parsed, it takes ten times the memory.
+pub(crate) type StoredWork = AsText<Work, ManifestKinds>;
+
+/// The kinds of a Work's manifests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ManifestKinds(BTreeSet<GroupVersionKind>);
+
+impl From<&Work> for ManifestKinds {
+    fn from(work: &Work) -> Self {
+        let manifests = work.spec.workload.manifests.iter();
+        let kinds = manifests.map(GroupVersionKind::of);
+        Self(
+            kinds
+                .filter(|kind| !kind.kind.is_empty() && !kind.version.is_empty())
+                .collect(),
+        )
+    }
+}
+
+/// The queues of the loops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    /// The keys of Works.
+    pub(crate) works: Queue<Key>,
+    /// The key of the channel.
+    pub(crate) membership: Queue<Key>,
+}
+
+/// The index behind a lock, and the queues.
+pub(crate) struct SharedIndex {
+    /// The namespace of the cluster on the hub.
+    pub(crate) namespace: String,
+    pub(crate) queues: Queues,
+    index: Mutex<Index>,
+}
+
+#[derive(Default)]
+struct Index {
+    works: Cache<StoredWork>,
+    applied: Cache<AppliedWork>,
+    channel: Cache<InternalMemberCluster>,
+    kinds: KindCounts,
+}
+
+impl SharedIndex {
+    pub(crate) fn new(namespace: String) -> Self {
+        Self {
+            namespace,
+            queues: Queues::default(),
+            index: Mutex::default(),
+        }
+    }
+
+    /// Takes in an event of the Works. Returns their changes, and the kinds of their manifests if these are others now.
+    pub(crate) fn observe_works(
+        &self,
+        event: Event<Decoded<StoredWork>>,
+    ) -> (
+        Vec<Transition<StoredWork>>,
+        Option<BTreeSet<GroupVersionKind>>,
+    ) {
+        let mut index = self.index.lock();
+        let changes = index.works.observe(event);
+        let kinds = |work: &Option<Arc<StoredWork>>| {
+            work.as_ref()
+                .map(|work| work.summary.0.clone())
+                .unwrap_or_default()
+        };
+        let mut is_changed = false;
+        for change in &changes {
+            is_changed |= index.kinds.change(&kinds(&change.old), &kinds(&change.new));
+        }
+        let kinds = is_changed.then(|| index.kinds.kinds());
+        (changes, kinds)
+    }
+
+    /// Takes in an event of the `AppliedWork`s.
+    pub(crate) fn observe_applied(
+        &self,
+        event: Event<Decoded<AppliedWork>>,
+    ) -> Vec<Transition<AppliedWork>> {
+        self.index.lock().applied.observe(event)
+    }
+
+    /// Takes in an event of the channel.
+    pub(crate) fn observe_channel(
+        &self,
+        event: Event<Decoded<InternalMemberCluster>>,
+    ) -> Vec<Transition<InternalMemberCluster>> {
+        self.index.lock().channel.observe(event)
+    }
+
+    /// Returns the Work `key`.
+    pub(crate) fn work(&self, key: &Key) -> Option<Arc<StoredWork>> {
+        self.index.lock().works.get(key).map(Arc::clone)
+    }
+
+    /// Returns the `AppliedWork` of a Work.
+    pub(crate) fn applied(&self, work: &Key) -> Option<Arc<AppliedWork>> {
+        let key = Key::cluster_scoped(&work.name);
+        self.index.lock().applied.get(&key).map(Arc::clone)
+    }
+
+    /// Returns the keys of all Works.
+    pub(crate) fn works(&self) -> Vec<Key> {
+        let index = self.index.lock();
+        index.works.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns `true` if a Work waits for this agent before it can go.
+    pub(crate) fn holds_works(&self) -> bool {
+        let index = self.index.lock();
+        let mut works = index.works.iter();
+        works.any(|(_, work)| has_finalizer(work.meta().finalizers.as_deref()))
+    }
+
+    /// Returns the channel to the hub, once the cluster is registered there.
+    pub(crate) fn channel(&self) -> Option<Arc<InternalMemberCluster>> {
+        let index = self.index.lock();
+        let channel = index.channel.iter().next().map(|(_, channel)| channel);
+        channel.map(Arc::clone)
+    }
+
+    /// Wakes a Work after a change of its objects.
+    pub(crate) fn wake_work(&self, wake: Wake) {
+        match wake {
+            Wake::Now(key) => self.queues.works.add(key),
+            Wake::Paced(key) => self.queues.works.add_paced(key, PACE),
+        }
+    }
+
+    /// Returns the numbers of objects that cannot be read, by kind.
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        let index = self.index.lock();
+        vec![
+            ("Work", index.works.undecoded()),
+            ("AppliedWork", index.applied.undecoded()),
+            ("InternalMemberCluster", index.channel.undecoded()),
+        ]
+    }
+}
+
+/// Returns `true` if our finalizer of a Work is among these.
+pub(crate) fn has_finalizer(finalizers: Option<&[String]>) -> bool {
+    let mut finalizers = finalizers.into_iter().flatten();
+    finalizers.any(|one| one == WORK_FINALIZER)
+}

@@ -1,0 +1,137 @@
+//! `placement-agent`: the member's half of KubeFleet's placements. It applies the Works of its cluster, keeps their
+//! objects as they are, and tells the hub of them and of the cluster.
+//!
+//! ```text
+//! hub: Work, channel ──────→ watch → index → queues → works       applies the manifests of a Work (crates/apply), and
+//! member: AppliedWork, objects ↗                                   reports on the Work and its AppliedWork
+//!                                                     membership  joins or leaves the fleet, and sends heartbeats
+//! ```
+//!
+//! - Which change wakes what? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
+//!   channel.
+//! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
+//! - What happens to one Work, and in which order? `works`; what is said of it, `report`; what is stored
+//!   by then, `written`.
+//! - What does the hub hear of the cluster? `membership`, and `usage`, which keeps the nodes and pods known.
+//!
+//! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
+
+mod args;
+mod identity;
+mod index;
+mod membership;
+mod ownership;
+mod report;
+#[cfg(test)]
+mod tests;
+mod usage;
+mod watch;
+mod works;
+mod written;
+
+use std::sync::Arc;
+
+use apply::Applier;
+use karmada_api::fleet::names::member_namespace;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::write::WriteMode;
+use karmada_runtime::{controller, lease};
+use kube::Client;
+
+pub use crate::args::Args;
+pub use crate::identity::{IDENTITY, NAME};
+use crate::index::{Queues, SharedIndex};
+use crate::membership::MembershipReconciler;
+use crate::ownership::{Owners, PlacedObjects};
+use crate::report::Reporter;
+use crate::usage::Usage;
+use crate::works::WorkReconciler;
+use crate::written::WrittenWorks;
+
+/// Connects to the hub and the member, and adds the tasks of the agent to `program`.
+///
+/// # Errors
+/// Fails if the flags contradict each other, or if a file that they name cannot be used.
+pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    let hub = program.connect("hub", &args.hub()?).await?;
+    let member = program.connect("member", &args.member()).await?;
+    assemble(&args, hub, member, program);
+    Ok(())
+}
+
+/// Adds the tasks of the agent to `program`; `hub` and `member` are connected.
+pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program) {
+    let (leadership, writes) = if args.observe_only {
+        WriteMode::dry_run(program)
+    } else {
+        let leadership = lease::leadership(program, member.clone(), &args.leader_election);
+        WriteMode::perform(program, leadership)
+    };
+    let index = Arc::new(SharedIndex::new(member_namespace(&args.cluster_name)));
+    let owners = Owners::default();
+    let applier = applier(program, &member, &index, &owners);
+    watch::watch(program, &hub, &member, &index, &applier, &owners);
+
+    let clock = program.clock;
+    let works = WorkReconciler {
+        index: Arc::clone(&index),
+        applier,
+        owners,
+        writes: writes.clone(),
+        reporter: Reporter {
+            hub: hub.clone(),
+            member: member.clone(),
+            writes: writes.clone(),
+            clock,
+            written: WrittenWorks::default(),
+        },
+    };
+    let membership = MembershipReconciler {
+        usage: Usage::watch(program, &member, Arc::clone(&index)),
+        index: Arc::clone(&index),
+        hub,
+        member,
+        writes,
+        clock,
+    };
+    let Queues {
+        works: of_works,
+        membership: of_membership,
+    } = index.queues.clone();
+    let (leads, hub_is_read) = (leadership.clone(), program.elsewhere.clone());
+    controller::spawn_after(program, hub_is_read, "work", works, of_works, leads);
+    let hub_is_read = program.elsewhere.clone();
+    controller::spawn_after(
+        program,
+        hub_is_read,
+        "membership",
+        membership,
+        of_membership,
+        leadership,
+    );
+}
+
+/// Returns the engine that applies Works to the member, and runs its watches.
+fn applier(
+    program: &mut Program,
+    member: &Client,
+    index: &Arc<SharedIndex>,
+    owners: &Owners,
+) -> Arc<Applier<PlacedObjects>> {
+    let ownership = PlacedObjects {
+        namespace: index.namespace.clone(),
+        owners: owners.clone(),
+    };
+    let waking = Arc::clone(index);
+    let wake = move |wake| waking.wake_work(wake);
+    let (applier, watching) = Applier::new(member.clone(), ownership, wake);
+    let stopping = program.stopping.clone().cancelled_owned();
+    program.tasks.spawn("objects", async move {
+        tokio::select! {
+            biased;
+            () = stopping => Ok(()),
+            () = watching => Ok(()),
+        }
+    });
+    Arc::new(applier)
+}

@@ -1,0 +1,98 @@
+//! Tells the hub of the member, on the channel of its cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Uri};
+use jiff::Timestamp;
+use karmada_api::fleet::InternalMemberCluster;
+use karmada_rules::placement::heartbeat::{HeartbeatFacts, HeartbeatPlan, plan};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use objects::Key;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::index::SharedIndex;
+use crate::usage::Usage;
+
+/// The longest time from one look at the member's health to the next.
+const PROBE_PERIOD: Duration = Duration::from_secs(10);
+/// The longest that the member may take to answer.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Sends heartbeats.
+pub(crate) struct MembershipReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) usage: Arc<Usage>,
+    pub(crate) hub: Client,
+    pub(crate) member: Client,
+    pub(crate) writes: WriteMode,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+impl Controller for MembershipReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        let channel = self.index.channel();
+        channel.iter().map(|channel| Key::of(&**channel)).collect()
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(channel) = self.index.channel() else {
+            return Ok(());
+        };
+        let trouble = self.trouble().await;
+        let usage = self.usage.sum();
+        let now = (self.clock)();
+        let HeartbeatPlan { write, next } = plan(&HeartbeatFacts {
+            channel: &channel,
+            trouble: trouble.as_deref(),
+            usage: usage.as_ref(),
+            holds_works: self.index.holds_works(),
+            now,
+        });
+        if let Some(patch) = write {
+            self.write(key, patch).await?;
+        }
+        if let Some(next) = next {
+            let mut wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+            // What is only counted never shows as the last heartbeat: each look would count it again.
+            if !self.writes.is_dry_run() {
+                wait = wait.min(PROBE_PERIOD);
+            }
+            let queue = &self.index.queues.membership;
+            queue.add_at(key.clone(), Instant::now() + wait);
+        }
+        Ok(())
+    }
+}
+
+impl MembershipReconciler {
+    /// Returns why the member's API is not healthy, unless it is.
+    async fn trouble(&self) -> Option<String> {
+        let mut request = Request::new(Vec::new());
+        *request.uri_mut() = Uri::from_static("/readyz");
+        match timeout(PROBE_LIMIT, self.member.request_text(request)).await {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(format!("GET /readyz: {}", Chain(&error))),
+            Err(_) => Some(format!("GET /readyz: no answer within {PROBE_LIMIT:?}")),
+        }
+    }
+
+    async fn write(&self, key: &Key, patch: Value) -> Result<(), WriteError> {
+        let channels: Api<InternalMemberCluster> =
+            Api::namespaced(self.hub.clone(), &key.namespace);
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let call = write::patch_status(&channels, &key.name, &parameters, &patch);
+        match self.writes.write("heartbeat", call).await {
+            // The watch is about to show that it is gone.
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
+            written => written.map(drop),
+        }
+    }
+}

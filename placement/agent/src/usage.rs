@@ -1,0 +1,63 @@
+//! How much of the member is in use, kept known by watches of its nodes and pods.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use karmada_rules::usage::{ClusterUsage, NodeCapacity, PodRequest};
+use karmada_runtime::partial::PartialList;
+use karmada_runtime::program::Program;
+use kube::Client;
+use kube::runtime::watcher::Config;
+use objects::Key;
+
+use crate::index::SharedIndex;
+
+/// The pods whose requests count.
+const PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+
+/// The nodes and the pods of the member.
+#[derive(Default)]
+pub(crate) struct Usage {
+    nodes: PartialList<Node, NodeCapacity>,
+    pods: PartialList<Pod, PodRequest>,
+}
+
+impl Usage {
+    /// Keeps nodes and pods known, and wakes the membership when they have been listed. Without the right to list them,
+    /// they stay unknown.
+    pub(crate) fn watch(
+        program: &mut Program,
+        member: &Client,
+        index: Arc<SharedIndex>,
+    ) -> Arc<Self> {
+        let usage = Arc::new(Self::default());
+        let (known, member) = (Arc::clone(&usage), member.clone());
+        let stopping = program.stopping.clone().cancelled_owned();
+        program.tasks.spawn("usage", async move {
+            let (all, counted) = (Config::default(), Config::default().fields(PODS));
+            let nodes = known.nodes.watch(member.clone(), all, || wake(&index));
+            let pods = known.pods.watch(member, counted, || wake(&index));
+            tokio::select! {
+                biased;
+                () = stopping => {}
+                () = nodes => {}
+                () = pods => {}
+            }
+            Ok(())
+        });
+        usage
+    }
+
+    /// Returns the usage, once all nodes and pods are known.
+    pub(crate) fn sum(&self) -> Option<ClusterUsage> {
+        let (nodes, pods) = (self.nodes.known()?, self.pods.known()?);
+        let nodes = nodes.iter().map(|node| &node.part);
+        Some(ClusterUsage::of(nodes, pods.iter().map(|pod| &pod.part)))
+    }
+}
+
+fn wake(index: &SharedIndex) {
+    if let Some(channel) = index.channel() {
+        index.queues.membership.add(Key::of(&*channel));
+    }
+}
