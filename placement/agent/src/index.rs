@@ -1,6 +1,6 @@
 //! The watched objects, and the queues of what their changes wake.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +61,20 @@ struct Index {
     applied: Cache<AppliedWork>,
     channel: Cache<InternalMemberCluster>,
     kinds: KindCounts,
+    /// The Works that were seen with a higher generation than they have.
+    rewound: BTreeMap<Key, Rewound>,
+}
+
+struct Rewound {
+    highest: Option<i64>,
+    is_told: bool,
+}
+
+/// Whether it was told already that a Work is older than it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rewind {
+    News,
+    Told,
 }
 
 impl SharedIndex {
@@ -90,9 +104,18 @@ impl SharedIndex {
         let mut is_changed = false;
         for change in &changes {
             is_changed |= index.kinds.change(&kinds(&change.old), &kinds(&change.new));
+            index.note_generation(change);
         }
         let kinds = is_changed.then(|| index.kinds.kinds());
         (changes, kinds)
+    }
+
+    /// Tells if a Work is older than it was, as after a hub was restored from a backup.
+    pub(crate) fn rewound(&self, key: &Key) -> Option<Rewind> {
+        let mut index = self.index.lock();
+        let rewound = index.rewound.get_mut(key)?;
+        let is_told = std::mem::replace(&mut rewound.is_told, true);
+        Some(if is_told { Rewind::Told } else { Rewind::News })
     }
 
     /// Takes in an event of the `AppliedWork`s.
@@ -161,8 +184,60 @@ impl SharedIndex {
     }
 }
 
+impl Index {
+    /// Notes the highest generation of a Work that has gone back in time, until it is reached again.
+    fn note_generation(&mut self, change: &Transition<StoredWork>) {
+        let highest = self.rewound.get(&change.key).and_then(|one| one.highest);
+        let (Some(old), Some(new)) = (&change.old, &change.new) else {
+            self.rewound.remove(&change.key);
+            return;
+        };
+        let (old, new) = (old.meta(), new.meta());
+        let highest = highest.max(old.generation);
+        if old.uid != new.uid || new.generation >= highest {
+            self.rewound.remove(&change.key);
+        } else {
+            let rewound = Rewound {
+                highest,
+                is_told: false,
+            };
+            self.rewound.entry(change.key.clone()).or_insert(rewound);
+        }
+    }
+}
+
 /// Returns `true` if our finalizer of a Work is among these.
 pub(crate) fn has_finalizer(finalizers: Option<&[String]>) -> bool {
     let mut finalizers = finalizers.into_iter().flatten();
     finalizers.any(|one| one == WORK_FINALIZER)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_str, json};
+
+    use super::*;
+
+    /// A hub that was restored from a backup knows an older version of a Work, until it is newer than it ever was.
+    #[test]
+    fn rewound_work_is_told() {
+        let index = SharedIndex::new("fleet-member-a".to_owned());
+        let key = Key::new("fleet-member-a", "w");
+        let mut version = 0;
+        for (uid, generation, expected) in [
+            ("u", 2, None),
+            ("u", 5, None),
+            ("u", 3, Some(Rewind::News)),
+            ("u", 4, Some(Rewind::Told)),
+            ("u", 5, None),
+            ("u", 1, Some(Rewind::News)),
+            ("other", 1, None),
+        ] {
+            version += 1;
+            let work = json!({ "metadata": { "name": "w", "namespace": "fleet-member-a", "uid": uid,
+                "generation": generation, "resourceVersion": version.to_string() } });
+            index.observe_works(Event::Apply(from_str(&work.to_string()).unwrap()));
+            assert_eq!(index.rewound(&key), expected, "{generation}");
+        }
+    }
 }

@@ -11,16 +11,18 @@
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
 //! - What happens to one Work, and in which order? `works`; what is said of it, `report`; what is stored
-//!   by then, `written`.
+//!   by then, `written`. What users read besides: `events` with `reason`.
 //! - What does the hub hear of the cluster? `membership`, and `usage`, which keeps the nodes and pods known.
 //!
 //! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
 
 mod args;
+mod events;
 mod identity;
 mod index;
 mod membership;
 mod ownership;
+mod reason;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ use std::sync::Arc;
 
 use apply::Applier;
 use karmada_api::fleet::names::member_namespace;
+use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
@@ -43,6 +46,7 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{Queues, SharedIndex};
 use crate::membership::MembershipReconciler;
 use crate::ownership::{Owners, PlacedObjects};
+pub use crate::reason::Reason;
 use crate::report::Reporter;
 use crate::usage::Usage;
 use crate::works::WorkReconciler;
@@ -72,6 +76,7 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let applier = applier(program, &member, &index, &owners);
     watch::watch(program, &hub, &member, &index, &applier, &owners);
 
+    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, hub.clone()));
     let clock = program.clock;
     let works = WorkReconciler {
         index: Arc::clone(&index),
@@ -82,6 +87,7 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
             hub: hub.clone(),
             member: member.clone(),
             writes: writes.clone(),
+            events,
             clock,
             written: WrittenWorks::default(),
         },

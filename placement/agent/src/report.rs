@@ -7,13 +7,16 @@ use karmada_api::fleet::{AppliedWork, Work};
 use karmada_rules::placement::manifests::owner_status;
 use karmada_rules::placement::work_status::{ManifestReport, work_status};
 use karmada_runtime::error::BoxError;
+use karmada_runtime::events::EventRecorder;
 use karmada_runtime::write::{self, Stored, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client};
+use kube::runtime::events::Event;
+use kube::{Api, Client, Resource};
 use objects::Metadata;
 use objects::patch::{guarded, merge_between};
 use serde_json::json;
 
+use crate::events::not_applied;
 use crate::written::WrittenWorks;
 
 /// Writes Works and `AppliedWork`s.
@@ -21,6 +24,8 @@ pub(crate) struct Reporter {
     pub(crate) hub: Client,
     pub(crate) member: Client,
     pub(crate) writes: WriteMode,
+    /// Absent if nothing is written.
+    pub(crate) events: Option<EventRecorder>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) written: WrittenWorks,
 }
@@ -44,9 +49,17 @@ impl Reporter {
         let (works, parameters) = (self.works(work), PatchParams::default());
         let call = write::patch_status(&works, work.metadata.name(), &parameters, &patch);
         let stored = self.writes.write("work_status", call).await?;
+        self.record(work, not_applied(&before, &after));
         work.status = Some(after);
         self.note(work, stored);
         Ok(())
+    }
+
+    /// Records an Event about a Work.
+    pub(crate) fn record(&self, work: &Work, event: Option<Event>) {
+        if let (Some(events), Some(event)) = (&self.events, event) {
+            events.record(work.object_ref(&()), event);
+        }
     }
 
     /// Adds our finalizer to a Work. `work` is then as it is stored.

@@ -21,7 +21,8 @@ use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::index::{SharedIndex, has_finalizer};
+use crate::events::rewound;
+use crate::index::{Rewind, SharedIndex, has_finalizer};
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
 use crate::report::Reporter;
 
@@ -147,6 +148,11 @@ impl WorkReconciler {
         if leftovers.is_empty() {
             return (leftovers, Ok(()));
         }
+        if let Some(rewind) = self.index.rewound(key) {
+            let event = (rewind == Rewind::News).then(rewound);
+            self.reporter.record(&placed.work, event);
+            return (leftovers, Ok(()));
+        }
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
         let removed = self
             .applier
@@ -181,7 +187,7 @@ impl WorkReconciler {
             .map(|one| match one {
                 Prepared::Failed(failure, reason) => ManifestResult::Failed(*failure, reason),
                 Prepared::Ready(_) if is_new(one) => ManifestResult::Pending,
-                Prepared::Ready(_) => ManifestResult::Unknown,
+                Prepared::Ready(_) | Prepared::Finished => ManifestResult::Unknown,
             })
             .collect();
         self.say(work, results).await
@@ -214,6 +220,7 @@ impl WorkReconciler {
             .zip(&work.spec.workload.manifests)
             .map(|(prepared, manifest)| match prepared {
                 Prepared::Failed(failure, reason) => ManifestResult::Failed(*failure, reason),
+                Prepared::Finished => ManifestResult::Unknown,
                 Prepared::Ready(_) => synced.next().map_or(ManifestResult::Unknown, |one| {
                     let text = one.error.as_ref().and_then(|_| texts.next());
                     let was_applied = outcome.known(manifest).is_some();

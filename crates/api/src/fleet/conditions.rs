@@ -17,6 +17,10 @@ pub const DIFF_REPORTED: &str = "DiffReported";
 /// The condition of a binding, ours: True once it was available. KubeFleet's own have none.
 pub const BEEN_AVAILABLE: &str = "BeenAvailable";
 
+/// The condition of a manifest, ours: True once its Job has done its work, so that its member may delete it. The message
+/// is the hash of the manifest that the Job is of.
+pub const FINISHED: &str = "Finished";
+
 /// The reason of a False [`APPLIED`] of a binding: the member has not answered yet.
 pub const APPLY_IN_PROGRESS: &str = "ApplyInProgress";
 /// The reason of a False [`APPLIED`] of a manifest: it is about to be applied.

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::conditions::FINISHED;
 use karmada_api::fleet::names::{PARENT_PLACEMENT, PLACEMENT, SPEC_HASH};
 use karmada_api::fleet::work::{
-    AppliedResource, AppliedWorkSpec, AppliedWorkStatus, WorkResourceIdentifier,
+    AppliedResource, AppliedWorkSpec, AppliedWorkStatus, ManifestCondition, WorkResourceIdentifier,
 };
 use karmada_api::fleet::{AppliedWork, Work};
+use objects::condition::find;
 use objects::{GroupVersionKind, Metadata, metadata};
 use serde_json::{Value, json};
 
@@ -18,6 +20,8 @@ use super::hash::of_manifest;
 pub enum Prepared {
     /// As it is written.
     Ready(Value),
+    /// It has been, and is not again: its Job has done its work, and the member deletes such Jobs after a while.
+    Finished,
     /// It cannot be written, for this reason.
     Failed(Failure, String),
 }
@@ -55,7 +59,7 @@ impl Prepared {
     pub fn ready(&self) -> Option<&Value> {
         match self {
             Self::Ready(manifest) => Some(manifest),
-            Self::Failed(..) => None,
+            Self::Finished | Self::Failed(..) => None,
         }
     }
 }
@@ -109,6 +113,7 @@ pub fn prepare(work: &Work, owner: &AppliedWork) -> Vec<Prepared> {
             return fails(Failure::Duplicate, message);
         }
         match written(manifest, owner) {
+            Ok(manifest) if is_finished(work, &manifest) => Prepared::Finished,
             Ok(manifest) => Prepared::Ready(manifest),
             Err(error) => Prepared::Failed(Failure::Undecodable, error.to_string()),
         }
@@ -212,11 +217,19 @@ pub fn stub(identifier: &WorkResourceIdentifier) -> Value {
 
 /// Returns `true` if the status of a Work names the object of a manifest, so that it may be written.
 pub fn is_named(work: &Work, manifest: &Value) -> bool {
-    let mut named = work
-        .status
-        .iter()
-        .flat_map(|status| &status.manifest_conditions);
-    named.any(|one| is_same_object(&one.identifier, manifest))
+    named(work, manifest).is_some()
+}
+
+fn named<'a>(work: &'a Work, manifest: &Value) -> Option<&'a ManifestCondition> {
+    let manifests = work.status.iter();
+    let mut named = manifests.flat_map(|status| &status.manifest_conditions);
+    named.find(|one| is_same_object(&one.identifier, manifest))
+}
+
+/// Returns `true` if a Work says that the Job of a manifest, as it is written now, has done its work.
+fn is_finished(work: &Work, written: &Value) -> bool {
+    let said = named(work, written).and_then(|one| find(&one.conditions, FINISHED));
+    said.is_some_and(|finished| Some(&*finished.message) == written.annotation(SPEC_HASH))
 }
 
 /// Returns the status of an owner that has these objects, besides those that are `left` of manifests that are gone;
@@ -310,7 +323,7 @@ mod tests {
             .iter()
             .map(|one| match one {
                 Prepared::Failed(failure, _) => *failure,
-                Prepared::Ready(manifest) => panic!("{manifest}"),
+                other => panic!("{other:?}"),
             })
             .collect();
         let undecodable = Failure::Undecodable;

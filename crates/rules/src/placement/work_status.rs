@@ -5,11 +5,12 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::Work;
 use karmada_api::fleet::conditions::{
-    APPLIED, AVAILABLE, PREPARING, PROGRESS_DEADLINE_EXCEEDED, WORK_NOT_TRACKABLE,
+    APPLIED, AVAILABLE, FINISHED, PREPARING, PROGRESS_DEADLINE_EXCEEDED, WORK_NOT_TRACKABLE,
 };
+use karmada_api::fleet::names::SPEC_HASH;
 use karmada_api::fleet::work::{ManifestCondition, WorkResourceIdentifier, WorkStatus};
-use objects::Metadata;
 use objects::condition::{find, transition, upsert};
+use objects::{Metadata, group_kind};
 use serde_json::Value;
 
 use super::availability::{Availability, availability};
@@ -110,7 +111,9 @@ fn of_manifest(
                 message = format!("{message}, but {note}");
             }
             let applied = condition((APPLIED, TRUE), "Applied", &message);
-            (vec![applied, available(object)], object.generation())
+            let mut conditions = vec![applied, available(object)];
+            conditions.extend(finished(object));
+            (conditions, object.generation())
         }
     };
     for condition in &mut conditions {
@@ -119,6 +122,25 @@ fn of_manifest(
         condition.observed_generation = generation;
     }
     conditions
+}
+
+/// Returns the condition of a Job that has done its work, if its member deletes it then.
+fn finished(object: &Value) -> Option<Condition> {
+    let is_kept = object["spec"]["ttlSecondsAfterFinished"].is_null();
+    if group_kind(object) != ("batch", "Job") || is_kept || !has_ended(object) {
+        return None;
+    }
+    let hash = object.annotation(SPEC_HASH)?;
+    Some(condition((FINISHED, TRUE), "JobFinished", hash))
+}
+
+fn has_ended(job: &Value) -> bool {
+    let conditions = job["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| {
+        let kind = one["type"].as_str().unwrap_or_default();
+        ["Complete", "Failed"].contains(&kind) && one["status"] == TRUE
+    })
 }
 
 fn available(object: &Value) -> Condition {

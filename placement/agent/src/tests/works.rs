@@ -321,6 +321,38 @@ async fn crash_after_each_write() {
     }
 }
 
+/// A Job that is done and that its member deletes after a while is not run again, unless its manifest changes.
+#[tokio::test(start_paused = true)]
+async fn finished_job_stays_away() {
+    let stage = Stage::joined().await;
+    let job = |image: &str| {
+        json!({ "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": { "name": "once", "namespace": "application-1" },
+            "spec": { "ttlSecondsAfterFinished": 60, "template": { "spec": { "restartPolicy": "Never",
+                "containers": [{ "name": "main", "image": image }] } } } })
+    };
+    stage
+        .hub
+        .send("POST", WORKS, &work(&[namespace(), job("a")]))
+        .await;
+    stage.settle().await;
+    let path = "/apis/batch/v1/namespaces/application-1/jobs/once";
+    let done = json!({ "status": { "conditions": [{ "type": "Complete", "status": "True" }] } });
+    stage
+        .member
+        .send("PATCH", &format!("{path}/status"), &done)
+        .await;
+    stage.settle().await;
+    stage.member.send("DELETE", path, &json!({})).await;
+    stage.settle().await;
+    assert_eq!(stage.member.find(path).await, None);
+    assert_eq!(stage.says().await.0[0], ALL[0]);
+    stage.place(&[namespace(), map(), job("a")]).await;
+    assert_eq!(stage.member.find(path).await, None);
+    stage.place(&[namespace(), map(), job("b")]).await;
+    assert!(stage.member.find(path).await.is_some());
+}
+
 /// A field that the member does not know keeps nothing else from being applied, and is named.
 #[tokio::test(start_paused = true)]
 async fn unknown_field_is_noted() {
