@@ -2,7 +2,7 @@
 
 use clap::ArgAction;
 use karmada_rules::ingress::{ControllerName, WhenAllBlocked, Withheld};
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 
 use crate::provider::ProviderArgs;
 
@@ -14,6 +14,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// The spec.controller of every IngressClass that this controller serves, and the name of its finalizer. Control planes that share a gateway cluster need different ones.

@@ -97,7 +97,7 @@ pub fn assemble(
     probe(program, &outage, &balancer);
     let gauges = Gauges::new(&leadership, &readmissions, &outage);
     program.registry.register_collector(gauges, &[]);
-    let events = events(program, &client);
+    let events = events(&args, &client, program);
     let settings = Settings {
         controller: args.ingress_class_controller,
         when_all_blocked: args.when_all_blocked,
@@ -153,8 +153,8 @@ fn probe(program: &mut Program, outage: &Arc<Outage>, balancer: &Arc<dyn LoadBal
 }
 
 /// Spawns the writer of Events.
-fn events(program: &mut Program, client: &Client) -> Arc<IngressEvents> {
-    let recorder = EventRecorder::spawn(program, client.clone());
+fn events(args: &Args, client: &Client, program: &mut Program) -> Arc<IngressEvents> {
+    let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
     Arc::new(IngressEvents::new(move |regarding, event| {
         recorder.record(regarding, event);
     }))

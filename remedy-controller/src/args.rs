@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use karmada_rules::remedy::MaxBlocked;
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
 
 /// Compares the conditions of every cluster with the Remedy objects and writes the required actions to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]
@@ -13,6 +13,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// The most clusters that conditions may block with `TrafficControl`: a number, or a percentage of all clusters, rounded down. A Remedy without matches is not bounded. Advice: 50%, so that a probe that is wrong everywhere leaves half of the fleet in service.
     #[arg(
         long,

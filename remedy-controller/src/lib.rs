@@ -59,7 +59,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let (max_blocked, clock) = (args.max_blocked_clusters, program.clock);
     let index = Arc::new(SharedIndex::new(queue.clone(), max_blocked, clock));
     index.watch(program, &client);
-    let events = EventRecorder::spawn(program, client.clone());
+    let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
     let writer = Writer::new(leadership.clone(), metrics);
     let status = StatusReconciler::new(
         Arc::clone(&index),

@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::client::Source;
+use crate::events::EventBudget;
 
 /// The flags of every program.
 #[derive(Args, Clone, Debug)]
@@ -67,6 +68,27 @@ pub struct LeaderElectionArgs {
     /// Act only while holding the lease of this program.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
+}
+
+/// The flags of the programs that record Events.
+#[derive(Args, Clone, Debug)]
+pub struct EventArgs {
+    /// Events that may be written at once. Beyond that and --events-per-second, warnings wait, and others are dropped and counted.
+    #[arg(long, default_value_t = 300, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub events_burst: u32,
+    /// Events that may be written each second after that.
+    #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub events_per_second: u32,
+}
+
+impl EventArgs {
+    /// Returns the number of Events that may be written.
+    pub fn budget(&self) -> EventBudget {
+        EventBudget {
+            burst: self.events_burst,
+            per_second: self.events_per_second,
+        }
+    }
 }
 
 /// Parses a duration such as `5s`, `1m30s` or `500ms`, which must be longer than zero.

@@ -1,8 +1,11 @@
 //! Kubernetes Events, written by a task of their own once no reconcile has been in progress for a moment:
-//! reconciles neither wait for them nor share the API server with them.
+//! reconciles neither wait for them nor share the API server with them. They are for people, who read a few: beyond a
+//! budget, warnings wait and others are dropped and counted.
 
+mod budget;
 mod reason;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,7 +22,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use self::budget::EventBudget;
 pub use self::reason::EventReason;
+
+use self::budget::Allowance;
 
 use crate::activity::Activity;
 use crate::error::{BoxError, Chain};
@@ -53,13 +59,13 @@ pub struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// Spawns the task that writes the Events of `program` through `client`. Events about
+    /// Spawns the task that writes the Events of `program` through `client`, within `budget`. Events about
     /// cluster-scoped objects go to the namespace `default`, the only one the API accepts for them.
-    pub fn spawn(program: &mut Program, client: Client) -> Self {
+    pub fn spawn(program: &mut Program, client: Client, budget: EventBudget) -> Self {
         let dropped = Counter::default();
         program.registry.register(
             "events_dropped",
-            "Events that were not written, because too many were queued or the API rejected them",
+            "Events that were not written: beyond the budget or the queue, or rejected by the API",
             dropped.clone(),
         );
         let unwritten = Gauge::default();
@@ -74,7 +80,9 @@ impl EventRecorder {
             reporter: program.identity.name,
             activity: program.activity.clone(),
             waiting: unwritten.clone(),
-            failed: dropped.clone(),
+            dropped: dropped.clone(),
+            allowance: Allowance::of(budget),
+            backlog: Backlog::default(),
         };
         program
             .tasks
@@ -108,12 +116,34 @@ struct Writing {
     reporter: &'static str,
     activity: Activity,
     waiting: Gauge,
-    failed: Counter,
+    dropped: Counter,
+    allowance: Allowance,
+    backlog: Backlog,
+}
+
+/// The Events that wait, in the order in which they are written.
+#[derive(Default)]
+struct Backlog {
+    warnings: VecDeque<(ObjectReference, Event)>,
+    others: VecDeque<(ObjectReference, Event)>,
+}
+
+impl Backlog {
+    fn push(&mut self, queued: (ObjectReference, Event)) {
+        match queued.1.type_ {
+            EventType::Warning => self.warnings.push_back(queued),
+            EventType::Normal => self.others.push_back(queued),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.warnings.len() + self.others.len()
+    }
 }
 
 impl Writing {
     async fn run(
-        self,
+        mut self,
         mut queued: mpsc::Receiver<(ObjectReference, Event)>,
         drained: CancellationToken,
     ) -> Result<(), BoxError> {
@@ -134,7 +164,7 @@ impl Writing {
 
     /// Writes Events until the token is cancelled and none waits.
     async fn write_until(
-        &self,
+        &mut self,
         queued: &mut mpsc::Receiver<(ObjectReference, Event)>,
         drained: &CancellationToken,
     ) {
@@ -142,26 +172,70 @@ impl Writing {
         // each of them in turn.
         let mut overdue = 0_usize;
         loop {
-            let next = tokio::select! {
-                // Queued Events come first, so that a shutdown writes those of the last reconciles.
-                biased;
-                next = queued.recv() => next,
-                () = drained.cancelled() => return,
-            };
-            let Some((regarding, event)) = next else {
-                return drained.cancelled().await;
-            };
+            if self.backlog.len() == 0 {
+                let next = tokio::select! {
+                    // Queued Events come first, so that a shutdown writes those of the last reconciles.
+                    biased;
+                    next = queued.recv() => next,
+                    () = drained.cancelled() => return,
+                };
+                let Some(next) = next else {
+                    return drained.cancelled().await;
+                };
+                self.backlog.push(next);
+            }
             if overdue > 0 {
                 overdue -= 1;
-            } else if queued.capacity() > SPARE {
+            } else if self.backlog.len() + queued.len() < CAPACITY - SPARE {
                 tokio::select! {
                     biased;
                     () = drained.cancelled() => {}
                     () = self.activity.quiet(QUIET) => {}
-                    () = tokio::time::sleep(MAX_WAIT) => overdue = queued.len(),
+                    () = tokio::time::sleep(MAX_WAIT) => overdue = self.backlog.len() + queued.len(),
                 }
             }
+            self.receive(queued);
+            self.write_next(queued).await;
+        }
+    }
+
+    /// Takes what is queued, as far as there is room.
+    fn receive(&mut self, queued: &mut mpsc::Receiver<(ObjectReference, Event)>) {
+        while self.backlog.len() < CAPACITY
+            && let Ok(next) = queued.try_recv()
+        {
+            self.backlog.push(next);
+        }
+    }
+
+    /// Writes the next Event, warnings first, or drops it if the budget has nothing left for it.
+    async fn write_next(&mut self, queued: &mut mpsc::Receiver<(ObjectReference, Event)>) {
+        while let Some((regarding, event)) = self.backlog.warnings.pop_front() {
+            if let Err(free_at) = self.allowance.take() {
+                self.backlog.warnings.push_front((regarding, event));
+                self.drop_others();
+                tokio::time::sleep_until(free_at).await;
+                self.receive(queued);
+                continue;
+            }
             self.write(&regarding, &event).await;
+            self.waiting.dec();
+            return;
+        }
+        if let Some((regarding, event)) = self.backlog.others.pop_front() {
+            if self.allowance.take().is_ok() {
+                self.write(&regarding, &event).await;
+            } else {
+                self.dropped.inc();
+            }
+            self.waiting.dec();
+        }
+    }
+
+    /// Drops all but the warnings, which take what the budget has left.
+    fn drop_others(&mut self) {
+        for _ in self.backlog.others.drain(..) {
+            self.dropped.inc();
             self.waiting.dec();
         }
     }
@@ -175,11 +249,11 @@ impl Writing {
         match tokio::time::timeout(WRITE_LIMIT, call).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                self.failed.inc();
+                self.dropped.inc();
                 tracing::warn!(error = %Chain(&error), reason = event.reason, "Could not write an Event");
             }
             Err(_) => {
-                self.failed.inc();
+                self.dropped.inc();
                 tracing::warn!(reason = event.reason, "Could not write an Event in time");
             }
         }

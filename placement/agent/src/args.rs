@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use karmada_runtime::args::{CommonArgs, LeaderElectionArgs};
+use karmada_runtime::args::{CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::client::{Server, Source};
 use karmada_runtime::program::StartError;
 
@@ -23,6 +23,8 @@ pub struct Args {
     hub: HubArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Decide everything and write nothing, neither on the hub nor in the member; the metric `would_write_total` counts what would be written.
     #[arg(long)]
     pub(crate) observe_only: bool,

@@ -76,7 +76,8 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let applier = applier(program, &member, &index, &owners);
     watch::watch(program, &hub, &member, &index, &applier, &owners);
 
-    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, hub.clone()));
+    let events = (!args.observe_only)
+        .then(|| EventRecorder::spawn(program, hub.clone(), args.events.budget()));
     let clock = program.clock;
     let works = WorkReconciler {
         index: Arc::clone(&index),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::SignedDuration;
 use karmada_rules::placement::content::Hub;
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
 
 /// Places objects of a hub on the clusters of its fleet: selects and snapshots them, picks the clusters, rolls each change out, and says where that stands.
 #[derive(clap::Parser, Debug)]
@@ -15,6 +15,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// The loops that run. A loop that does not is left to another controller.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Loop::ALL, value_name = "LOOP,...")]
     pub(crate) loops: Vec<Loop>,

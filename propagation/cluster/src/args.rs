@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use karmada_rules::cluster::ConditionTaint;
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
 
 /// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada.
 #[derive(clap::Parser, Debug)]
@@ -13,6 +13,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Taint a cluster with `NoExecute` too once it has not been ready for this long. By default it is not: workloads stay.
     #[arg(long, env = "KARMADA_TAINT_NO_EXECUTE_AFTER", value_name = "DURATION", value_parser = duration)]
     pub(crate) taint_no_execute_after: Option<Duration>,

@@ -57,7 +57,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         let leadership = lease::leadership(program, client.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
-    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
+    let events = (!args.observe_only)
+        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
 
     let (queue, probes) = (Queue::default(), MemberQueues::default());
     let background = Background::spawn(program, "members");

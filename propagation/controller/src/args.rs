@@ -1,6 +1,6 @@
 //! The flags.
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use regex::Regex;
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
@@ -11,6 +11,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Namespaces whose objects are never propagated, as regular expressions of whole names.
     #[arg(
         long,

@@ -165,7 +165,7 @@ fn recorders(args: &Args, client: &Client, program: &mut Program) -> [Arc<Events
     if args.observe_only {
         return [(), (), ()].map(|()| Arc::new(Events::none()));
     }
-    let recorder = EventRecorder::spawn(program, client.clone());
+    let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
     [recorder.clone(), recorder.clone(), recorder].map(|recorder| {
         let record = move |regarding, event| recorder.record(regarding, event);
         Arc::new(Events::new(record))

@@ -1,6 +1,6 @@
 //! The flags.
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 
 /// Applies the manifests of every Work to its member cluster, and reports what has become of them there.
 #[derive(clap::Parser, Debug)]
@@ -10,6 +10,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Decide everything and write nothing, neither in Karmada nor in a member; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,

@@ -1,7 +1,7 @@
 //! The flags.
 
 use karmada_rules::schedule::Scheduler;
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 
 /// Chooses the clusters of every binding, and its replicas in each.
 #[derive(clap::Parser, Debug)]
@@ -11,6 +11,8 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Schedule the bindings whose policies name this scheduler. Its lease is `karmada-scheduler`, which Karmada's scheduler campaigns for too; that of any other name is `karmada-scheduler-NAME`.
     #[arg(
         long,

@@ -56,7 +56,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
             lease::leadership_by(program, client.clone(), &args.leader_election, args.lease());
         WriteMode::perform(program, leadership)
     };
-    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
+    let events = (!args.observe_only)
+        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
 
     let queue = Queue::default();
     let index = Arc::new(SharedIndex::new(queue.clone(), args.scheduler()));

@@ -47,6 +47,10 @@ fn index() -> Arc<SharedIndex> {
 }
 
 fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
+    let budget = karmada_runtime::events::EventBudget {
+        burst: 300,
+        per_second: 20,
+    };
     let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     Reconciler {
         index: Arc::clone(index),
@@ -54,7 +58,7 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
         listed: Api::all(client.clone()),
         surveying: Mutex::default(),
         writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-        events: EventRecorder::spawn(&mut program, client.clone()),
+        events: EventRecorder::spawn(&mut program, client.clone(), budget),
         queue: Queue::default(),
         contention: Contention::default(),
         following: crate::metrics::action_delay(&mut program.registry),

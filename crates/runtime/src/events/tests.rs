@@ -61,12 +61,22 @@ struct Recording {
     events: EventRecorder,
 }
 
+/// A budget for all Events of a test.
+const AMPLE: EventBudget = EventBudget {
+    burst: 10_000,
+    per_second: 10_000,
+};
+
 impl Recording {
     fn start() -> Self {
+        Self::within(AMPLE)
+    }
+
+    fn within(budget: EventBudget) -> Self {
         let server = ApiServer::new();
         let mut program = Program::new(Identity::for_tests(), ([127, 0, 0, 1], 0).into());
         let client = Client::new(server.service(), "default");
-        let events = EventRecorder::spawn(&mut program, client);
+        let events = EventRecorder::spawn(&mut program, client, budget);
         Self {
             server,
             program,
@@ -174,6 +184,38 @@ async fn full_queue_is_written_early() {
     sleep(MAX_WAIT / 2).await;
     assert!(recording.written().await >= 100);
     assert_eq!(recording.events.dropped.get(), 0);
+}
+
+/// Beyond the budget, successes are dropped and counted, and warnings, which come first, are written when there is room.
+#[tokio::test(start_paused = true)]
+async fn warnings_come_before_successes() {
+    let recording = Recording::within(EventBudget {
+        burst: 10,
+        per_second: 1,
+    });
+    recording.record(50);
+    for number in 0..15 {
+        let warning = Event {
+            type_: EventType::Warning,
+            ..event(&number.to_string())
+        };
+        recording.events.record(regarding("m1"), warning);
+    }
+    sleep(2 * QUIET).await;
+    let types = || async {
+        let written = recording.objects().await.into_iter();
+        let is_warning = |event: &EventObject| event.type_.as_deref() == Some("Warning");
+        let (warnings, others): (Vec<_>, Vec<_>) = written.partition(is_warning);
+        (warnings.len(), others.len())
+    };
+    assert_eq!(types().await, (10, 0));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(types().await, (15, 0));
+    assert_eq!(recording.events.dropped.get(), 50);
+    assert_eq!(recording.events.waiting.get(), 0);
+    recording.record(5);
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(types().await, (15, 5));
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,7 +53,7 @@ async fn manifests_become_objects() {
     assert_eq!(manifests, [APPLIED, APPLIED]);
 }
 
-/// At rest, and after a restart, nothing is written but heartbeats; an hour is sixty of them.
+/// Case F50: at rest, and after a restart, nothing is written but heartbeats; an hour is sixty of them.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_at_rest() {
     let mut stage = Stage::placed().await;
@@ -71,7 +71,8 @@ async fn nothing_is_written_at_rest() {
     assert_eq!(single.count(), 0);
 }
 
-/// What somebody changes, deletes or disowns is put right, and what somebody adds stays; even while the hub is gone.
+/// Cases F44 and F54: what somebody changes, deletes or disowns is put right, and what somebody adds stays; even while
+/// the hub is gone.
 #[tokio::test(start_paused = true)]
 async fn drift_is_repaired() {
     let stage = Stage::placed().await;
@@ -131,7 +132,7 @@ async fn what_left_goes() {
     assert_eq!(status["appliedResources"].as_array().map(Vec::len), Some(1));
 }
 
-/// What another has is not touched, and the Work says whose it is; once it is free, it is taken.
+/// Case F47: what another has is not touched, and the Work says whose it is; once it is free, it is taken.
 #[tokio::test(start_paused = true)]
 async fn foreign_object_is_refused() {
     let stage = Stage::joined().await;
@@ -216,7 +217,7 @@ async fn bad_manifests_fail_alone() {
     assert_eq!(first, expected);
 }
 
-/// A Work goes once its objects are gone, however long one takes, and its owner goes with them.
+/// Case F48: a Work goes once its objects are gone, however long one takes, and its owner goes with them.
 #[tokio::test(start_paused = true)]
 async fn deletion_waits_for_objects() {
     let stage = Stage::placed().await;
@@ -234,7 +235,8 @@ async fn deletion_waits_for_objects() {
     assert_eq!(stage.hub.find(WORK).await, None);
 }
 
-/// A cluster that leaves keeps everything, and goes on with it when it comes back: nothing is written to an object.
+/// Case F49: a cluster that leaves keeps everything, and goes on with it when it comes back: nothing is written to an
+/// object.
 #[tokio::test(start_paused = true)]
 async fn leaving_keeps_objects() {
     let stage = Stage::placed().await;
@@ -274,7 +276,8 @@ async fn other_fleets_owner_is_named() {
     assert!(stage.member.find(OWNER).await.is_some());
 }
 
-/// The program may end after any write: with the next, everything comes to the same end, and nothing is left over.
+/// Case F50: the program may end after any write: with the next, everything comes to the same end, and nothing is left
+/// over.
 #[tokio::test(start_paused = true)]
 async fn crash_after_each_write() {
     let mut first = map();
@@ -321,7 +324,8 @@ async fn crash_after_each_write() {
     }
 }
 
-/// A Job that is done and that its member deletes after a while is not run again, unless its manifest changes.
+/// Case F44: a Job that is done and that its member deletes after a while is not run again, unless its manifest
+/// changes.
 #[tokio::test(start_paused = true)]
 async fn finished_job_stays_away() {
     let stage = Stage::joined().await;
@@ -353,7 +357,7 @@ async fn finished_job_stays_away() {
     assert!(stage.member.find(path).await.is_some());
 }
 
-/// A field that the member does not know keeps nothing else from being applied, and is named.
+/// Case F56: a field that the member does not know keeps nothing else from being applied, and is named.
 #[tokio::test(start_paused = true)]
 async fn unknown_field_is_noted() {
     let mut stage = Stage::joined().await;
@@ -383,7 +387,7 @@ async fn unknown_field_is_noted() {
     assert_eq!(written, [""; 0]);
 }
 
-/// A container that leaves the manifest leaves the member, though somebody else has touched it there.
+/// Case F55: a container that leaves the manifest leaves the member, though somebody else has touched it there.
 #[tokio::test(start_paused = true)]
 async fn touched_sidecar_leaves() {
     let stage = Stage::joined().await;
@@ -436,7 +440,7 @@ async fn observer_writes_nothing() {
     assert_eq!(stage.member.writes(), [""; 0]);
 }
 
-/// Before what depends on it comes what it depends on, whatever the order of the manifests.
+/// Case F39: before what depends on it comes what it depends on, whatever the order of the manifests.
 #[tokio::test(start_paused = true)]
 async fn waves_follow_each_other() {
     let stage = Stage::joined().await;
@@ -478,8 +482,8 @@ macro_rules! recorded {
     }};
 }
 
-/// A member whose agent was KubeFleet's gets no write until something changes; then what has left goes, as it would
-/// have before.
+/// Cases F45 and F52: a member whose agent was KubeFleet's gets no write until something changes; then what has left
+/// goes, as it would have before.
 #[tokio::test(start_paused = true)]
 async fn recorded_member_is_taken_over() {
     let mut stage = Stage::new().await;
