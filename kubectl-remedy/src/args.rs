@@ -64,7 +64,7 @@ pub(crate) enum Command {
 pub(crate) enum FleetCommand {
     /// Shows every cluster with its conditions, its actions and their Remedies, and how many ingresses are blocked there.
     Status(StatusArgs),
-    /// Explains one cluster, from the verdict of its nodes to the load balancer.
+    /// Explains one cluster, from the verdict of its nodes to the load balancer; or a placement of a KubeFleet, given as crp/NAME: its clusters, what each waits for, and why others were not picked.
     Why(WhyArgs),
     /// Tells what the Remedies in a file would do now. Exits with 1 if a backend would have no cluster left.
     Plan(PlanArgs),
@@ -99,7 +99,7 @@ pub(crate) enum StatusOutput {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct WhyArgs {
-    /// The cluster.
+    /// The cluster, or crp/NAME.
     pub(crate) cluster: String,
     /// Form of the output, for programs.
     #[arg(short, long, value_enum)]

@@ -17,6 +17,7 @@ mod fleet;
 mod identity;
 mod lease;
 mod manifest;
+mod placement;
 mod plan;
 mod status;
 mod table;
@@ -79,7 +80,10 @@ async fn execute(args: Args) -> Result<Answer, Error> {
     let now = Timestamp::now();
     match command {
         FleetCommand::Status(args) => status::run(&args, &client, namespace, now).await,
-        FleetCommand::Why(args) => why::run(&args, &client, namespace, now).await,
+        FleetCommand::Why(args) => match placement::named(&args.cluster) {
+            Some(name) => placement::run(name, args.output, &client).await,
+            None => why::run(&args, &client, namespace, now).await,
+        },
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,

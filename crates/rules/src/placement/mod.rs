@@ -21,13 +21,15 @@
 //! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is.
 //! - [`waves`], [`availability`], [`work_status`]: there, what is applied first, what does its work, and what the Work
 //!   says of that.
-//! - [`status`]: what the placement says of all; [`refuse`]: what it may not ask for; [`deletion`]: its end.
+//! - [`status`]: what the placement says of all; [`explain`]: what a person is told who asks; [`refuse`]: what it may not
+//!   ask for; [`deletion`]: its end.
 
 pub mod availability;
 mod condition;
 pub mod content;
 pub mod deletion;
 pub mod eligible;
+pub mod explain;
 mod filter;
 pub mod hash;
 pub mod heartbeat;

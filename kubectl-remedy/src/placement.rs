@@ -1,0 +1,171 @@
+//! `kubectl remedy why crp/NAME`: the clusters of a placement, what each waits for, and why others were not picked.
+
+use karmada_api::fleet::names::PARENT_PLACEMENT;
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot,
+};
+use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+use crate::answer::Answer;
+use crate::args::Format;
+use crate::error::Error;
+use crate::{manifest, terminal};
+
+/// What stands before the name of a placement.
+const PREFIXES: [&str; 2] = ["crp/", "clusterresourceplacement/"];
+
+/// Returns the name of the placement that an argument names in place of a cluster.
+pub(crate) fn named(argument: &str) -> Option<&str> {
+    let mut names = PREFIXES.iter().map(|prefix| argument.strip_prefix(prefix));
+    names.find_map(|name| name)
+}
+
+/// Explains a placement.
+pub(crate) async fn run(
+    name: &str,
+    output: Option<Format>,
+    client: &Client,
+) -> Result<Answer, Error> {
+    let explanation = read(name, client).await?;
+    terminal::print(&match output {
+        None => text(&explanation),
+        Some(format) => manifest::text(&explanation, format)?,
+    });
+    Ok(Answer::Yes)
+}
+
+async fn read(name: &str, client: &Client) -> Result<PlacementExplanation, Error> {
+    let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
+    let failed = |error| Error::request("read placements", error);
+    let placements: Api<ClusterResourcePlacement> = Api::all(client.clone());
+    let Some(placement) = placements.get_opt(name).await.map_err(failed)? else {
+        let problem = format!("there is no placement {name}: `kubectl get crp` lists them");
+        return Err(Error::Unusable(problem));
+    };
+    let policies: Api<ClusterSchedulingPolicySnapshot> = Api::all(client.clone());
+    let policies = policies.list(&of_placement).await.map_err(failed)?;
+    let snapshots: Api<ClusterResourceSnapshot> = Api::all(client.clone());
+    let snapshots = snapshots
+        .list_metadata(&of_placement)
+        .await
+        .map_err(failed)?;
+    let bindings: Api<ClusterResourceBinding> = Api::all(client.clone());
+    let bindings = bindings.list(&of_placement).await.map_err(failed)?;
+    let snapshots: Vec<_> = snapshots.iter().map(|one| &one.metadata).collect();
+    Ok(explain(&ExplainFacts {
+        placement: &placement,
+        policies: &policies.iter().collect::<Vec<_>>(),
+        snapshots: &snapshots,
+        bindings: &bindings.iter().collect::<Vec<_>>(),
+    }))
+}
+
+/// Returns an explanation as a person reads it.
+fn text(explanation: &PlacementExplanation) -> String {
+    let snapshot = explanation.latest_snapshot.as_deref();
+    let latest = explanation
+        .clusters
+        .iter()
+        .filter(|one| one.is_latest)
+        .count();
+    let mut lines = vec![format!(
+        "{} is in {} clusters; {latest} of them have or get its latest snapshot ({})",
+        explanation.placement,
+        explanation.clusters.len(),
+        snapshot.unwrap_or("none yet"),
+    )];
+    lines.push("\nWhat it says".to_owned());
+    lines.extend(explanation.conditions.iter().map(|one| {
+        let kind = one.type_.trim_start_matches("ClusterResourcePlacement");
+        format!(
+            "  {kind} is {}: {}: {}",
+            one.status, one.reason, one.message
+        )
+    }));
+    lines.push("\nClusters".to_owned());
+    for cluster in &explanation.clusters {
+        lines.push(format!("  {} {}", cluster.name, cluster.state));
+        if !cluster.snapshot.is_empty() {
+            let age = if cluster.is_latest {
+                "the latest"
+            } else {
+                "an older one"
+            };
+            lines.push(format!("    snapshot: {}, {age}", cluster.snapshot));
+        }
+        lines.push(format!("    picked: {}", cluster.picked));
+        lines.extend(
+            cluster
+                .failures
+                .iter()
+                .map(|failure| format!("    {failure}")),
+        );
+    }
+    if !explanation.others.is_empty() {
+        lines.push("\nNot picked".to_owned());
+        let others = explanation.others.iter();
+        lines.extend(others.map(|other| format!("  {}: {}", other.name, other.reason)));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::Condition;
+    use karmada_rules::placement::explain::{OtherCluster, PlacedCluster};
+
+    use super::*;
+
+    #[test]
+    fn placements_are_told_from_clusters() {
+        assert_eq!(named("crp/web"), Some("web"));
+        assert_eq!(named("clusterresourceplacement/web"), Some("web"));
+        assert_eq!(named("web"), None);
+    }
+
+    #[test]
+    fn explanation_is_read_by_people() {
+        let explanation = PlacementExplanation {
+            placement: "web".to_owned(),
+            conditions: vec![Condition {
+                type_: "ClusterResourcePlacementApplied".to_owned(),
+                status: "False".to_owned(),
+                reason: "ApplyFailed".to_owned(),
+                message: "1 cluster".to_owned(),
+                ..Condition::default()
+            }],
+            latest_snapshot: Some("web-1-snapshot".to_owned()),
+            clusters: vec![PlacedCluster {
+                name: "m1".to_owned(),
+                picked: "by name".to_owned(),
+                snapshot: "web-0-snapshot".to_owned(),
+                is_latest: false,
+                state: "is picked, and waits for its turn".to_owned(),
+                failures: vec!["ConfigMap a/b: refused".to_owned()],
+            }],
+            others: vec![OtherCluster {
+                name: "m2".to_owned(),
+                reason: "tainted".to_owned(),
+            }],
+        };
+        let expected = "\
+web is in 1 clusters; 0 of them have or get its latest snapshot (web-1-snapshot)
+
+What it says
+  Applied is False: ApplyFailed: 1 cluster
+
+Clusters
+  m1 is picked, and waits for its turn
+    snapshot: web-0-snapshot, an older one
+    picked: by name
+    ConfigMap a/b: refused
+
+Not picked
+  m2: tainted
+";
+        assert_eq!(text(&explanation), expected);
+    }
+}
