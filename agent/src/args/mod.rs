@@ -171,6 +171,7 @@ impl TryFrom<Args> for Config {
             source: Source {
                 kubeconfig: Some(args.karmada_kubeconfig),
                 context: args.karmada_context,
+                server: None,
                 addresses: args.karmada_addresses,
             },
             node_condition: args.member.node_condition,
