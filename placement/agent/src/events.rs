@@ -1,4 +1,4 @@
-//! The Events about Works.
+//! The Events about Works, which regard their `AppliedWork`s.
 
 use karmada_api::condition::FALSE;
 use karmada_api::fleet::conditions::{APPLIED, PREPARING};

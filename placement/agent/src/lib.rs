@@ -77,7 +77,7 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     watch::watch(program, &hub, &member, &index, &applier, &owners);
 
     let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, hub.clone(), args.events.budget()));
+        .then(|| EventRecorder::spawn(program, member.clone(), args.events.budget()));
     let clock = program.clock;
     let works = WorkReconciler {
         index: Arc::clone(&index),

@@ -34,6 +34,7 @@ impl Reporter {
     /// Says in the status of a Work what became of its manifests. `work` is then as it is stored.
     pub(crate) async fn report(
         &self,
+        owner: &AppliedWork,
         work: &mut Work,
         reports: &[ManifestReport<'_>],
     ) -> Result<(), BoxError> {
@@ -49,16 +50,16 @@ impl Reporter {
         let (works, parameters) = (self.works(work), PatchParams::default());
         let call = write::patch_status(&works, work.metadata.name(), &parameters, &patch);
         let stored = self.writes.write("work_status", call).await?;
-        self.record(work, not_applied(&before, &after));
+        self.record(owner, not_applied(&before, &after));
         work.status = Some(after);
         self.note(work, stored);
         Ok(())
     }
 
-    /// Records an Event about a Work.
-    pub(crate) fn record(&self, work: &Work, event: Option<Event>) {
+    /// Records an Event about a Work, in the member: on the hub, an agent has no right to do so.
+    pub(crate) fn record(&self, owner: &AppliedWork, event: Option<Event>) {
         if let (Some(events), Some(event)) = (&self.events, event) {
-            events.record(work.object_ref(&()), event);
+            events.record(owner.object_ref(&()), event);
         }
     }
 

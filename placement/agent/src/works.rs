@@ -99,7 +99,7 @@ impl WorkReconciler {
         };
         let (left, pruned) = self.prune(key, &placed, &owner).await;
         let prepared = prepare(&placed.work, &owner);
-        self.announce(&mut placed.work, &prepared).await?;
+        self.announce(&owner, &mut placed.work, &prepared).await?;
 
         let manifests: Vec<_> = prepared
             .iter()
@@ -150,7 +150,7 @@ impl WorkReconciler {
         }
         if let Some(rewind) = self.index.rewound(key) {
             let event = (rewind == Rewind::News).then(rewound);
-            self.reporter.record(&placed.work, event);
+            self.reporter.record(owner, event);
             return (leftovers, Ok(()));
         }
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
@@ -174,7 +174,12 @@ impl WorkReconciler {
 
     /// Names what is about to be written for the first time in the status of its Work: should the agent end in the
     /// middle, whatever it has written is known.
-    async fn announce(&self, work: &mut Work, prepared: &[Prepared]) -> Result<(), BoxError> {
+    async fn announce(
+        &self,
+        owner: &AppliedWork,
+        work: &mut Work,
+        prepared: &[Prepared],
+    ) -> Result<(), BoxError> {
         let is_new = |one: &Prepared| {
             one.ready()
                 .is_some_and(|manifest| !is_named(work, manifest))
@@ -190,7 +195,7 @@ impl WorkReconciler {
                 Prepared::Ready(_) | Prepared::Finished => ManifestResult::Unknown,
             })
             .collect();
-        self.say(work, results).await
+        self.say(owner, work, results).await
     }
 
     /// Reports a sync, in the status of the Work and in that of its owner.
@@ -228,7 +233,7 @@ impl WorkReconciler {
                 }),
             })
             .collect();
-        self.say(work, results).await
+        self.say(outcome.owner, work, results).await
     }
 
     /// Returns the objects that a Work has in the member, as far as it is known.
@@ -255,7 +260,12 @@ impl WorkReconciler {
     }
 
     /// Says of each manifest of a Work what became of it.
-    async fn say(&self, work: &mut Work, results: Vec<ManifestResult<'_>>) -> Result<(), BoxError> {
+    async fn say(
+        &self,
+        owner: &AppliedWork,
+        work: &mut Work,
+        results: Vec<ManifestResult<'_>>,
+    ) -> Result<(), BoxError> {
         let manifests = work.spec.workload.manifests.clone();
         let mut resources = Vec::new();
         for manifest in &manifests {
@@ -269,7 +279,7 @@ impl WorkReconciler {
                 result,
             })
             .collect();
-        self.reporter.report(work, &reports).await
+        self.reporter.report(owner, work, &reports).await
     }
 
     /// Says that nothing of a Work can be applied because its owner's name is taken.
@@ -281,7 +291,7 @@ impl WorkReconciler {
         );
         let results = work.spec.workload.manifests.iter();
         let results = results.map(|_| ManifestResult::Failed(Failure::TakeOver, &reason));
-        self.say(work, results.collect()).await
+        self.say(owner, work, results.collect()).await
     }
 
     /// Takes away the objects of a Work that is being deleted, then their owner, and then lets the Work go.

@@ -166,6 +166,17 @@ async fn foreign_object_is_refused() {
         assert_eq!(whole, ["Applied False SomeManifestsAreNotApplied"]);
         assert_eq!(manifests, [["Applied False FailedToTakeOver"]]);
     }
+    // Once for each reason, however often it is tried.
+    let reasons = stage
+        .member
+        .events()
+        .await
+        .into_iter()
+        .map(|event| event.reason.unwrap());
+    assert_eq!(
+        reasons.collect::<Vec<_>>(),
+        ["WorkNotApplied", "WorkNotApplied"]
+    );
     let free = json!({ "metadata": { "labels": null } });
     stage.member.send("PATCH", MAP, &free).await;
     sleep(Duration::from_mins(2)).await;
