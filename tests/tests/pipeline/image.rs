@@ -103,6 +103,8 @@ fn images_cross_compile() {
         "scheduler",
         "execution-controller",
         "cluster-controller",
+        "placement-controller",
+        "placement-agent",
     ] {
         for (architectures, target, gcc) in [
             (

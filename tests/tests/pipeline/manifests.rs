@@ -46,6 +46,8 @@ fn deleting_spares_karmada() {
         "member",
         "propagation",
         "admission",
+        "placement/hub",
+        "placement/member",
     ] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");
@@ -64,6 +66,8 @@ fn images_have_no_owner() {
         "member",
         "propagation/host",
         "propagation/cluster/host",
+        "placement/hub/host",
+        "placement/member",
     ] {
         let path = cargo::root().join("manifests").join(place);
         let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
@@ -74,7 +78,7 @@ fn images_have_no_owner() {
             named += 1;
         }
     }
-    assert_eq!(named, 7);
+    assert_eq!(named, 9);
 }
 
 /// Pods run on Linux nodes with an account of their own and no priority class.
@@ -86,6 +90,8 @@ fn pods_have_own_accounts() {
         "member",
         "propagation/host",
         "propagation/cluster/host",
+        "placement/hub/host",
+        "placement/member",
     ] {
         let objects = installed(place);
         let accounts = of_kind(&objects, "ServiceAccount");
@@ -107,16 +113,21 @@ fn pods_have_own_accounts() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 7);
+    assert_eq!(checked, 9);
 }
 
 /// The replicas of a controller are spread over nodes.
 #[test]
 fn replicas_are_spread() {
-    let places = ["host", "propagation/host", "propagation/cluster/host"];
+    let places = [
+        "host",
+        "propagation/host",
+        "propagation/cluster/host",
+        "placement",
+    ];
     let objects = places.map(installed).concat();
     let deployments = of_kind(&objects, "Deployment");
-    assert_eq!(deployments.len(), 6);
+    assert_eq!(deployments.len(), 8);
     for deployment in deployments {
         let spec = &deployment["spec"];
         let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];
