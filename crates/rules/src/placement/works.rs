@@ -12,9 +12,10 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::ROLLOUT_STARTED;
+use karmada_api::fleet::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
 use objects::condition::find;
@@ -69,6 +70,11 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
     }
     match binding.spec.state {
         BindingState::Scheduled => return WorksPlan::Wait,
+        // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
+        // not answered, and be held for ever.
+        BindingState::Bound if is_held(binding) && !facts.works.is_empty() => {
+            return WorksPlan::Write(Vec::new());
+        }
         BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
         // What is unscheduled keeps what it has.
         BindingState::Bound | BindingState::Unscheduled => {}
@@ -103,11 +109,19 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
 }
 
 fn is_started(binding: &ClusterResourceBinding) -> bool {
-    let status = binding.status.as_ref();
-    let started = status.and_then(|status| find(&status.conditions, ROLLOUT_STARTED));
-    started.is_some_and(|started| {
-        started.status == TRUE && started.observed_generation == binding.metadata.generation
-    })
+    rollout(binding).is_some_and(|started| started.status == TRUE)
+}
+
+/// Returns `true` if the rollout keeps a binding at an earlier snapshot.
+fn is_held(binding: &ClusterResourceBinding) -> bool {
+    rollout(binding).is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED)
+}
+
+/// Returns the condition whether a rollout has started, if it is about the binding as it is now.
+fn rollout(binding: &ClusterResourceBinding) -> Option<&Condition> {
+    let status = binding.status.as_ref()?;
+    let started = find(&status.conditions, ROLLOUT_STARTED)?;
+    (started.observed_generation == binding.metadata.generation).then_some(started)
 }
 
 /// Returns the write that makes a Work as desired, or `None` if it is.

@@ -103,6 +103,16 @@ fn works_follow_their_binding() {
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
     recorded.binding.metadata.generation = Some(9);
     assert_eq!(recorded.plan(), WorksPlan::Wait);
+    // Held, it goes on saying what it has.
+    let conditions = &mut recorded.binding.status.as_mut().unwrap().conditions;
+    let started = conditions
+        .iter_mut()
+        .find(|one| one.type_ == ROLLOUT_STARTED)
+        .unwrap();
+    started.status = "False".to_owned();
+    started.reason = ROLLOUT_NOT_STARTED.to_owned();
+    started.observed_generation = Some(9);
+    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
     recorded.binding.spec.state = BindingState::Unscheduled;
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
     let now = "2026-11-25T16:44:20Z".parse().unwrap();
