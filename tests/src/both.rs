@@ -8,6 +8,7 @@
 //!
 //! - `rights`, on the real API: the embedded one has no authentication.
 //! - `install::with_tools::rotation`, on the real API: the embedded one has no tokens.
+//! - `placements::with_tools`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.
 //! - `real_parts::real`, on the real API: it is about a lease that only that one has.
 //! - `outage::with_tools::default_thresholds_move_traffic`, on the real API: it

@@ -52,7 +52,8 @@ pub fn definition(group: &str, kind: &str, plural: &str, fields: &Value) -> Resu
     }))?)
 }
 
-/// Applies every CRD in the `.yaml` files of these folders and waits until all are served.
+/// Applies every CRD in the `.yaml` files of these folders, each of which may also be such a file itself, and
+/// waits until all are served.
 ///
 /// # Errors
 /// A folder without files, a file that is not one CRD, or a CRD that the API server rejects.
@@ -202,9 +203,12 @@ pub async fn explained(client: &Client, folders: &[impl AsRef<Path>]) -> Result<
     Ok(())
 }
 
-/// Reads the CRDs of a folder, which may have a kustomization too. They stay untyped, so that the
+/// Reads the CRDs of a folder, which may have a kustomization too, or of one file. They stay untyped, so that the
 /// server receives every field of the file.
 fn read(folder: &Path) -> Result<Vec<DynamicObject>> {
+    if folder.is_file() {
+        return Ok(vec![read_one(folder)?]);
+    }
     let mut paths = Vec::new();
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?

@@ -35,6 +35,7 @@ pub mod kubectl;
 pub mod manifests;
 pub mod netns;
 pub mod outage;
+pub mod placement;
 pub mod process;
 pub mod programs;
 pub mod propagation;

@@ -47,6 +47,10 @@ pub enum Binary {
     ExecutionController,
     /// `cluster-controller`
     ClusterController,
+    /// `placement-controller`
+    PlacementController,
+    /// `placement-agent`
+    PlacementAgent,
     /// `kubectl-remedy`
     KubectlRemedy,
     /// `sandbox`
@@ -55,7 +59,7 @@ pub enum Binary {
 
 impl Binary {
     /// All programs.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Agent,
         Self::RemedyController,
         Self::IngressController,
@@ -63,6 +67,8 @@ impl Binary {
         Self::Scheduler,
         Self::ExecutionController,
         Self::ClusterController,
+        Self::PlacementController,
+        Self::PlacementAgent,
         Self::KubectlRemedy,
         Self::Sandbox,
     ];
@@ -77,6 +83,8 @@ impl Binary {
             Self::Scheduler => "scheduler",
             Self::ExecutionController => "execution-controller",
             Self::ClusterController => "cluster-controller",
+            Self::PlacementController => "placement-controller",
+            Self::PlacementAgent => "placement-agent",
             Self::KubectlRemedy => "kubectl-remedy",
             Self::Sandbox => "sandbox",
         }

@@ -1,4 +1,4 @@
-//! docs/install.md and docs/propagation.md, and their commands.
+//! docs/install.md, docs/propagation.md and docs/placement.md, and their commands.
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio, time::Duration};
 
@@ -19,6 +19,7 @@ use tools::{Tool, cargo};
 pub(crate) enum Page {
     Install,
     Propagation,
+    Placement,
 }
 
 impl Page {
@@ -26,6 +27,7 @@ impl Page {
         match self {
             Self::Install => include_str!("../../../../docs/install.md"),
             Self::Propagation => include_str!("../../../../docs/propagation.md"),
+            Self::Placement => include_str!("../../../../docs/placement.md"),
         }
     }
 }

@@ -1,0 +1,202 @@
+//! A hub and the members of its fleet, each an API of its own, into which our programs place.
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+use karmada_api::fleet::{ClusterResourcePlacement, MemberCluster, Work, names::member_namespace};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    fleet::Member,
+    manifests,
+    programs::{Binary, Profile, Running},
+    propagation::create,
+};
+
+/// The namespace of the programs, on the hub and in the members.
+const SYSTEM: &str = "fleet-system";
+
+/// The definition of the one kind that a member has.
+const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
+
+/// The loops of the controller that rest between changes. The others look for clusters that have fallen silent.
+const LOOPS: [&str; 5] = ["snapshots", "schedule", "rollout", "works", "status"];
+
+/// A hub and its members. Dropping it ends them.
+pub struct PlacementFleet {
+    /// The API of the hub.
+    pub hub: ControlPlane,
+    members: Vec<ControlPlane>,
+}
+
+/// The programs that place. Dropping them kills them.
+#[must_use = "they are killed when dropped"]
+pub struct PlacementPrograms {
+    /// From placements to Works.
+    pub controller: Running,
+    /// From Works to the objects of each member.
+    pub agents: Vec<Running>,
+}
+
+impl PlacementPrograms {
+    /// Waits until each has reconciled something, and has nothing left to do about a placement and no Event to write.
+    pub async fn settled(&self) -> Result<()> {
+        let agents = self.agents.iter();
+        let agents = agents.map(|agent| (agent, "placement_agent", &["work"][..]));
+        let controller = (&self.controller, "placement_controller", &LOOPS[..]);
+        for (program, name, loops) in agents.chain([controller]) {
+            let metric = |metric: &str| format!("karmada_{name}_{metric}");
+            let reconciles = metric("reconciles_total");
+            program
+                .until_metric(&reconciles, |count| count > 0.0)
+                .await?;
+            let queues = loops
+                .iter()
+                .map(|one| metric(&format!("queue_length{{controller=\"{one}\"}}")));
+            for left in queues.chain([metric("events_waiting")]) {
+                program.until_metric(&left, |left| left == 0.0).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends them with SIGTERM.
+    ///
+    /// # Errors
+    /// One does not end in time, or not with exit code 0.
+    pub async fn stop(self) -> Result<()> {
+        self.controller.stop().await?;
+        for agent in self.agents {
+            agent.stop().await?;
+        }
+        Ok(())
+    }
+}
+
+impl PlacementFleet {
+    /// Starts a hub and this many members, with the kinds and the rights of the programs. No cluster is registered.
+    pub async fn start(server: ApiKind, members: u8) -> Result<Self> {
+        let mut fleet = Self::before_us(server, members).await?;
+        let kinds = [manifests::path("placement/crds")];
+        fleet.hub.install_crds(&kinds).await?;
+        fleet.hub.namespace(SYSTEM).await?;
+        for file in ["placement-controller", "selected"] {
+            let file = format!("placement/hub/{file}.yaml");
+            manifests::apply(&fleet.hub.client(), &file).await?;
+        }
+        for member in &fleet.members {
+            member
+                .install_crds(&[manifests::path(APPLIED_WORKS)])
+                .await?;
+            member.namespace(SYSTEM).await?;
+            manifests::apply(&member.client(), "placement/member/rights.yaml").await?;
+        }
+        fleet.start_controllers().await?;
+        Ok(fleet)
+    }
+
+    /// Starts the APIs as they are before a user installs us.
+    pub async fn before_us(server: ApiKind, members: u8) -> Result<Self> {
+        let names = (1..=members).map(|number| Member(number).name());
+        let starting = [String::from("hub")].into_iter().chain(names);
+        let starting = starting.map(async |name| {
+            ControlPlane::start(ControlPlaneOptions::named(&name).on(server)).await
+        });
+        let mut members = try_join_all(starting).await?;
+        Ok(Self {
+            hub: members.remove(0),
+            members,
+        })
+    }
+
+    /// Starts the controllers that every cluster has, on the hub too.
+    pub async fn start_controllers(&mut self) -> Result<()> {
+        let apis = [&mut self.hub].into_iter().chain(&mut self.members);
+        try_join_all(apis.map(ControlPlane::start_controllers)).await?;
+        Ok(())
+    }
+
+    /// Registers a member with these labels.
+    pub async fn register(&self, member: Member, labels: Value) -> Result<()> {
+        let name = member.name();
+        let identity = json!({ "kind": "ServiceAccount", "namespace": SYSTEM, "name": name });
+        let cluster = json!({ "metadata": { "name": name, "labels": labels },
+            "spec": { "identity": identity } });
+        create(&self.clusters(), cluster).await
+    }
+
+    /// Starts the programs, each with the rights that `manifests/` grants it.
+    pub async fn run(&self) -> Result<PlacementPrograms> {
+        let agents = self.members().map(|member| self.run_agent(member));
+        let (controller, agents) = tokio::try_join!(self.run_controller(), try_join_all(agents))?;
+        Ok(PlacementPrograms { controller, agents })
+    }
+
+    async fn run_controller(&self) -> Result<Running> {
+        let account = format!("system:serviceaccount:{SYSTEM}:placement-controller");
+        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let flags = [format!("--kubeconfig={}", kubeconfig.display())];
+        let started = Running::start(Binary::PlacementController, Profile::Debug, flags).await;
+        started.context("placement-controller does not start")
+    }
+
+    async fn run_agent(&self, member: Member) -> Result<Running> {
+        let name = member.name();
+        let account = |name: &str| format!("system:serviceaccount:{SYSTEM}:{name}");
+        let own = account("placement-agent");
+        let own = self.member(member).kubeconfig_for(&own, None)?;
+        let hub = self.hub.kubeconfig_for(&account(&name), None)?;
+        let flags = [
+            format!("--kubeconfig={}", own.display()),
+            format!("--hub-kubeconfig={}", hub.display()),
+            format!("--cluster-name={name}"),
+        ];
+        let started = Running::start(Binary::PlacementAgent, Profile::Debug, flags).await;
+        started.with_context(|| format!("the agent of {name} does not start"))
+    }
+
+    /// Returns the members.
+    pub fn members(&self) -> impl Iterator<Item = Member> + use<> {
+        (1..).take(self.members.len()).map(Member)
+    }
+
+    /// Returns the API of a member.
+    pub fn member(&self, member: Member) -> &ControlPlane {
+        &self.members[usize::from(member.0) - 1]
+    }
+
+    /// Returns the clusters of the fleet.
+    pub fn clusters(&self) -> Api<MemberCluster> {
+        Api::all(self.hub.client())
+    }
+
+    /// Returns the placements.
+    pub fn placements(&self) -> Api<ClusterResourcePlacement> {
+        Api::all(self.hub.client())
+    }
+
+    /// Returns the Works of a member.
+    pub fn works(&self, member: Member) -> Api<Work> {
+        Api::namespaced(self.hub.client(), &member_namespace(&member.name()))
+    }
+
+    /// Creates a placement.
+    pub async fn place(&self, name: &str, spec: Value) -> Result<()> {
+        let placement = json!({ "metadata": { "name": name }, "spec": spec });
+        create(&self.placements(), placement).await
+    }
+
+    /// Changes fields of the spec of a placement.
+    pub async fn change(&self, name: &str, spec: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        let placements = self.placements();
+        placements
+            .patch(name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+}

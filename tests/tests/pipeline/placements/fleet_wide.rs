@@ -1,0 +1,267 @@
+//! Which members get what a placement selects, and when.
+
+use anyhow::{Result, bail};
+use futures::future::try_join_all;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
+use karmada_api::fleet::{AppliedWork, placement::ClusterPlacementStatus};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{fleet::Member, propagation::create, wait::until};
+use serde_json::{Value, from_str, json};
+
+use super::{
+    COMPLETE, MAP, Stage,
+    deployments::{self, BROKEN, images, set_image},
+    maps, namespaces, said, stories,
+};
+
+/// Cases F7, F19, F46 and F48: a namespace goes to every member with all that is in it, and the placement says what
+/// KubeFleet's says; edits arrive, what leaves it leaves the members; it stays until nothing of it is left.
+async fn namespace_goes_everywhere(stage: &mut Stage) -> Result<()> {
+    const NAME: &str = "application-1";
+    stage.fill(NAME).await?;
+    let mut spec = recorded()["spec"].clone();
+    spec["strategy"]["rollingUpdate"]["unavailablePeriodSeconds"] = json!(1);
+    stage.fleet.place(NAME, spec).await?;
+    stage.until_complete(NAME).await?;
+    let status = json!(stage.status(NAME).await?);
+    assert_eq!(timeless(status), timeless(recorded()["status"].clone()));
+    for member in stage.fleet.members() {
+        let owners: Api<AppliedWork> = Api::all(stage.fleet.member(member).client());
+        let owner = owners.get("application-1-work").await?;
+        let objects = owner.status.unwrap_or_default().applied_resources;
+        assert_eq!(objects.len(), 2, "{objects:?}");
+    }
+
+    stage.edit(NAME, "edited").await?;
+    let secrets: Api<Secret> = Api::namespaced(stage.fleet.hub.client(), NAME);
+    create(&secrets, json!({ "metadata": { "name": "added" } })).await?;
+    for member in stage.fleet.members() {
+        stage.until_value(member, NAME, "edited").await?;
+        let secrets: Api<Secret> = Api::namespaced(stage.fleet.member(member).client(), NAME);
+        until(&secrets, "added", "there", |found| found.is_some()).await?;
+    }
+    secrets.delete("added", &DeleteParams::default()).await?;
+    for member in stage.fleet.members() {
+        let secrets: Api<Secret> = Api::namespaced(stage.fleet.member(member).client(), NAME);
+        until(&secrets, "added", "gone", |found| found.is_none()).await?;
+    }
+    stage.until_complete(NAME).await?;
+    removal_is_told(stage, NAME).await
+}
+
+/// Deletes a placement of which one member cannot let go at once.
+async fn removal_is_told(stage: &Stage, name: &str) -> Result<()> {
+    let copies = maps(stage.fleet.member(Member(1)), name);
+    let finalizers = |list: Value| Patch::Merge(json!({ "metadata": { "finalizers": list } }));
+    let parameters = PatchParams::default();
+    let slow = finalizers(json!(["example.com/hold"]));
+    copies.patch(MAP, &parameters, &slow).await?;
+    let placements = stage.fleet.placements();
+    placements.delete(name, &DeleteParams::default()).await?;
+    stage
+        .until_status(name, "removing", |status| {
+            let removing = "left in 1 cluster(s)";
+            let last = status.conditions.last();
+            last.is_some_and(|last| last.message.ends_with(removing))
+        })
+        .await?;
+    copies
+        .patch(MAP, &parameters, &finalizers(Value::Null))
+        .await?;
+    stage.until_removed(name).await
+}
+
+/// Returns the placement `crp-all` of a running KubeFleet, as if our members had been in its fleet.
+fn recorded() -> Value {
+    let text =
+        include_str!("../../../../crates/rules/src/placement/fixtures/crp-all-available.json");
+    from_str(&text.replace("kind-cluster-", "member")).unwrap()
+}
+
+fn timeless(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            fields
+                .values_mut()
+                .for_each(|field| *field = timeless(field.take()));
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| *item = timeless(item.take())),
+        _ => {}
+    }
+    value
+}
+
+/// Waits until these members have a namespace, and checks that no other has.
+async fn only_in(stage: &Stage, namespace: &str, members: &[Member]) -> Result<()> {
+    for member in members {
+        let namespaces = namespaces(stage.fleet.member(*member));
+        until(&namespaces, namespace, "there", |found| found.is_some()).await?;
+    }
+    stage.programs.settled().await?;
+    for member in stage.fleet.members() {
+        let namespaces = namespaces(stage.fleet.member(member));
+        let is_there = namespaces.get_opt(namespace).await?.is_some();
+        assert_eq!(is_there, members.contains(&member), "{}", member.name());
+    }
+    Ok(())
+}
+
+/// Cases F1, F3 and F22: to the members of a region, or of an environment.
+async fn labels_pick_members(stage: &mut Stage) -> Result<()> {
+    for (namespace, labels, members) in [
+        (
+            "regional",
+            json!({ "region": "east" }),
+            &[Member(1), Member(2)][..],
+        ),
+        ("staging", json!({ "env": "canary" }), &[Member(2)]),
+    ] {
+        let term = json!({ "labelSelector": { "matchLabels": labels } });
+        let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": {
+            "clusterSelectorTerms": [term] } });
+        let policy = json!({ "affinity": { "clusterAffinity": required } });
+        stage.fill(namespace).await?;
+        stage.place(namespace, policy).await?;
+        stage.until_complete(namespace).await?;
+        only_in(stage, namespace, members).await?;
+        stage.remove(namespace).await?;
+    }
+    Ok(())
+}
+
+/// Cases F2 and F21: to as many members as are asked for, evenly over the environments; then to more, and to none.
+async fn members_are_spread(stage: &mut Stage) -> Result<()> {
+    const NAME: &str = "spread";
+    let evenly =
+        json!({ "maxSkew": 1, "topologyKey": "env", "whenUnsatisfiable": "DoNotSchedule" });
+    let policy = json!({ "placementType": "PickN", "numberOfClusters": 2,
+        "topologySpreadConstraints": [evenly] });
+    stage.fill(NAME).await?;
+    stage.place(NAME, policy).await?;
+    stage.until_complete(NAME).await?;
+    // Of those that are as good, the last.
+    only_in(stage, NAME, &[Member(2), Member(3)]).await?;
+    let everywhere: Vec<_> = stage.fleet.members().collect();
+    for (number, members) in [(3, &everywhere[..]), (0, &[])] {
+        let number = json!({ "policy": { "numberOfClusters": number } });
+        stage.fleet.change(NAME, number).await?;
+        for member in stage.fleet.members() {
+            let is_picked = members.contains(&member);
+            let namespaces = namespaces(stage.fleet.member(member));
+            until(&namespaces, NAME, "there or gone", |found| {
+                found.is_some() == is_picked
+            })
+            .await?;
+        }
+    }
+    stage.remove(NAME).await
+}
+
+/// Cases F4 and F20: to the members that the placement names, and it says which of them there are not.
+async fn missing_member_is_named(stage: &mut Stage) -> Result<()> {
+    let policy = json!({ "placementType": "PickFixed", "clusterNames": ["member3", "nowhere"] });
+    stage.fill("fixed").await?;
+    stage.place("fixed", policy).await?;
+    let missing = r#"Specified cluster "nowhere" is not found"#;
+    stage
+        .until_status("fixed", "short of one", |status| {
+            let first = status.conditions.first();
+            let is_short = first.is_some_and(|one| one.reason == "SchedulingPolicyUnfulfilled");
+            let mut told = status
+                .placement_statuses
+                .iter()
+                .flat_map(|one| &one.conditions);
+            is_short && told.any(|one| one.message.contains(missing))
+        })
+        .await?;
+    only_in(stage, "fixed", &[Member(3)]).await?;
+    stage.remove("fixed").await
+}
+
+/// Case F25: not to a member with a taint, until the placement tolerates it.
+async fn taint_keeps_away(stage: &mut Stage) -> Result<()> {
+    let taints = |taints: Value| Patch::Merge(json!({ "spec": { "taints": taints } }));
+    let dedicated = json!({ "key": "dedicated", "value": "x", "effect": "NoSchedule" });
+    let (clusters, parameters) = (stage.fleet.clusters(), PatchParams::default());
+    let tainted = taints(json!([dedicated]));
+    clusters.patch("member3", &parameters, &tainted).await?;
+    stage.placed("tainted").await?;
+    only_in(stage, "tainted", &[Member(1), Member(2)]).await?;
+    let toleration = json!({ "key": "dedicated", "operator": "Exists" });
+    let tolerant = json!({ "policy": { "tolerations": [toleration] } });
+    stage.fleet.change("tainted", tolerant).await?;
+    let everywhere: Vec<_> = stage.fleet.members().collect();
+    only_in(stage, "tainted", &everywhere).await?;
+    let free = taints(Value::Null);
+    clusters.patch("member3", &parameters, &free).await?;
+    stage.remove("tainted").await
+}
+
+/// Case F30: a version that never becomes available stays in the one member that may do without; mended, it goes on.
+async fn broken_version_stops(stage: &mut Stage) -> Result<()> {
+    let members = stage.fleet.members();
+    let running = members.map(|member| deployments::run(stage.fleet.member(member).client()));
+    tokio::select! {
+        told = break_and_mend(stage) => told,
+        ended = try_join_all(running.collect::<Vec<_>>()) => bail!("nothing runs: {ended:?}"),
+    }
+}
+
+async fn break_and_mend(stage: &Stage) -> Result<()> {
+    const NAME: &str = "rollout";
+    stage.fleet.hub.namespace(NAME).await?;
+    let labels = json!({ "app": "web" });
+    let web = json!({ "metadata": { "name": "web" }, "spec": {
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels },
+            "spec": { "containers": [{ "name": "web", "image": "web:1" }] } },
+    } });
+    let templates: Api<Deployment> = Api::namespaced(stage.fleet.hub.client(), NAME);
+    create(&templates, web).await?;
+    stage
+        .place(NAME, json!({ "placementType": "PickAll" }))
+        .await?;
+    stage.until_complete(NAME).await?;
+
+    set_image(&templates, BROKEN).await?;
+    let is_held = |one: &&ClusterPlacementStatus| {
+        said(&one.conditions).contains(&"RolloutStarted False RolloutNotStartedYet".to_owned())
+    };
+    stage
+        .until_status(NAME, "stopped", |status| {
+            let clusters = &status.placement_statuses;
+            let mut failed = clusters.iter().flat_map(|one| &one.failed_placements);
+            clusters.iter().filter(is_held).count() == 2
+                && failed.any(|failed| failed.identifier.name == "web")
+        })
+        .await?;
+    // Those that are held were looked at with the version that is not available.
+    let mut running = images(stage, NAME).await?;
+    running.sort();
+    assert_eq!(running, ["web:1", "web:1", BROKEN]);
+
+    set_image(&templates, "web:2").await?;
+    stage
+        .until_status(NAME, "of the third version", |status| {
+            status.observed_resource_index == "2" && said(&status.conditions) == COMPLETE
+        })
+        .await?;
+    assert_eq!(images(stage, NAME).await?, ["web:2"; 3]);
+    stage.remove(NAME).await
+}
+
+stories!(
+    3:
+    namespace_goes_everywhere,
+    labels_pick_members,
+    members_are_spread,
+    missing_member_is_named,
+    taint_keeps_away,
+    broken_version_stops,
+);

@@ -1,0 +1,263 @@
+//! A placement on a hub becomes objects in the members, and a status. docs/cases.md lists the cases.
+//!
+//! - `fleet_wide`: which members get what, and when: three of them.
+//! - `in_member`: what becomes of it there: one of them.
+//! - `with_tools`: the page for users. `deployments` plays the members' own controllers.
+//!
+//! On the embedded API each story has a fleet of its own. On the real one they follow each other on one fleet, for its
+//! start takes longer than all of them: each has a namespace of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+mod deployments;
+mod fleet_wide;
+mod in_member;
+mod with_tools;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use karmada_api::Condition;
+use karmada_api::fleet::{
+    AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot, MemberCluster, placement::PlacementStatus,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    fleet::Member,
+    placement::{PlacementFleet, PlacementPrograms},
+    propagation::create,
+    wait::until,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Makes a test of each of these stories on the embedded API, and one of all of them on the real one.
+macro_rules! stories {
+    ($members:literal: $($story:ident),+ $(,)?) => {
+        mod embedded {
+            use pipeline_tests::{both, control_plane::ApiKind, test_name};
+
+            use crate::placements::Stage;
+
+            $(#[test]
+            fn $story() {
+                both::run(test_name!(), ApiKind::Embedded, async |server| {
+                    let mut stage = Stage::start(server, $members).await?;
+                    super::$story(&mut stage).await?;
+                    stage.programs.stop().await
+                });
+            })+
+        }
+
+        mod real {
+            use anyhow::Context;
+            use pipeline_tests::{both, control_plane::ApiKind, test_name};
+
+            use crate::placements::Stage;
+
+            #[test]
+            fn stories_follow_each_other() {
+                both::run(test_name!(), ApiKind::Real, async |server| {
+                    let mut stage = Stage::start(server, $members).await?;
+                    $(super::$story(&mut stage).await.context(stringify!($story))?;)+
+                    stage.programs.stop().await
+                });
+            }
+        }
+    };
+}
+use stories;
+
+/// The `ConfigMap` that is placed, and its key.
+const MAP: &str = "app-config-1";
+const KEY: &str = "key";
+
+/// The region and the environment of each member.
+const LABELS: [[&str; 2]; 3] = [["east", "prod"], ["east", "canary"], ["west", "prod"]];
+
+/// What is said of a placement that is available in all of its clusters.
+const COMPLETE: [&str; 6] = [
+    "Scheduled True SchedulingPolicyFulfilled",
+    "RolloutStarted True RolloutStarted",
+    "Overridden True NoOverrideSpecified",
+    "WorkSynchronized True WorkSynchronized",
+    "Applied True ApplySucceeded",
+    "Available True ResourceAvailable",
+];
+
+/// A fleet and its programs.
+struct Stage {
+    fleet: PlacementFleet,
+    programs: PlacementPrograms,
+}
+
+impl Stage {
+    /// Starts a fleet whose members have joined.
+    async fn start(server: ApiKind, members: u8) -> Result<Self> {
+        let fleet = PlacementFleet::start(server, members).await?;
+        for (member, [region, env]) in fleet.members().zip(LABELS) {
+            let labels = json!({ "region": region, "env": env });
+            fleet.register(member, labels).await?;
+        }
+        let programs = fleet.run().await?;
+        let stage = Self { fleet, programs };
+        for member in stage.fleet.members() {
+            stage.until_joined(member).await?;
+        }
+        Ok(stage)
+    }
+
+    async fn until_joined(&self, member: Member) -> Result<()> {
+        let is_joined = |cluster: &MemberCluster| {
+            let status = cluster.status.as_ref();
+            let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+            conditions.any(|one| one.type_ == "Joined" && one.status == "True")
+        };
+        until(&self.fleet.clusters(), &member.name(), "joined", |found| {
+            found.is_some_and(is_joined)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Creates a namespace on the hub with the `ConfigMap` in it.
+    async fn fill(&self, namespace: &str) -> Result<()> {
+        self.fleet.hub.namespace(namespace).await?;
+        let map = json!({ "metadata": { "name": MAP }, "data": { KEY: "value" } });
+        create(&maps(&self.fleet.hub, namespace), map).await
+    }
+
+    /// Places a namespace with all that is in it, by a placement of its name.
+    async fn place(&self, namespace: &str, policy: Value) -> Result<()> {
+        let selector =
+            json!({ "group": "", "version": "v1", "kind": "Namespace", "name": namespace });
+        let strategy = json!({ "type": "RollingUpdate",
+            "rollingUpdate": { "unavailablePeriodSeconds": 1 } });
+        let spec =
+            json!({ "resourceSelectors": [selector], "policy": policy, "strategy": strategy });
+        self.fleet.place(namespace, spec).await
+    }
+
+    /// Fills a namespace, places it in every member, and waits until it is available there.
+    async fn placed(&self, namespace: &str) -> Result<()> {
+        self.fill(namespace).await?;
+        self.place(namespace, json!({ "placementType": "PickAll" }))
+            .await?;
+        self.until_complete(namespace).await
+    }
+
+    /// Waits until the newest of what a placement selects is available in all of its clusters.
+    async fn until_complete(&self, placement: &str) -> Result<()> {
+        self.until_status(placement, "complete", |status| {
+            said(&status.conditions) == COMPLETE
+        })
+        .await
+    }
+
+    /// Waits until the status of a placement is as wanted.
+    async fn until_status(
+        &self,
+        placement: &str,
+        what: &str,
+        is: impl Fn(&PlacementStatus) -> bool,
+    ) -> Result<()> {
+        until(&self.fleet.placements(), placement, what, |found| {
+            let status = found.and_then(|found| found.status.as_ref());
+            status.is_some_and(&is)
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn status(&self, placement: &str) -> Result<PlacementStatus> {
+        let found = self.fleet.placements().get(placement).await?;
+        Ok(found.status.unwrap_or_default())
+    }
+
+    /// Changes the `ConfigMap` on the hub.
+    async fn edit(&self, namespace: &str, value: &str) -> Result<()> {
+        edit(&self.fleet.hub, namespace, value).await
+    }
+
+    /// Waits until the `ConfigMap` of a member has this value.
+    async fn until_value(&self, member: Member, namespace: &str, value: &str) -> Result<()> {
+        let maps = maps(self.fleet.member(member), namespace);
+        until(&maps, MAP, value, |map| {
+            let data = map.and_then(|map| map.data.as_ref());
+            data.and_then(|data| data.get(KEY)).map(String::as_str) == Some(value)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Deletes a placement, waits until it is gone, and checks that nothing of it is left.
+    async fn remove(&self, placement: &str) -> Result<()> {
+        self.fleet
+            .placements()
+            .delete(placement, &DeleteParams::default())
+            .await?;
+        self.until_removed(placement).await
+    }
+
+    /// Waits until a placement that was deleted is gone, and checks that nothing of it is left.
+    async fn until_removed(&self, placement: &str) -> Result<()> {
+        let placements = self.fleet.placements();
+        until(&placements, placement, "gone", |found| found.is_none()).await?;
+        let hub = &self.fleet.hub;
+        let of =
+            ListParams::default().labels(&format!("kubernetes-fleet.io/parent-CRP={placement}"));
+        assert_eq!(names::<ClusterResourceBinding>(hub, &of).await?, [""; 0]);
+        assert_eq!(names::<ClusterResourceSnapshot>(hub, &of).await?, [""; 0]);
+        assert_eq!(
+            names::<ClusterSchedulingPolicySnapshot>(hub, &of).await?,
+            [""; 0]
+        );
+        for member in self.fleet.members() {
+            let works = self.fleet.works(member).list(&of).await?;
+            assert!(works.items.is_empty(), "{works:?}");
+            let member = self.fleet.member(member);
+            let namespace = namespaces(member).get_opt(placement).await?;
+            assert!(namespace.is_none(), "{namespace:?}");
+            let owners = names::<AppliedWork>(member, &ListParams::default()).await?;
+            let of = format!("{placement}-work");
+            assert!(!owners.contains(&of), "{owners:?}");
+        }
+        Ok(())
+    }
+}
+
+/// Returns the status and the reason of each condition, without the prefix of a placement's.
+fn said(conditions: &[Condition]) -> Vec<String> {
+    let conditions = conditions.iter().map(|one| {
+        let kind = one.type_.trim_start_matches(ClusterResourcePlacement::KIND);
+        format!("{kind} {} {}", one.status, one.reason)
+    });
+    conditions.collect()
+}
+
+async fn names<K>(api: &ControlPlane, of: &ListParams) -> Result<Vec<String>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let list = Api::<K>::all(api.client()).list(of).await?;
+    Ok(list.iter().map(ResourceExt::name_any).collect())
+}
+
+fn namespaces(api: &ControlPlane) -> Api<Namespace> {
+    Api::all(api.client())
+}
+
+fn maps(api: &ControlPlane, namespace: &str) -> Api<ConfigMap> {
+    Api::namespaced(api.client(), namespace)
+}
+
+/// Changes the `ConfigMap` in an API.
+async fn edit(api: &ControlPlane, namespace: &str, value: &str) -> Result<()> {
+    let patch = Patch::Merge(json!({ "data": { KEY: value } }));
+    let maps = maps(api, namespace);
+    maps.patch(MAP, &PatchParams::default(), &patch).await?;
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! docs/placement.md, followed by a reader.
+
+use anyhow::{Context, Result};
+use pipeline_tests::{
+    both,
+    control_plane::ApiKind,
+    fleet::Member,
+    placement::PlacementFleet,
+    programs::{Binary, Profile, Running},
+    test_name,
+};
+
+use super::namespaces;
+use crate::install::page::{Page, Reader};
+
+const MEMBER: Member = Member(1);
+
+/// Who follows the page from nothing has a hub, a member and a placement, and the member may leave again with what it has.
+async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
+    let mut fleet = PlacementFleet::before_us(server, 1).await?;
+    fleet.start_controllers().await?;
+    let member = fleet.member(MEMBER);
+    let name = MEMBER.name();
+    let contexts = [("hub", &fleet.hub), ("host", &fleet.hub), (&*name, member)];
+    let reader = Reader::of(&contexts, server)?;
+    reader.run(&functions(&reader)?).await?;
+    follow(&reader, "Install the hub").await?;
+    let kubeconfig = |flag: &str, folder: &str| {
+        let path = reader.path(&format!("access/{folder}/kubeconfig"));
+        format!("--{flag}={}", path.display())
+    };
+    let flags = [kubeconfig("kubeconfig", "placement-controller")];
+    let controller = Running::start(Binary::PlacementController, Profile::Debug, flags).await?;
+
+    let steps = reader.steps(Page::Placement, "Join a cluster");
+    let [on_hub, in_member, wait] = &steps[..] else {
+        anyhow::bail!("the page has other steps: {steps:?}");
+    };
+    reader.run(on_hub).await?;
+    reader.run(in_member).await?;
+    // In place of the pod, whose rights the last step makes.
+    let account = "system:serviceaccount:fleet-system:placement-agent";
+    let flags = [
+        format!(
+            "--kubeconfig={}",
+            member.kubeconfig_for(account, None)?.display()
+        ),
+        kubeconfig("hub-kubeconfig", &name),
+        format!("--cluster-name={name}"),
+    ];
+    let agent = Running::start_unready(Binary::PlacementAgent, Profile::Debug, flags).await?;
+    reader.run(wait).await?;
+
+    let steps = reader.steps(Page::Placement, "Place a namespace");
+    reader.run(steps.first().context("no step")?).await?;
+    let leave = reader.steps(Page::Placement, "Leave");
+    let leave = leave.first().context("no step")?;
+    reader.run(leave).await?;
+    assert!(namespaces(member).get_opt("shop").await?.is_some());
+    agent.stop().await?;
+    controller.stop().await
+}
+
+/// Returns the functions of docs/install.md that the page uses.
+fn functions(reader: &Reader) -> Result<String> {
+    let install = reader.steps(Page::Install, "2. ");
+    let functions = install.iter().find(|block| block.starts_with("access() {"));
+    let functions = functions.context("the page has no functions")?;
+    let (functions, _) = functions.split_once("\naccess ").context("no call")?;
+    Ok(functions.to_owned())
+}
+
+async fn follow(reader: &Reader, section: &str) -> Result<()> {
+    for step in reader.steps(Page::Placement, section) {
+        reader.run(&step).await?;
+    }
+    Ok(())
+}
+
+// On the real API only: the embedded one has no tokens.
+mod real {
+    use super::*;
+
+    #[test]
+    fn page_makes_a_fleet() {
+        both::run(test_name!(), ApiKind::Real, super::page_makes_a_fleet);
+    }
+}
