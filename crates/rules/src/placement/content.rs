@@ -186,6 +186,7 @@ mod tests {
         }
     }
 
+    /// Case F12.
     #[test]
     fn recorded_order_is_ours() {
         for name in fixtures::RESOURCE_SNAPSHOTS {
@@ -258,6 +259,7 @@ mod tests {
         }
     }
 
+    /// Case F11.
     #[test]
     fn what_clusters_make_stays() {
         let object = |api_version: &str, kind: &str, rest: Value| {
@@ -315,6 +317,7 @@ mod tests {
         assert!(!is_placeable(&claim, &runs_workloads));
     }
 
+    /// Case F12.
     #[test]
     fn kinds_have_their_order() {
         let object = |kind: &str, name: &str| json!({ "kind": kind, "metadata": { "name": name } });

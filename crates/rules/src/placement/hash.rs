@@ -129,7 +129,7 @@ mod tests {
     use super::super::fixtures::{self, fixture};
     use super::*;
 
-    /// The policies of a running KubeFleet, each with the hash that it gave them.
+    /// Case F14: the policies of a running KubeFleet, each with the hash that it gave them.
     #[test]
     fn policies_have_recorded_hashes() {
         for name in fixtures::POLICY_SNAPSHOTS {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(hash(1), hash(5));
     }
 
-    /// The content of one group may be in several snapshots: the hash is of all of it.
+    /// Case F14: the content of one group may be in several snapshots: the hash is of all of it.
     #[test]
     fn contents_have_recorded_hashes() {
         for name in fixtures::RESOURCE_SNAPSHOTS {

@@ -60,6 +60,7 @@ mod tests {
         from_value(fixture("membercluster")).unwrap()
     }
 
+    /// Case F22.
     #[test]
     fn operators_compare_quantities() {
         for (operator, than_less, than_equal, than_more) in [

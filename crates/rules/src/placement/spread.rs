@@ -157,7 +157,7 @@ mod tests {
         cluster
     }
 
-    /// Three domains with these counts, and one more in each in turn.
+    /// Case F24: three domains with these counts, and one more in each in turn.
     #[test]
     fn skews_have_their_scores() {
         for (counts, max_skew, scores, allowed) in [

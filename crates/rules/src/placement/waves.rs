@@ -80,6 +80,7 @@ mod tests {
         assert_eq!(waves, expected);
     }
 
+    /// Case F39.
     #[test]
     fn groups_tell_kinds_apart() {
         let of = |api_version: &str, kind: &str| {

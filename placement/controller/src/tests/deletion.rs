@@ -25,7 +25,7 @@ async fn left(stage: &Stage) -> [usize; 5] {
     counts
 }
 
-/// A placement stays, and says so, until nothing of it is left in any cluster.
+/// Case F48: a placement stays, and says so, until nothing of it is left in any cluster.
 #[tokio::test(start_paused = true)]
 async fn placement_outlives_its_objects() {
     let stage = placed().await;
@@ -53,7 +53,7 @@ async fn unscheduled_placement_goes() {
     assert_eq!(left(&stage).await, [0; 5]);
 }
 
-/// A cluster that leaves keeps what it has: no Work goes before its agent has let go.
+/// Case F49: a cluster that leaves keeps what it has: no Work goes before its agent has let go.
 #[tokio::test(start_paused = true)]
 async fn leaving_cluster_keeps_objects() {
     let stage = placed().await;
@@ -116,7 +116,7 @@ async fn orphans_are_swept() {
     assert_eq!(left(&stage).await[3..], [0, 0]);
 }
 
-/// The program may die at any write of a rollout, and of an end: a later one completes it.
+/// Case F50: the program may die at any write of a rollout, and of an end: a later one completes it.
 #[tokio::test(start_paused = true)]
 async fn changes_survive_any_death() {
     for allowed in 0.. {

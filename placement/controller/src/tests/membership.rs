@@ -174,7 +174,7 @@ async fn belongings_are_repaired() {
     assert_eq!(stage.change("PATCH", &cluster, &other).await, [""; 0]);
 }
 
-/// The program may die at any write of a join or of a leave: a later one completes it.
+/// Case F50: the program may die at any write of a join or of a leave: a later one completes it.
 #[tokio::test(start_paused = true)]
 async fn any_death_is_survived() {
     for allowed in 0.. {

@@ -29,7 +29,8 @@ fn strip_generations(value: &mut Value) {
     }
 }
 
-/// The seed's own example: a namespace on every cluster, with the status that a running KubeFleet had in the end.
+/// Case F46: the seed's own example: a namespace on every cluster, with the status that a running KubeFleet had in the
+/// end.
 #[tokio::test(start_paused = true)]
 async fn recorded_status_is_reached() {
     let clusters = ["kind-cluster-1", "kind-cluster-2", "kind-cluster-3"];
@@ -71,7 +72,7 @@ async fn recorded_status_is_reached() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
-/// A change goes out wave by wave, each once the one before is available.
+/// Case F29: a change goes out wave by wave, each once the one before is available.
 #[tokio::test(start_paused = true)]
 async fn change_goes_in_waves() {
     let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
@@ -90,7 +91,7 @@ async fn change_goes_in_waves() {
     assert_eq!(last.as_deref(), Some("Available True ResourceAvailable"));
 }
 
-/// A cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
+/// Case F19: a cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
 #[tokio::test(start_paused = true)]
 async fn joining_cluster_is_given_too() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -111,7 +112,7 @@ async fn joining_cluster_is_given_too() {
     assert_eq!(values(&stage).await, ["new", "new"]);
 }
 
-/// N clusters are picked with their reasons; fewer are given up again, and none of the others moves.
+/// Case F21: N clusters are picked with their reasons; fewer are given up again, and none of the others moves.
 #[tokio::test(start_paused = true)]
 async fn number_shrinks() {
     let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
@@ -134,7 +135,7 @@ async fn number_shrinks() {
     assert_eq!(values(&stage).await, [""; 0]);
 }
 
-/// A cluster that is named and does not exist is told, and gets its part once it does.
+/// Case F20: a cluster that is named and does not exist is told, and gets its part once it does.
 #[tokio::test(start_paused = true)]
 async fn missing_cluster_is_named() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -153,7 +154,7 @@ async fn missing_cluster_is_named() {
     assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
 }
 
-/// A tainted cluster is left out, and what it has already stays there.
+/// Case F25: a tainted cluster is left out, and what it has already stays there.
 #[tokio::test(start_paused = true)]
 async fn taint_keeps_new_ones_away() {
     let stage = Stage::with_clusters(&["m1", "m2"]).await;
@@ -185,7 +186,8 @@ async fn observer_places_nothing() {
     assert_eq!(status(&stage).await, json!(null));
 }
 
-/// The program may die at any write: what the next one makes of it is the same, and then nothing is left to write.
+/// Case F50: the program may die at any write: what the next one makes of it is the same, and then nothing is left to
+/// write.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {
     for allowed in 0.. {
@@ -215,7 +217,7 @@ async fn any_write_may_be_last() {
     }
 }
 
-/// A change that does not become available stops at the first wave; mended, it goes on at once.
+/// Case F30: a change that does not become available stops at the first wave; mended, it goes on at once.
 #[tokio::test(start_paused = true)]
 async fn broken_change_stops() {
     let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;

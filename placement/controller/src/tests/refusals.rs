@@ -25,7 +25,8 @@ async fn told(stage: &Stage, name: &str) -> (String, String) {
     (first, message.unwrap().to_owned())
 }
 
-/// A selector that selects twice is refused in the words of a running KubeFleet, and is no longer once it is mended.
+/// Case F9: a selector that selects twice is refused in the words of a running KubeFleet, and is no longer once it is
+/// mended.
 #[tokio::test(start_paused = true)]
 async fn contradiction_is_told() {
     let stage = hub().await;
@@ -42,7 +43,7 @@ async fn contradiction_is_told() {
     assert_eq!(names(&stage, SNAPSHOTS).await, ["crp-twice-0-snapshot"]);
 }
 
-/// A kind that the hub does not serve is named; once it does, it is placed.
+/// Cases F9 and F10: a kind that the hub does not serve is named; once it does, it is placed.
 #[tokio::test(start_paused = true)]
 async fn unknown_kind_is_named() {
     let stage = hub().await;
@@ -85,7 +86,7 @@ async fn unserved_strategy_is_refused() {
     assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
 }
 
-/// Without admission, a toleration can be taken away: nothing is done about that, and it is told.
+/// Case F25: without admission, a toleration can be taken away: nothing is done about that, and it is told.
 #[tokio::test(start_paused = true)]
 async fn tolerations_are_only_added() {
     let stage = hub().await;

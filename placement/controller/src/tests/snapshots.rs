@@ -49,7 +49,7 @@ fn owned(object: Value) -> Value {
     object
 }
 
-/// The first snapshots are those that a running KubeFleet made, name, hash and content.
+/// Case F14: the first snapshots are those that a running KubeFleet made, name, hash and content.
 #[tokio::test(start_paused = true)]
 async fn first_snapshots_are_recorded_ones() {
     let stage = placed().await;
@@ -73,7 +73,8 @@ async fn first_snapshots_are_recorded_ones() {
     assert_eq!(placement["metadata"]["finalizers"], finalizers);
 }
 
-/// Edits within a second are one snapshot, and one that changes nothing is none; the label moves to the latest.
+/// Case F15: edits within a second are one snapshot, and one that changes nothing is none; the label moves to the
+/// latest.
 #[tokio::test(start_paused = true)]
 async fn edits_make_one_snapshot() {
     let stage = placed().await;
@@ -98,7 +99,7 @@ async fn edits_make_one_snapshot() {
     assert_eq!(stage.change("PATCH", &path, &touch).await, [""; 0]);
 }
 
-/// A part that is lost is made again, from what is selected still.
+/// Case F13: a part that is lost is made again, from what is selected still.
 #[tokio::test(start_paused = true)]
 async fn lost_part_is_made_again() {
     let stage = hub().await;
@@ -118,7 +119,7 @@ async fn lost_part_is_made_again() {
     assert_eq!(timeless(stage.get(&path).await), before);
 }
 
-/// What appears in a selected namespace, or leaves it, is in the next snapshot; what happens elsewhere is not.
+/// Case F7: what appears in a selected namespace, or leaves it, is in the next snapshot; what happens elsewhere is not.
 #[tokio::test(start_paused = true)]
 async fn namespace_is_followed() {
     let stage = placed().await;
@@ -141,7 +142,7 @@ async fn namespace_is_followed() {
     assert_eq!(stage.change("POST", maps, &elsewhere).await, [""; 0]);
 }
 
-/// A number of clusters is an annotation of the latest policy; another policy is another snapshot.
+/// Case F16: a number of clusters is an annotation of the latest policy; another policy is another snapshot.
 #[tokio::test(start_paused = true)]
 async fn number_is_an_annotation() {
     let stage = hub().await;

@@ -66,6 +66,7 @@ async fn left_by_kubefleet() -> Stage {
     stage
 }
 
+/// Case F52.
 #[tokio::test(start_paused = true)]
 async fn takeover_moves_nothing() {
     let mut stage = left_by_kubefleet().await;

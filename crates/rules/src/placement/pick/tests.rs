@@ -169,7 +169,7 @@ fn lettered(number: usize) -> Vec<MemberCluster> {
     clusters.collect()
 }
 
-/// New clusters join; one that no longer matches keeps what it has, and one that is gone loses it.
+/// Case F19: new clusters join; one that no longer matches keeps what it has, and one that is gone loses it.
 #[test]
 fn every_cluster_that_fits_joins() {
     let mut world = World::new(lettered(2), &Value::Null);
@@ -185,6 +185,7 @@ fn every_cluster_that_fits_joins() {
     assert_eq!(world.schedule(), ["b", "c"]);
 }
 
+/// Case F20.
 #[test]
 fn named_clusters_are_found_or_named() {
     let policy = json!({ "placementType": "PickFixed", "clusterNames": ["c", "x", "b", "b"] });
@@ -204,7 +205,7 @@ fn named_clusters_are_found_or_named() {
     assert!(world.is_fulfilled());
 }
 
-/// Of equals the larger names win; fewer keep the largest, and none is a number too.
+/// Case F21: of equals the larger names win; fewer keep the largest, and none is a number too.
 #[test]
 fn numbers_go_up_and_down() {
     let mut world = World::new(lettered(4), &json!({ "placementType": "PickN" }));
@@ -236,7 +237,7 @@ fn bound_ones_are_kept_longest() {
     assert_eq!(world.schedule(), ["b"]);
 }
 
-/// Under another policy the best clusters are others; of equals, those that have the placement are better.
+/// Case F27: under another policy the best clusters are others; of equals, those that have the placement are better.
 #[test]
 fn new_policies_replace_the_obsolete() {
     let prefer = |name: &str, weight: i32| {
@@ -269,7 +270,7 @@ fn new_policies_replace_the_obsolete() {
     assert_eq!(a.metadata.annotations, Some([].into()));
 }
 
-/// The weight is divided between the least and the greatest value of all clusters.
+/// Case F23: the weight is divided between the least and the greatest value of all clusters.
 #[test]
 fn sorters_grade_by_value() {
     let policy = |order: &str| {
@@ -300,6 +301,7 @@ fn sorters_grade_by_value() {
     }
 }
 
+/// Case F28.
 #[test]
 fn names_of_bindings_are_labels() {
     let mut world = World::new(
@@ -313,7 +315,7 @@ fn names_of_bindings_are_labels() {
     assert_eq!(name, expected);
 }
 
-/// 1,000 clusters in 10 regions of 7 zones: 100 of them in one pass, as even as can be.
+/// Case F24: 1,000 clusters in 10 regions of 7 zones: 100 of them in one pass, as even as can be.
 #[test]
 fn thousand_clusters_take_one_pass() {
     let clusters = (0..1000).map(|n| {

@@ -85,7 +85,7 @@ fn unscheduled_alone_goes_at_once() {
     assert!(matches!(&plan.writes[..], [RolloutWrite::Delete { .. }]));
 }
 
-/// Everybody gets the first version at once; then U of the clusters are changed at a time.
+/// Case F29: everybody gets the first version at once; then U of the clusters are changed at a time.
 #[test]
 fn waves_follow_the_budget() {
     let mut world = World::new(10);
@@ -99,7 +99,8 @@ fn waves_follow_the_budget() {
     }
 }
 
-/// An image that cannot be pulled: the first wave stays as it is, and is mended at once when the next version comes.
+/// Case F30: an image that cannot be pulled: the first wave stays as it is, and is mended at once when the next version
+/// comes.
 #[test]
 fn broken_version_stops_and_is_mended() {
     let mut world = World::new(10);
@@ -118,6 +119,7 @@ fn broken_version_stops_and_is_mended() {
     assert_eq!(world.with("mended"), 10);
 }
 
+/// Case F30.
 #[test]
 fn broken_first_version_is_mended_at_once() {
     let mut world = World::new(4);
@@ -128,7 +130,7 @@ fn broken_first_version_is_mended_at_once() {
     assert_eq!(world.with("mended"), 4);
 }
 
-/// Nothing was ever ready: whatever is no longer wanted goes all the same.
+/// Case F31: nothing was ever ready: whatever is no longer wanted goes all the same.
 #[test]
 fn shrinking_to_nothing_never_hangs() {
     let mut world = World::new(4);
@@ -155,6 +157,7 @@ fn outage_of_the_hub_sends_nothing() {
     assert_eq!(world.with("s1"), 1);
 }
 
+/// Case F32.
 #[test]
 fn unreachable_clusters_hold_nobody() {
     let mut world = World::new(4);
@@ -165,6 +168,7 @@ fn unreachable_clusters_hold_nobody() {
     assert_eq!((world.with("s0"), world.with("s1")), (1, 3));
 }
 
+/// Case F33.
 #[test]
 fn untrackable_waits_its_seconds() {
     let mut world = World::new(4);
@@ -181,8 +185,8 @@ fn untrackable_waits_its_seconds() {
     assert_eq!(world.with("s1"), 2);
 }
 
-/// A new way to write goes to everybody at once. It makes every report one on what was before, so no wave follows on
-/// these, and the next one only on new ones.
+/// Case F34: a new way to write goes to everybody at once. It makes every report one on what was before, so no wave
+/// follows on these, and the next one only on new ones.
 #[test]
 fn strategy_first_then_waves() {
     let mut world = World::new(4);
@@ -206,7 +210,7 @@ fn strategy_first_then_waves() {
     assert_eq!(world.with("s1"), 1);
 }
 
-/// A cluster whose former binding is still being deleted waits, and nobody waits for it.
+/// Case F32: a cluster whose former binding is still being deleted waits, and nobody waits for it.
 #[test]
 fn stuck_deletion_holds_one() {
     let mut world = World::new(2);

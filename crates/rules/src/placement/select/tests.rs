@@ -98,6 +98,7 @@ fn selected(selectors: &[ResourceSelector]) -> Result<Vec<String>, InvalidSelect
     Ok(shown.collect())
 }
 
+/// Case F6.
 #[test]
 fn names_labels_and_kinds_select() {
     let by_name = selected(&[selector("ClusterRole", "reader")]);
@@ -116,7 +117,8 @@ fn names_labels_and_kinds_select() {
     assert_eq!(by_labels.unwrap(), expected);
 }
 
-/// Everything in the namespace comes, but what each cluster makes itself: Endpoints of a Service, for one.
+/// Cases F7 and F11: everything in the namespace comes, but what each cluster makes itself: Endpoints of a Service, for
+/// one.
 #[test]
 fn namespaces_bring_their_objects() {
     let whole = selected(&[selector("Namespace", "shop")]);
@@ -129,6 +131,7 @@ fn namespaces_bring_their_objects() {
     assert_eq!(whole.unwrap(), expected);
 }
 
+/// Case F8.
 #[test]
 fn scopes_narrow_a_namespace() {
     let alone = scoped(selector("Namespace", "shop"), "NamespaceOnly");
@@ -143,6 +146,7 @@ fn scopes_narrow_a_namespace() {
     assert_eq!(selected(&with_services).unwrap(), expected);
 }
 
+/// Case F10.
 #[test]
 fn absent_objects_are_no_error() {
     for selector in [
@@ -156,6 +160,7 @@ fn absent_objects_are_no_error() {
     }
 }
 
+/// Case F9.
 #[test]
 fn contradictions_are_named() {
     let shop = || selector("Namespace", "shop");

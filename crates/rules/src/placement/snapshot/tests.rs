@@ -117,7 +117,8 @@ fn selected(snapshot: &Value) -> Vec<Value> {
     selected.cloned().unwrap()
 }
 
-/// From what a running KubeFleet selected we make the snapshots that it made, field by field, and after it nothing.
+/// Case F14: from what a running KubeFleet selected we make the snapshots that it made, field by field, and after it
+/// nothing.
 #[test]
 fn recorded_groups_are_ours() {
     for name in RESOURCE_SNAPSHOTS {
@@ -135,7 +136,7 @@ fn recorded_groups_are_ours() {
     }
 }
 
-/// Two parts, and the master is the last to be written.
+/// Case F13: two parts, and the master is the last to be written.
 #[test]
 fn recorded_parts_are_ours() {
     let mut recorded = items("crp-big-resourcesnapshots");
@@ -173,6 +174,7 @@ fn recorded_history_needs_no_write() {
     assert_eq!(existing.plan(&placement("crp-roll"), objects), []);
 }
 
+/// Case F15.
 #[test]
 fn changes_make_the_next_group() {
     let placement = placement("crp");
@@ -196,7 +198,7 @@ fn changes_make_the_next_group() {
     assert_eq!(marked.collect::<Vec<_>>(), [Some("false"), Some("true")]);
 }
 
-/// A part that somebody deleted is made again, and until then the group before is the latest.
+/// Case F13: a part that somebody deleted is made again, and until then the group before is the latest.
 #[test]
 fn lost_parts_are_made_again() {
     let placement = placement("crp");
@@ -214,6 +216,7 @@ fn lost_parts_are_made_again() {
     );
 }
 
+/// Case F17.
 #[test]
 fn older_groups_than_kept_go() {
     let mut placement = placement("crp");
@@ -272,7 +275,7 @@ proptest! {
     }
 }
 
-/// The policies that a running KubeFleet had become the snapshots that it made.
+/// Case F14: the policies that a running KubeFleet had become the snapshots that it made.
 #[test]
 fn recorded_policies_are_ours() {
     for name in POLICY_SNAPSHOTS {
@@ -303,7 +306,8 @@ fn recorded_policies_are_ours() {
     }
 }
 
-/// `numberOfClusters` from 5 to 1, as it was recorded: the snapshot's spec keeps the number it was created with.
+/// Case F16: `numberOfClusters` from 5 to 1, as it was recorded: the snapshot's spec keeps the number it was created
+/// with.
 #[test]
 fn number_changes_an_annotation_only() {
     let scaled = fixture("crp-five-policysnapshot-0-scaled");

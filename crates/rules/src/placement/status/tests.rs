@@ -91,7 +91,7 @@ fn recorded_conditions(name: &str) -> Value {
     said(&placement.status.unwrap().conditions)
 }
 
-/// The status of a fleet that changes hands is as we would have it: nothing is written.
+/// Case F46: the status of a fleet that changes hands is as we would have it: nothing is written.
 #[test]
 fn recorded_statuses_are_ours() {
     for (placement, parts) in [
@@ -167,6 +167,7 @@ fn recorded_way_is_ours() {
     );
 }
 
+/// Case F47.
 #[test]
 fn recorded_failure_is_ours() {
     let placement: ClusterResourcePlacement = from_value(fixture("crp-1-not-available")).unwrap();

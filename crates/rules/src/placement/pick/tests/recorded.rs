@@ -3,7 +3,7 @@ use serde_json::{from_value, json, to_value};
 use super::*;
 use crate::placement::fixtures::{items, without_server_fields};
 
-/// What a running KubeFleet decided for the three members of its fleet, word for word.
+/// Cases F2, F22 and F23: what a running KubeFleet decided for the three members of its fleet, word for word.
 #[test]
 fn recorded_decisions_are_ours() {
     for (name, at) in [

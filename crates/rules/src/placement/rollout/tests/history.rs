@@ -244,8 +244,8 @@ impl Judge {
 }
 
 proptest! {
-    /// At each step enough are ready and not too many have it, whatever the members say; and once they say that all is
-    /// well, every cluster has the latest, and none that has left has anything.
+    /// Case F29: at each step enough are ready and not too many have it, whatever the members say; and once they say
+    /// that all is well, every cluster has the latest, and none that has left has anything.
     #[test]
     fn floor_and_ceiling_hold(
         clusters in 0..10_usize,
