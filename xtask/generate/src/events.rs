@@ -21,6 +21,7 @@ pub(crate) fn page() -> Result<String> {
     list::<execution_controller::Reason>(execution_controller::NAME, &mut page)?;
     list::<cluster_controller::Reason>(cluster_controller::NAME, &mut page)?;
     list::<placement_controller::Reason>(placement_controller::NAME, &mut page)?;
+    list::<placement_agent::Reason>(placement_agent::NAME, &mut page)?;
     Ok(page)
 }
 

@@ -18,6 +18,7 @@ pub(crate) fn page() -> Result<String> {
         execution_controller::IDENTITY.command::<execution_controller::Args>(),
         cluster_controller::IDENTITY.command::<cluster_controller::Args>(),
         placement_controller::IDENTITY.command::<placement_controller::Args>(),
+        placement_agent::IDENTITY.command::<placement_agent::Args>(),
         kubectl_remedy::Args::command(),
     ];
     let mut page = String::from(

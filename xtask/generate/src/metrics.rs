@@ -78,6 +78,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
         .await?,
     ];
     programs.extend(observing_programs(file("kubeconfig")).await?);
+    programs.push(placement_agent_metrics(file).await?);
     Ok(programs)
 }
 
@@ -113,6 +114,18 @@ async fn observing_programs(kubeconfig: OsString) -> Result<Vec<Registered>> {
         )
         .await?,
     ])
+}
+
+/// Returns the metrics of the agent of placements.
+async fn placement_agent_metrics(file: impl Fn(&str) -> OsString) -> Result<Registered> {
+    let performing = [
+        file("kubeconfig"),
+        file("hub-kubeconfig"),
+        "--cluster-name=member1".into(),
+    ];
+    let observing = [&performing[..], &[OBSERVE_ONLY.into()]].concat();
+    let either: &[&[OsString]] = &[&performing, &observing];
+    registered(placement_agent::IDENTITY, either, placement_agent::start).await
 }
 
 /// Returns the flags of an agent that probes every signal. `file` makes a flag with a kubeconfig.
@@ -185,6 +198,7 @@ mod tests {
                 "`api`, `credential`",
             ),
             ("placement_controller_bindings", "`state`"),
+            ("placement_agent_would_write_total", "`target`"),
         ] {
             let start = format!("| `karmada_{metric}` | ");
             let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
