@@ -64,7 +64,7 @@ impl<O: Ownership> Applier<O> {
                 let units = waiting.lock().take_waiting();
                 units.into_iter().map(Wake::Now).for_each(&wake);
             }
-            DynamicEvent::NotServed => {}
+            DynamicEvent::NotServed | DynamicEvent::Forbidden => {}
         };
         let (watches, running) =
             DynamicWatches::new(client.clone(), move |_| selected.clone(), observe);

@@ -9,7 +9,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use kube::discovery::{Scope, pinned_kind};
-use kube::runtime::watcher::{Config, Event};
+use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
@@ -55,6 +55,8 @@ pub enum WatchState {
     Listing,
     /// The API does not serve the kind.
     NotServed,
+    /// The API lets nobody of our name list the kind; it is tried again.
+    Forbidden,
     /// Every object has been listed.
     Complete,
 }
@@ -95,6 +97,8 @@ pub enum DynamicEvent {
     Listed,
     /// The API does not serve the kind.
     NotServed,
+    /// The API does not let us list the kind.
+    Forbidden,
 }
 
 impl DynamicWatches {
@@ -275,6 +279,9 @@ impl Watch {
         let Selected { sent, keeps } = (self.select)(&served);
         let mut attempts = std::pin::pin!(attempts(objects, sent));
         while let Some(result) = attempts.next().await {
+            if result.as_ref().is_err_and(is_forbidden) {
+                self.forbid(stop);
+            }
             let event = log.filter(result);
             let Some(mut event) = event.and_then(|event| kept(event, keeps)) else {
                 continue;
@@ -298,6 +305,20 @@ impl Watch {
             if listed {
                 (self.observe)(&self.kind, DynamicEvent::Listed);
             }
+        }
+    }
+
+    /// Notes that the kind may not be listed, unless its objects are known from earlier.
+    fn forbid(&self, stop: &CancellationToken) {
+        let mut is_news = false;
+        self.change(stop, |watched| {
+            is_news = watched.state == WatchState::Listing;
+            if is_news {
+                watched.state = WatchState::Forbidden;
+            }
+        });
+        if is_news {
+            (self.observe)(&self.kind, DynamicEvent::Forbidden);
         }
     }
 
@@ -361,6 +382,16 @@ fn kept(
         // If it was, the end of the list shows that it is missing.
         Event::InitApply(object) if !keeps(object.meta()) => None,
         event => Some(event),
+    }
+}
+
+/// Returns `true` if the API answered that the kind may not be listed.
+fn is_forbidden(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code == 403,
+        _ => false,
     }
 }
 

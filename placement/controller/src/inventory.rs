@@ -23,6 +23,17 @@ pub(crate) struct HubObjects {
     wanted: Mutex<Wanted>,
 }
 
+/// What is known of the objects that may be selected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    /// Everything.
+    Complete,
+    /// Not everything yet.
+    Growing,
+    /// Nothing of this kind, which the hub does not let us list.
+    Forbidden(GroupVersionKind),
+}
+
 /// The kinds that are watched.
 #[derive(Debug, Default)]
 struct Wanted {
@@ -70,19 +81,24 @@ impl HubObjects {
         is_news
     }
 
-    /// Returns `true` once everything is known that these selectors may select.
-    pub(crate) fn knows(&self, selectors: &[ResourceSelector]) -> bool {
+    /// Returns whether everything is known that these selectors may select.
+    pub(crate) fn knows(&self, selectors: &[ResourceSelector]) -> Knowledge {
         let mut kinds: BTreeSet<_> = selectors.iter().flat_map(kinds_of).collect();
         if selectors.iter().any(is_sweeping) {
             match self.namespaced() {
                 Some(namespaced) => kinds.extend(namespaced),
-                None => return false,
+                None => return Knowledge::Growing,
             }
         }
-        kinds.iter().all(|kind| {
-            let state = self.watches.state(kind);
-            matches!(state, WatchState::Complete | WatchState::NotServed)
-        })
+        let mut knowledge = Knowledge::Complete;
+        for kind in kinds {
+            match self.watches.state(&kind) {
+                WatchState::Complete | WatchState::NotServed => {}
+                WatchState::Forbidden => return Knowledge::Forbidden(kind),
+                WatchState::Off | WatchState::Listing => knowledge = Knowledge::Growing,
+            }
+        }
+        knowledge
     }
 
     /// Returns `true` if a selector may select the object `key` of a kind.

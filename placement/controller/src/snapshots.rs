@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::deletion;
 use crate::index::{Index, Placed, Selected};
+use crate::inventory::Knowledge;
 use crate::requests::{HubApi, exists, unless_gone};
 use crate::watch::{Echo, SharedIndex};
 
@@ -109,8 +110,14 @@ impl SnapshotReconciler {
         let placement = &placed.placement;
         let selectors = &placement.spec.resource_selectors;
         // Everything has been listed once the watch of the last kind says so, which wakes it again.
-        if !self.index.hub.knows(selectors) {
-            return Ok(());
+        match self.index.hub.knows(selectors) {
+            Knowledge::Complete => {}
+            Knowledge::Growing => return Ok(()),
+            // Without them, what is placed would look as if they were deleted.
+            Knowledge::Forbidden(kind) => {
+                self.note(key, &Err(Refusal::of_forbidden(&kind)));
+                return Ok(());
+            }
         }
         if !placed.snapshots.is_empty()
             && let Some(end) = self.index.bursts.open(key)

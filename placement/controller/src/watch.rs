@@ -246,7 +246,7 @@ impl SharedIndex {
                     }
                 }
                 // Only now everything that it selects may be known.
-                DynamicEvent::Listed | DynamicEvent::NotServed => {
+                DynamicEvent::Listed | DynamicEvent::NotServed | DynamicEvent::Forbidden => {
                     if selectors.any(|selector| depends_on(selector, kind)) {
                         self.queues.snapshots.add(key);
                     }

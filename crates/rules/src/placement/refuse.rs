@@ -6,7 +6,7 @@ use std::fmt;
 use karmada_api::fleet::ClusterResourcePlacement;
 use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
 use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
-use objects::Metadata;
+use objects::{GroupVersionKind, Metadata};
 
 use super::filter::affinity;
 use super::select::InvalidSelector;
@@ -43,6 +43,17 @@ impl From<&InvalidSelector> for Refusal {
 }
 
 impl Refusal {
+    /// Returns the refusal of a placement that selects, or sweeps up, a kind that its controller may not list.
+    pub fn of_forbidden(kind: &GroupVersionKind) -> Self {
+        Self {
+            reason: "InvalidResourceSelectors",
+            message: format!(
+                "The controller may not list {kind}, which the placement may select: give it the right to list and \
+                 watch that kind, or select less"
+            ),
+        }
+    }
+
     /// Returns the refusal of a placement with problems, or `None` without any.
     pub fn of(problems: &[Problem]) -> Option<Self> {
         let texts: Vec<_> = problems.iter().map(Problem::to_string).collect();

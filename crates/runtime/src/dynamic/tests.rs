@@ -28,6 +28,7 @@ fn stage() -> Stage {
         let shown = match event {
             DynamicEvent::Listed => vec![format!("{kind} listed")],
             DynamicEvent::NotServed => vec![format!("{kind} not served")],
+            DynamicEvent::Forbidden => vec![format!("{kind} forbidden")],
             DynamicEvent::Changed(transitions) => transitions
                 .iter()
                 .map(|Transition { key, old, new }| match (old, new) {

@@ -1,5 +1,6 @@
 //! What a placement may not ask for: it is told, and nothing is made of it.
 
+use embedded_apiserver::{Fault, Verb};
 use objects::Metadata;
 use serde_json::{Value, json};
 
@@ -41,6 +42,26 @@ async fn contradiction_is_told() {
     let path = format!("{PLACEMENTS}/crp-twice");
     stage.change("PATCH", &path, &mended).await;
     assert_eq!(names(&stage, SNAPSHOTS).await, ["crp-twice-0-snapshot"]);
+}
+
+/// A kind that the controller may not list is named: as long as it may not, what is placed of it would look as if it
+/// were deleted. Once it may, it is placed.
+#[tokio::test(start_paused = true)]
+async fn forbidden_kind_is_named() {
+    let stage = hub().await;
+    let forbidden = Fault::Forbidden
+        .kind("secrets")
+        .verbs([Verb::List, Verb::Watch]);
+    let fault = stage.server.faults().inject(forbidden);
+    let placed = placement("shop", "shop", &json!(null));
+    stage.change("POST", PLACEMENTS, &placed).await;
+    let (first, message) = told(&stage, "shop").await;
+    assert_eq!(first, "Scheduled False InvalidResourceSelectors");
+    assert!(message.contains("may not list Secret"), "{message}");
+    assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
+    stage.server.faults().remove(fault);
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert_eq!(names(&stage, SNAPSHOTS).await, ["shop-0-snapshot"]);
 }
 
 /// Cases F9 and F10: a kind that the hub does not serve is named; once it does, it is placed.

@@ -191,6 +191,8 @@ impl SharedIndex {
                     self.wake_versions_of(kind);
                 }
             }
+            // It is waited for, as if the list were long.
+            DynamicEvent::Forbidden => {}
         }
     }
 
@@ -229,6 +231,7 @@ impl SharedIndex {
             DynamicEvent::Listed | DynamicEvent::NotServed => {
                 index.interpreters_listed.insert(kind.clone());
             }
+            DynamicEvent::Forbidden => {}
         }
         let now = (index.customized(), index.is_interpretation_known());
         let bindings = index.bindings_where(|_| before != now);
