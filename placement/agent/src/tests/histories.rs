@@ -25,7 +25,7 @@ const PLACEMENTS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/clusterres
 /// The steps of a history.
 const STEPS: usize = 25;
 /// The histories of one run.
-const HISTORIES: u64 = 60;
+const HISTORIES: u64 = 40;
 
 /// A fleet, and what its users have asked for.
 struct Fleet {
