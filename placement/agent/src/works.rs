@@ -286,7 +286,8 @@ impl WorkReconciler {
     async fn refuse(&self, work: &mut Work, owner: &AppliedWork) -> Result<(), BoxError> {
         let (namespace, name) = (&owner.spec.work_namespace, &owner.spec.work_name);
         let reason = format!(
-            "The AppliedWork {} of this member is that of the Work {namespace}/{name}, perhaps of another hub: rename              one of the placements, or take the member out of the other fleet",
+            "The AppliedWork {} of this member is that of the Work {namespace}/{name}, perhaps of another hub: rename \
+             one of the placements, or take the member out of the other fleet",
             owner.metadata.name()
         );
         let results = work.spec.workload.manifests.iter();
