@@ -44,11 +44,11 @@ impl fmt::Display for Chain<'_> {
 
 /// The last error of an operation that is retried, so that one that persists is a warning only once.
 #[derive(Debug, Default)]
-pub(crate) struct LastError(Option<String>);
+pub struct LastError(Option<String>);
 
 impl LastError {
     /// Remembers `error` and returns `true` if it differs from the one before.
-    pub(crate) fn replace(&mut self, error: &str) -> bool {
+    pub fn replace(&mut self, error: &str) -> bool {
         let is_new = self.0.as_deref() != Some(error);
         if is_new {
             self.0 = Some(error.to_owned());
@@ -57,7 +57,7 @@ impl LastError {
     }
 
     /// Forgets the error after a success.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0 = None;
     }
 }

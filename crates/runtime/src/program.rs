@@ -144,6 +144,23 @@ impl Program {
         Ok(client)
     }
 
+    /// Runs what does not end by itself, such as watches, in a task called `name` until the program stops.
+    pub fn run_until_stopped(
+        &mut self,
+        name: &'static str,
+        running: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let stopping = self.stopping.clone().cancelled_owned();
+        self.tasks.spawn(name, async move {
+            tokio::select! {
+                biased;
+                () = stopping => {}
+                () = running => {}
+            }
+            Ok(())
+        });
+    }
+
     /// Watches the objects that `api` and `selected` cover, in a task called `name`, and passes every
     /// event to `observe`. A readiness gate of the same name opens after the first complete list, and a
     /// replica whose requests then fail for half a minute gives its lease back.

@@ -29,7 +29,6 @@ pub(crate) fn watch(
     index: &Arc<SharedIndex>,
     exporter: &Exporter,
 ) {
-    let stopping = program.stopping.clone().cancelled_owned();
     let (client, index) = (client.clone(), Arc::clone(index));
     let ours = Config::default().labels(&exporter.selector());
     let watching = async move {
@@ -38,13 +37,7 @@ pub(crate) fn watch(
         let policies = follow(&client, ours, &index, Index::observe_policy);
         futures::join!(exports, policies);
     };
-    program.tasks.spawn("exports", async move {
-        tokio::select! {
-            biased;
-            () = stopping => Ok(()),
-            () = watching => Ok(()),
-        }
-    });
+    program.run_until_stopped("exports", watching);
 }
 
 /// Waits until the API serves both kinds.

@@ -132,13 +132,6 @@ fn applier(
     let waking = Arc::clone(index);
     let wake = move |wake| waking.wake_work(wake);
     let (applier, watching) = Applier::new(member.clone(), ownership, wake);
-    let stopping = program.stopping.clone().cancelled_owned();
-    program.tasks.spawn("objects", async move {
-        tokio::select! {
-            biased;
-            () = stopping => Ok(()),
-            () = watching => Ok(()),
-        }
-    });
+    program.run_until_stopped("objects", watching);
     Arc::new(applier)
 }

@@ -32,18 +32,11 @@ impl Usage {
     ) -> Arc<Self> {
         let usage = Arc::new(Self::default());
         let (known, member) = (Arc::clone(&usage), member.clone());
-        let stopping = program.stopping.clone().cancelled_owned();
-        program.tasks.spawn("usage", async move {
+        program.run_until_stopped("usage", async move {
             let (all, counted) = (Config::default(), Config::default().fields(PODS));
             let nodes = known.nodes.watch(member.clone(), all, || wake(&index));
             let pods = known.pods.watch(member, counted, || wake(&index));
-            tokio::select! {
-                biased;
-                () = stopping => {}
-                () = nodes => {}
-                () = pods => {}
-            }
-            Ok(())
+            tokio::join!(nodes, pods);
         });
         usage
     }

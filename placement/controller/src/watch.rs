@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use karmada_rules::placement::content::Hub;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
-use karmada_runtime::error::Chain;
+use karmada_runtime::error::{Chain, LastError};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
@@ -106,14 +106,7 @@ impl SharedIndex {
             clock: program.clock,
         });
         observer.get_or_init(|| Arc::downgrade(&shared));
-        let stopping = program.stopping.clone().cancelled_owned();
-        program.tasks.spawn("objects", async move {
-            tokio::select! {
-                biased;
-                () = stopping => Ok(()),
-                () = watching => Ok(()),
-            }
-        });
+        program.run_until_stopped("objects", watching);
         shared.watch_kinds(program, client, args.hub());
         let mut to = Watching {
             program,
@@ -177,40 +170,32 @@ impl SharedIndex {
         program.watch("definitions", definitions, Config::default(), move |_| {
             notify.notify_one();
         });
-        let stopping = program.stopping.clone().cancelled_owned();
         let (shared, client) = (Arc::clone(self), client.clone());
-        program.tasks.spawn("kinds", async move {
-            let look = async {
-                let mut last_error = None;
-                loop {
-                    match namespaced_kinds(&client, &hub).await {
-                        Ok(kinds) => {
-                            last_error = None;
-                            if shared.hub.replace_namespaced(kinds) {
-                                shared.wake_sweeping();
-                            }
-                            tokio::select! {
-                                () = changed.notified() => {}
-                                () = tokio::time::sleep(LOOK_AGAIN) => {}
-                            }
+        program.run_until_stopped("kinds", async move {
+            let mut last_error = LastError::default();
+            loop {
+                match namespaced_kinds(&client, &hub).await {
+                    Ok(kinds) => {
+                        last_error.clear();
+                        if shared.hub.replace_namespaced(kinds) {
+                            shared.wake_sweeping();
                         }
-                        Err(error) => {
-                            let error = Chain(&error).to_string();
-                            if last_error.replace(error.clone()).as_ref() != Some(&error) {
-                                tracing::warn!(
-                                    error,
-                                    "Cannot look up the kinds of the hub, will retry"
-                                );
-                            }
+                        tokio::select! {
+                            () = changed.notified() => {}
+                            () = tokio::time::sleep(LOOK_AGAIN) => {}
                         }
                     }
-                    tokio::time::sleep(LOOK_SOON).await;
+                    Err(error) => {
+                        let error = Chain(&error).to_string();
+                        if last_error.replace(&error) {
+                            tracing::warn!(
+                                error,
+                                "Cannot look up the kinds of the hub, will retry"
+                            );
+                        }
+                    }
                 }
-            };
-            tokio::select! {
-                biased;
-                () = stopping => Ok(()),
-                () = look => Ok(()),
+                tokio::time::sleep(LOOK_SOON).await;
             }
         });
     }

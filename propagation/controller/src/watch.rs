@@ -78,14 +78,7 @@ impl SharedIndex {
     /// Creates the index and watches every kind that decides about templates and bindings.
     pub(crate) fn watch(program: &mut Program, client: &Client, queues: Queues) -> Arc<Self> {
         let (shared, watching) = Self::new(client, queues);
-        let stopping = program.stopping.clone().cancelled_owned();
-        program.tasks.spawn("templates", async move {
-            tokio::select! {
-                biased;
-                () = stopping => Ok(()),
-                () = watching => Ok(()),
-            }
-        });
+        program.run_until_stopped("templates", watching);
         let mut to = Watching {
             program,
             client,
