@@ -2,12 +2,13 @@
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
 //! - `in_member`: what becomes of it there: one of them.
-//! - `with_tools`: the page for users. `deployments` plays the members' own controllers.
+//! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
 //!
 //! On the embedded API each story has a fleet of its own. On the real one they follow each other on one fleet, for its
 //! start takes longer than all of them: each has a namespace of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
+mod admission;
 mod deployments;
 mod fleet_wide;
 mod in_member;

@@ -1,0 +1,249 @@
+//! Placements that contradict themselves, or ask for what is not served, are refused when they are written. On the real API
+//! only: the embedded one evaluates no admission policies.
+
+mod real {
+    use std::collections::BTreeSet;
+
+    use anyhow::{Result, ensure};
+    use karmada_api::fleet::ClusterResourcePlacement;
+    use karmada_rules::placement::refuse::{changes, problems};
+    use kube::{
+        Api,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+        core::DynamicObject,
+        discovery::ApiResource,
+    };
+    use pipeline_tests::{
+        control_plane::{ControlPlane, ControlPlaneOptions},
+        fleet::isolated,
+        manifests, test_name,
+    };
+    use serde_json::{Value, from_value, json};
+
+    const DENIED: &str = "denied request: ";
+
+    /// Starts a hub whose admission refuses placements.
+    async fn start() -> Result<ControlPlane> {
+        let hub = ControlPlane::start(ControlPlaneOptions::named("hub")).await?;
+        hub.install_crds(&[manifests::path("placement/crds")])
+            .await?;
+        Ok(hub)
+    }
+
+    /// Installs the admission policy and waits until it is in effect.
+    async fn guard(hub: &ControlPlane) -> Result<()> {
+        manifests::apply(&hub.client(), "placement/hub/placements.yaml").await?;
+        let invalid = placement("invalid", &json!({ "policy": { "numberOfClusters": 2 } }));
+        // The admission has a watch of its own: repeat until it has seen them.
+        while refusal(hub, &invalid).await?.is_none() {}
+        Ok(())
+    }
+
+    fn placements(hub: &ControlPlane) -> Api<DynamicObject> {
+        let kind = ApiResource::erase::<ClusterResourcePlacement>(&());
+        Api::all_with(hub.client(), &kind)
+    }
+
+    fn placement(name: &str, fields: &Value) -> Value {
+        let mut placement = json!({
+            "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacement",
+            "metadata": { "name": name },
+            "spec": { "resourceSelectors": [{ "group": "", "version": "v1", "kind": "Namespace", "name": "shop" }] },
+        });
+        for (field, value) in fields.as_object().unwrap() {
+            placement["spec"][field] = value.clone();
+        }
+        placement
+    }
+
+    /// Returns the error of creating a placement, which is not stored.
+    async fn refusal(hub: &ControlPlane, placement: &Value) -> Result<Option<String>> {
+        let try_only = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let object = from_value(placement.clone())?;
+        match placements(hub).create(&try_only, &object).await {
+            Ok(_) => Ok(None),
+            Err(kube::Error::Api(status)) => Ok(Some(status.message.clone())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn applying(field: &str, value: &Value) -> Value {
+        json!({ "strategy": { "applyStrategy": { field: value } } })
+    }
+
+    fn policy(placement_type: &str, fields: &Value) -> Value {
+        let mut policy = json!({ "placementType": placement_type });
+        for (field, value) in fields.as_object().unwrap() {
+            policy[field] = value.clone();
+        }
+        json!({ "policy": policy })
+    }
+
+    fn required(term: &Value) -> Value {
+        json!({ "clusterAffinity": { "requiredDuringSchedulingIgnoredDuringExecution":
+            { "clusterSelectorTerms": [{}, term] } } })
+    }
+
+    fn preferred(term: &Value) -> Value {
+        json!({ "clusterAffinity": { "preferredDuringSchedulingIgnoredDuringExecution":
+            [{ "weight": 1, "preference": term }] } })
+    }
+
+    /// Returns the strategies that the checks refuse, and their neighbours that pass.
+    fn strategies() -> Vec<Value> {
+        vec![
+            json!({}),
+            json!({ "statusReportingScope": "ClusterScopeOnly" }),
+            json!({ "statusReportingScope": "NamespaceAccessible" }),
+            json!({ "strategy": {} }),
+            json!({ "strategy": { "type": "RollingUpdate" } }),
+            json!({ "strategy": { "type": "External" } }),
+            json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Delete" } } }),
+            json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Abandon" } } }),
+            json!({ "strategy": { "reportBackStrategy": { "type": "Disabled" } } }),
+            json!({ "strategy": { "reportBackStrategy": { "type": "Mirror", "destination": "OriginalResource" } } }),
+            applying("type", &json!("ClientSideApply")),
+            applying("type", &json!("ReportDiff")),
+            applying("comparisonOption", &json!("PartialComparison")),
+            applying("comparisonOption", &json!("FullComparison")),
+            applying("whenToApply", &json!("Always")),
+            applying("whenToApply", &json!("IfNotDrifted")),
+            applying("whenToTakeOver", &json!("Always")),
+            applying("whenToTakeOver", &json!("Never")),
+            applying("allowCoOwnership", &json!(false)),
+            applying("allowCoOwnership", &json!(true)),
+            applying("serverSideApplyConfig", &json!({ "force": true })),
+        ]
+    }
+
+    /// Returns the same of policies.
+    fn policies() -> Vec<Value> {
+        let constraint = json!({ "topologySpreadConstraints": [{ "topologyKey": "region" }] });
+        let sorter = json!({ "propertySorter": { "name": "a", "sortOrder": "Ascending" } });
+        let selector = json!({ "propertySelector": { "matchExpressions": [] } });
+        let two = json!({ "numberOfClusters": 2 });
+        let of_two = |fields: Value| {
+            let mut policy = policy("PickN", &fields);
+            policy["policy"]["numberOfClusters"] = json!(2);
+            policy
+        };
+        let named = |fields: Value| {
+            let mut policy = policy("PickFixed", &fields);
+            policy["policy"]["clusterNames"] = json!(["member1"]);
+            policy
+        };
+        let tolerating =
+            |value: &str| json!({ "key": "a", "value": value, "effect": "NoSchedule" });
+        vec![
+            policy("PickAll", &json!({})),
+            policy("PickAll", &two),
+            policy("PickAll", &json!({ "clusterNames": ["member1"] })),
+            policy("PickAll", &constraint),
+            policy("PickAll", &json!({ "affinity": preferred(&json!({})) })),
+            policy("PickAll", &json!({ "affinity": required(&json!({})) })),
+            policy("PickAll", &json!({ "affinity": required(&sorter) })),
+            policy("PickFixed", &json!({})),
+            policy("PickFixed", &json!({ "clusterNames": ["a", "b"] })),
+            policy("PickFixed", &json!({ "clusterNames": ["a", "b", "a"] })),
+            named(two),
+            named(constraint.clone()),
+            named(json!({ "affinity": required(&json!({})) })),
+            named(json!({ "tolerations": [tolerating("b")] })),
+            policy("PickN", &json!({})),
+            of_two(json!({ "clusterNames": ["member1"] })),
+            of_two(constraint),
+            of_two(json!({ "affinity": preferred(&sorter) })),
+            of_two(json!({ "affinity": preferred(&selector) })),
+            of_two(json!({ "affinity": required(&selector) })),
+            of_two(json!({ "tolerations": [tolerating("b"), tolerating("c")] })),
+            of_two(json!({ "tolerations": [tolerating("b"), tolerating("c"), tolerating("b")] })),
+        ]
+    }
+
+    /// Case F59: the rule of the controller and the policy of the API refuse the same, in the same words.
+    #[test]
+    fn admission_agrees_with_the_rule() {
+        isolated(test_name!(), async || {
+            let hub = start().await?;
+            guard(&hub).await?;
+            let mut seen = BTreeSet::new();
+            let specs = [strategies(), policies()].concat();
+            let mut table: Vec<_> = specs.iter().map(|spec| placement("shop", spec)).collect();
+            table.extend([63, 64].map(|length| placement(&"x".repeat(length), &json!({}))));
+            for placement in table {
+                let known: Vec<_> = problems(&from_value(placement.clone())?)
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
+                let refused = refusal(&hub, &placement).await?;
+                ensure!(
+                    refused.is_some() != known.is_empty(),
+                    "{placement}: {refused:?} against {known:?}"
+                );
+                // The schema refuses before the policy does, in words of its own.
+                if let Some((_, message)) = refused.iter().find_map(|text| text.split_once(DENIED))
+                {
+                    let is_known = known.iter().any(|known| known == message);
+                    ensure!(is_known, "{placement}: {message} is not of {known:?}");
+                    seen.insert(message.to_owned());
+                }
+            }
+            // Each check has refused something.
+            ensure!(seen.len() == 23, "{seen:#?}");
+            Ok(())
+        });
+    }
+
+    /// Case F25: a toleration that a placement has, it keeps, for nothing is taken away from where it is. And whatever a
+    /// placement is, it can be deleted.
+    #[test]
+    fn tolerations_are_only_added() {
+        isolated(test_name!(), async || {
+            let hub = start().await?;
+            let (api, parameters) = (placements(&hub), PostParams::default());
+            // It was there before the checks were.
+            let mut invalid = placement("old", &json!({ "policy": { "numberOfClusters": 2 } }));
+            invalid["metadata"]["finalizers"] = json!(["x.io/wait"]);
+            api.create(&parameters, &from_value(invalid)?).await?;
+            guard(&hub).await?;
+
+            let tolerating = |keys: &[&str]| {
+                let keys = keys
+                    .iter()
+                    .map(|key| json!({ "key": key, "operator": "Exists" }));
+                json!({ "policy": { "tolerations": keys.collect::<Vec<_>>() } })
+            };
+            let old = placement("shop", &tolerating(&["a", "b"]));
+            api.create(&parameters, &from_value(old.clone())?).await?;
+            let old = from_value(old)?;
+            let patch = async |name: &str, patch: &Value| {
+                let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+                api.patch(name, &parameters, &patch).await.err()
+            };
+            for keys in [&["b"][..], &["a"], &[], &["c"]] {
+                let new = from_value(placement("shop", &tolerating(keys)))?;
+                let known = changes(&old, &new);
+                let refused = patch("shop", &json!({ "spec": tolerating(keys) })).await;
+                ensure!(
+                    refused.as_ref().is_some_and(|refused| known
+                        .iter()
+                        .any(|known| refused.to_string().contains(&known.to_string()))),
+                    "{keys:?}: {refused:?} against {known:?}"
+                );
+            }
+            let more = patch("shop", &json!({ "spec": tolerating(&["b", "c", "a"]) })).await;
+            ensure!(more.is_none(), "{more:?}");
+
+            let touched = json!({ "metadata": { "labels": { "touched": "true" } } });
+            ensure!(patch("old", &touched).await.is_some(), "it is invalid");
+            api.delete("old", &DeleteParams::default()).await?;
+            let released = json!({ "metadata": { "finalizers": null } });
+            ensure!(patch("old", &released).await.is_none(), "it cannot go");
+            ensure!(api.get_opt("old").await?.is_none(), "it is still there");
+            Ok(())
+        });
+    }
+}
