@@ -8,6 +8,15 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
 
+/// The files that confine the accounts of our programs in any API of a fleet.
+pub const CONFINEMENT: [&str; 5] = [
+    "admission/confine/health.yaml",
+    "admission/confine/ingress-controller.yaml",
+    "admission/confine/propagation-controller.yaml",
+    "admission/confine/scheduler.yaml",
+    "admission/confine/execution-controller.yaml",
+];
+
 /// Returns the path of a file below `manifests/`.
 pub fn path(file: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests")).join(file)

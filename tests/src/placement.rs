@@ -20,6 +20,12 @@ use crate::{
 /// The namespace of the programs, on the hub and in the members.
 const SYSTEM: &str = "fleet-system";
 
+/// What admission allows the controller, and the writers of placements.
+const ADMISSION: [&str; 2] = [
+    "placement/hub/confinement.yaml",
+    "placement/hub/placements.yaml",
+];
+
 /// The definition of the one kind that a member has.
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
 
@@ -88,6 +94,7 @@ impl PlacementFleet {
             let file = format!("placement/hub/{file}.yaml");
             manifests::apply(&fleet.hub.client(), &file).await?;
         }
+        fleet.hub.guard(ADMISSION).await?;
         for member in &fleet.members {
             member
                 .install_crds(&[manifests::path(APPLIED_WORKS)])

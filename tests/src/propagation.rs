@@ -148,6 +148,7 @@ impl PropagationFleet {
         ] {
             manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
         }
+        karmada.guard(manifests::CONFINEMENT).await?;
         Ok(Self {
             karmada,
             members,

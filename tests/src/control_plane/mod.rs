@@ -26,7 +26,7 @@ use crate::{
     certs::Authority,
     crds,
     kubeconfig::{self, Access},
-    scratch,
+    manifests, scratch,
     writes::WriteCounts,
 };
 
@@ -116,6 +116,16 @@ impl ControlPlane {
             real.start_api(&control_plane.client).await?;
         }
         Ok(control_plane)
+    }
+
+    /// Installs files below `manifests/` with admission policies. The embedded API evaluates none.
+    pub async fn guard(&self, files: impl IntoIterator<Item = &str>) -> Result<()> {
+        if let Backing::Real(_) = self.backing {
+            for file in files {
+                manifests::apply(&self.client, file).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the address of the API.

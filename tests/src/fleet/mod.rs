@@ -95,8 +95,11 @@ impl Fleet {
         ] {
             manifests::apply(&fleet.karmada.client(), file).await?;
         }
+        fleet.karmada.guard(manifests::CONFINEMENT).await?;
         fleet.gateway.namespace("karmada-rs").await?;
         manifests::apply(&fleet.gateway.client(), "gateway/ingress-controller.yaml").await?;
+        let confinement = ["admission/gateway/ingress-controller.yaml"];
+        fleet.gateway.guard(confinement).await?;
         Ok(fleet)
     }
 

@@ -39,6 +39,7 @@ async fn joined(server: ApiKind, members: u8) -> Result<(PropagationFleet, Progr
     fleet.karmada.start_controllers().await?;
     let rights = "propagation/cluster/cluster-controller.yaml";
     manifests::apply(&fleet.karmada.client(), rights).await?;
+    fleet.karmada.guard(["admission/clusters.yaml"]).await?;
     let programs = Programs {
         _propagation: fleet.run().await?,
         _clusters: fleet.start_program(Binary::ClusterController, &[]).await?,

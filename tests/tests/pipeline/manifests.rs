@@ -57,6 +57,36 @@ fn deleting_spares_karmada() {
     }
 }
 
+/// Whoever looks up a credential finds its account: docs/security.md has a row for each.
+#[test]
+fn page_lists_every_account() {
+    let page = fs::read_to_string(cargo::root().join("docs/security.md")).unwrap();
+    let mut listed = 0;
+    for (place, own) in [
+        ("karmada", ""),
+        ("gateway", ""),
+        ("member", "karmada-rs"),
+        ("propagation", "karmada-system"),
+        ("placement/hub", ""),
+        ("placement/member", ""),
+    ] {
+        let objects = installed(place);
+        for account in of_kind(&objects, "ServiceAccount") {
+            let metadata = &account["metadata"];
+            let (name, namespace) = (metadata["name"].as_str().unwrap(), &metadata["namespace"]);
+            let namespace = namespace.as_str().unwrap_or(own).replace("member1", "NAME");
+            // On the host, accounts of pods have no rights: a sentence is about all of them.
+            if name.starts_with("karmada-rs-") {
+                continue;
+            }
+            let row = format!("\n| `{namespace}/{name}` |");
+            assert!(page.contains(&row), "{place}: no row of {namespace}/{name}");
+            listed += 1;
+        }
+    }
+    assert_eq!(listed, 11);
+}
+
 /// A user who forgets to name a registry runs nobody's image: that of the manifests cannot be pulled.
 #[test]
 fn images_have_no_owner() {

@@ -1,4 +1,4 @@
-//! docs/install.md, docs/propagation.md and docs/placement.md, and their commands.
+//! docs/install.md, docs/propagation.md, docs/placement.md and docs/security.md, and their commands.
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio, time::Duration};
 
@@ -20,6 +20,7 @@ pub(crate) enum Page {
     Install,
     Propagation,
     Placement,
+    Security,
 }
 
 impl Page {
@@ -28,6 +29,7 @@ impl Page {
             Self::Install => include_str!("../../../../docs/install.md"),
             Self::Propagation => include_str!("../../../../docs/propagation.md"),
             Self::Placement => include_str!("../../../../docs/placement.md"),
+            Self::Security => include_str!("../../../../docs/security.md"),
         }
     }
 }

@@ -1,0 +1,543 @@
+//! The programs in the API of a fleet, with or without Karmada.
+
+use anyhow::{Context, Result, ensure};
+use pipeline_tests::{
+    control_plane::{ControlPlane, ControlPlaneOptions},
+    crds,
+    fleet::isolated,
+    kubeconfig, manifests, test_name,
+};
+use serde_json::{Value, json};
+
+use super::{
+    Attempt, SHOP_ROLES, allowed, annotated, attempt, grant_all, held, labelled, named, play, send,
+};
+
+/// The rights of the programs in the API of a fleet.
+const RIGHTS: [&str; 6] = [
+    "karmada/remedy-controller.yaml",
+    "karmada/ingress-controller.yaml",
+    "propagation/propagation-controller.yaml",
+    "propagation/scheduler.yaml",
+    "propagation/execution-controller.yaml",
+    "propagation/cluster/cluster-controller.yaml",
+];
+
+const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
+const WORKS: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works";
+const WORK: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works/web";
+const BINDING: &str =
+    "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment";
+const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
+const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies";
+const INGRESS: &str =
+    "/apis/networking.karmada.io/v1alpha1/namespaces/shop/multiclusteringresses/web";
+
+fn policy(name: &str, kind: &str, managed: bool) -> Value {
+    let labels = managed
+        .then(|| json!({ "app.kubernetes.io/managed-by": "karmada-rs.io_ingress-controller" }));
+    json!({ "metadata": { "name": name, "labels": labels.unwrap_or_else(|| json!({})) },
+        "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": kind }] } })
+}
+
+/// Returns the conditions of a Cluster that is ready, and one more.
+fn ready_and(kind: &str) -> Value {
+    let conditions = ["Ready", kind].map(|kind| {
+        json!({ "type": kind, "status": "True", "reason": "Test", "message": "",
+            "lastTransitionTime": "2026-11-20T08:00:00Z" })
+    });
+    json!({ "status": { "conditions": conditions } })
+}
+
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn of_propagation_controller() -> Vec<Attempt> {
+    let template = "of a template the propagation-controller writes";
+    let mark = "this label or annotation is not the propagation-controller's";
+    let hold = "this finalizer or owner is not the propagation-controller's";
+    let make = "the propagation-controller creates and deletes bindings and Works only";
+    let owned = json!({ "metadata": { "ownerReferences": [
+        { "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1" }] } });
+    vec![
+        attempt("PATCH", WEB, json!({ "spec": { "replicas": 0 } }), template),
+        attempt("PATCH", WEB, annotated("kubernetes.io/a"), mark),
+        attempt("PATCH", WEB, labelled("app"), mark),
+        attempt("PATCH", WEB, held("x.io/hold"), hold),
+        attempt("PATCH", WEB, owned, hold),
+        attempt(
+            "PATCH",
+            &format!("{WEB}/scale"),
+            json!({ "spec": { "replicas": 0 } }),
+            make,
+        ),
+        attempt(
+            "PATCH",
+            "/api/v1/namespaces/shop/configmaps/map",
+            json!({ "data": { "a": "c" } }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            "/api/v1/namespaces/shop/configmaps/map",
+            json!({ "binaryData": { "b": "YQ==" } }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            "/api/v1/namespaces/shop/secrets/secret",
+            json!({ "stringData": { "a": "c" } }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            &format!("{SHOP_ROLES}/role"),
+            json!({ "rules": [{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }] }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/karmada-rs:scheduler",
+            json!({ "rules": [] }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/karmada-rs:scheduler",
+            json!({ "subjects": [] }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            "/apis/coordination.k8s.io/v1/namespaces/shop/leases/lease",
+            json!({ "spec": { "holderIdentity": "me" } }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "apiEndpoint": "https://127.0.0.1:1" } }),
+            template,
+        ),
+        attempt(
+            "PATCH",
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hook",
+            json!({ "webhooks": [] }),
+            template,
+        ),
+        attempt(
+            "POST",
+            "/apis/work.karmada.io/v1alpha1/namespaces/shop/works",
+            named("a", &json!({ "spec": { "workload": {} } })),
+            "writes Works in karmada-es-* only",
+        ),
+        allowed(
+            "PATCH",
+            WEB,
+            labelled("propagationpolicy.karmada.io/permanent-id"),
+        ),
+        allowed("PATCH", WEB, annotated("karmada-rs.io/claimed-fingerprint")),
+        allowed(
+            "PATCH",
+            &format!("{WEB}/status"),
+            json!({ "status": { "replicas": 1 } }),
+        ),
+        allowed(
+            "POST",
+            WORKS,
+            named("other", &json!({ "spec": { "workload": {} } })),
+        ),
+        allowed("PATCH", BINDING, json!({ "spec": { "replicas": 2 } })),
+    ]
+}
+
+fn of_scheduler() -> Vec<Attempt> {
+    let clusters = "of a binding the scheduler writes the clusters only";
+    let metadata = "this metadata of a binding is not the scheduler's";
+    vec![
+        attempt(
+            "PATCH",
+            BINDING,
+            json!({ "spec": { "replicas": 9 } }),
+            clusters,
+        ),
+        attempt(
+            "PATCH",
+            BINDING,
+            json!({ "spec": { "resource": { "name": "other" } } }),
+            clusters,
+        ),
+        attempt(
+            "PATCH",
+            BINDING,
+            json!({ "spec": { "suspension": { "dispatching": true } } }),
+            clusters,
+        ),
+        attempt("PATCH", BINDING, labelled("app"), metadata),
+        attempt("PATCH", BINDING, annotated("a"), metadata),
+        attempt("PATCH", BINDING, held("x.io/hold"), metadata),
+        allowed(
+            "PATCH",
+            BINDING,
+            json!({ "spec": { "clusters": [{ "name": "member1" }] } }),
+        ),
+        allowed(
+            "PATCH",
+            BINDING,
+            annotated("policy.karmada.io/applied-placement"),
+        ),
+    ]
+}
+
+fn of_execution_controller() -> Vec<Attempt> {
+    let spec = "the spec of a Work is not the execution-controller's";
+    let metadata = "of a Work the execution-controller writes its own finalizer";
+    vec![
+        attempt(
+            "PATCH",
+            WORK,
+            json!({ "spec": { "workload": { "manifests": [] } } }),
+            spec,
+        ),
+        attempt(
+            "PATCH",
+            WORK,
+            json!({ "spec": { "suspendDispatching": true } }),
+            spec,
+        ),
+        attempt("PATCH", WORK, labelled("a"), metadata),
+        attempt("PATCH", WORK, annotated("a"), metadata),
+        attempt("PATCH", WORK, held("x.io/hold"), metadata),
+        allowed("PATCH", WORK, held("karmada.io/execution-controller")),
+    ]
+}
+
+fn of_cluster_controller() -> Vec<Attempt> {
+    let namespaces = "keeps the namespaces karmada-es-* only";
+    let cluster = "of a Cluster the cluster-controller writes taints";
+    vec![
+        attempt("DELETE", "/api/v1/namespaces/shop", Value::Null, namespaces),
+        attempt(
+            "DELETE",
+            "/api/v1/namespaces/karmada-system",
+            Value::Null,
+            namespaces,
+        ),
+        attempt(
+            "PATCH",
+            "/api/v1/namespaces/shop",
+            labelled("a"),
+            namespaces,
+        ),
+        attempt(
+            "POST",
+            "/api/v1/namespaces",
+            named("a", &json!({})),
+            namespaces,
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "apiEndpoint": "https://127.0.0.1:1" } }),
+            cluster,
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "secretRef": { "namespace": "shop" } } }),
+            cluster,
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "insecureSkipTLSVerification": true } }),
+            cluster,
+        ),
+        allowed(
+            "POST",
+            "/api/v1/namespaces",
+            named("karmada-es-member9", &json!({})),
+        ),
+        allowed(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "taints": [{ "key": "a", "effect": "NoSchedule" }] } }),
+        ),
+    ]
+}
+
+fn of_ingress_controller() -> Vec<Attempt> {
+    let own = "writes its own policies for exports only";
+    vec![
+        attempt(
+            "POST",
+            POLICIES,
+            policy("everything", "ServiceExport", true),
+            own,
+        ),
+        attempt(
+            "POST",
+            POLICIES,
+            policy("export-a", "ServiceExport", false),
+            own,
+        ),
+        attempt(
+            "POST",
+            POLICIES,
+            policy("export-a", "Secret", true),
+            "propagates ServiceExports only",
+        ),
+        attempt("PATCH", &format!("{POLICIES}/web"), labelled("a"), own),
+        attempt("DELETE", &format!("{POLICIES}/web"), Value::Null, own),
+        attempt(
+            "PATCH",
+            INGRESS,
+            json!({ "spec": { "ingressClassName": "other" } }),
+            "the spec of a MultiClusterIngress is not",
+        ),
+        allowed("POST", POLICIES, policy("export-a", "ServiceExport", true)),
+        allowed("PATCH", INGRESS, held("karmada-rs.io/a")),
+    ]
+}
+
+fn of_remedy_controller() -> Vec<Attempt> {
+    let status = format!("{CLUSTER}/status");
+    let field = "the status of a Cluster is not this account's";
+    let condition_of = "this condition of a Cluster is not this account's";
+    vec![
+        attempt(
+            "PATCH",
+            &status,
+            json!({ "status": { "kubernetesVersion": "v0" } }),
+            field,
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            json!({ "status": { "conditions": null } }),
+            condition_of,
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            ready_and("CompleteAPIEnablements"),
+            condition_of,
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            ready_and("ServiceDomainNameResolutionReady"),
+            condition_of,
+        ),
+        allowed(
+            "PATCH",
+            &status,
+            json!({ "status": { "remedyActions": ["TrafficControl"] } }),
+        ),
+        allowed("PATCH", &status, ready_and("HealthReporterReady")),
+    ]
+}
+
+fn of_agent() -> Vec<Attempt> {
+    let status = format!("{CLUSTER}/status");
+    let field = "the status of a Cluster is not this account's";
+    vec![
+        attempt(
+            "PATCH",
+            &status,
+            json!({ "status": { "remedyActions": [] } }),
+            field,
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            json!({ "status": { "apiEnablements": [] } }),
+            field,
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            ready_and("CompleteAPIEnablements"),
+            "this condition of a Cluster is not",
+        ),
+        attempt(
+            "PATCH",
+            "/apis/cluster.karmada.io/v1alpha1/clusters/member2/status",
+            ready_and("ServiceDomainNameResolutionReady"),
+            "cannot patch resource",
+        ),
+        allowed(
+            "PATCH",
+            &status,
+            ready_and("ServiceDomainNameResolutionReady"),
+        ),
+    ]
+}
+
+/// Somebody with every right over Clusters and Works, but not of the programs.
+fn of_user() -> Vec<Attempt> {
+    let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
+    let pointing = |name: &str| {
+        named(
+            name,
+            &json!({ "spec": { "syncMode": "Push",
+        "apiEndpoint": "https://127.0.0.1:1", "secretRef": { "namespace": "karmada-cluster", "name": "member1" } } }),
+        )
+    };
+    let works = "Works are written by propagation";
+    vec![
+        attempt(
+            "POST",
+            clusters,
+            pointing("stranger"),
+            "spec.secretRef.name must be stranger",
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "secretRef": { "name": "member2" } } }),
+            "spec.secretRef.name must be member1",
+        ),
+        attempt(
+            "POST",
+            WORKS,
+            named("b", &json!({ "spec": { "workload": {} } })),
+            works,
+        ),
+        attempt(
+            "PATCH",
+            WORK,
+            json!({ "spec": { "workload": { "manifests": [] } } }),
+            works,
+        ),
+        allowed("PATCH", CLUSTER, labelled("region")),
+    ]
+}
+
+/// Makes what the attempts are about, as those do who may.
+#[expect(clippy::too_many_lines, reason = "a table of objects")]
+async fn furnish(api: &ControlPlane) -> Result<()> {
+    for namespace in ["shop", "karmada-es-member1"] {
+        api.namespace(namespace).await?;
+    }
+    let labels = json!({ "app": "web" });
+    let pods = json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "a", "image": "a" }] } });
+    for (path, object) in [
+        (
+            WEB,
+            json!({ "spec": { "selector": { "matchLabels": labels }, "template": pods } }),
+        ),
+        (
+            "/api/v1/namespaces/shop/configmaps/map",
+            json!({ "data": { "a": "b" } }),
+        ),
+        (
+            "/api/v1/namespaces/shop/secrets/secret",
+            json!({ "stringData": { "a": "b" } }),
+        ),
+        (&format!("{SHOP_ROLES}/role"), json!({ "rules": [] })),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/shop/leases/lease",
+            json!({ "spec": {} }),
+        ),
+        (
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hook",
+            json!({ "webhooks": [
+            { "name": "a.x.io", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+                "clientConfig": { "url": "https://127.0.0.1:1/" } }] }),
+        ),
+        (
+            CLUSTER,
+            json!({ "spec": { "syncMode": "Push", "apiEndpoint": "https://127.0.0.1:2",
+            "secretRef": { "namespace": "karmada-cluster", "name": "member1" } } }),
+        ),
+        (WORK, json!({ "spec": { "workload": {} } })),
+        (
+            BINDING,
+            json!({ "spec": { "replicas": 1,
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop" } } }),
+        ),
+        (
+            &format!("{POLICIES}/web"),
+            policy("web", "Deployment", false),
+        ),
+        (
+            INGRESS,
+            json!({ "spec": { "defaultBackend": { "service": { "name": "web", "port": { "number": 80 } } } } }),
+        ),
+    ] {
+        let (all, name) = path.rsplit_once('/').unwrap();
+        let mut object = object;
+        object["metadata"]["name"] = name.into();
+        send(&api.client(), "POST", all, &object)
+            .await
+            .with_context(|| format!("{path} is not created"))?;
+    }
+    let mut status = json!({ "status": { "kubernetesVersion": "v1" } });
+    let ready = &ready_and("")["status"]["conditions"][0];
+    status["status"]["conditions"] = json!([ready]);
+    send(
+        &api.client(),
+        "PATCH",
+        &format!("{CLUSTER}/status"),
+        &status,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Case P75: with the token of any program of a fleet, nothing but what it writes can be written.
+#[test]
+fn stolen_tokens_reach_no_further() {
+    isolated(test_name!(), async || {
+        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        api.install_crds(&crds::karmada()).await?;
+        for namespace in ["karmada-system", "karmada-cluster"] {
+            api.namespace(namespace).await?;
+        }
+        for file in RIGHTS {
+            manifests::apply(&api.client(), file).await?;
+        }
+        furnish(&api).await?;
+        manifests::apply(&api.client(), "karmada/agent.yaml").await?;
+        api.guard(
+            manifests::CONFINEMENT
+                .into_iter()
+                .chain(["admission/clusters.yaml"]),
+        )
+        .await?;
+        until_guarded(&api).await?;
+        let mut refusals = 0;
+        for (program, attempts) in [
+            ("propagation-controller", of_propagation_controller()),
+            ("scheduler", of_scheduler()),
+            ("execution-controller", of_execution_controller()),
+            ("cluster-controller", of_cluster_controller()),
+            ("ingress-controller", of_ingress_controller()),
+            ("remedy-controller", of_remedy_controller()),
+        ] {
+            let account = format!("system:serviceaccount:karmada-system:{program}");
+            refusals += play(&api, &account, attempts).await?;
+        }
+        let agent = "system:serviceaccount:karmada-es-member1:cluster-health-agent";
+        refusals += play(&api, agent, of_agent()).await?;
+        grant_all(&api, "somebody").await?;
+        refusals += play(&api, "somebody", of_user()).await?;
+        ensure!(refusals >= 40, "{refusals}");
+        Ok(())
+    });
+}
+
+/// Waits until the policies and the rights are in effect, which the API watches: the policies come in the order of
+/// their files, and the last of them refuses this.
+async fn until_guarded(api: &ControlPlane) -> Result<()> {
+    grant_all(api, "probe").await?;
+    let probe = kubeconfig::client(&api.kubeconfig_for("probe", None)?).await?;
+    let work = named("probe", &json!({ "spec": { "workload": {} } }));
+    loop {
+        match send(&probe, "POST", &format!("{WORKS}?dryRun=All"), &work).await {
+            Err(kube::Error::Api(status)) if status.message.contains("Works are written by") => {
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
+}

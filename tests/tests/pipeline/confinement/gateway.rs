@@ -1,0 +1,88 @@
+//! The ingress-controller in the gateway cluster.
+
+use pipeline_tests::{
+    control_plane::{ControlPlane, ControlPlaneOptions},
+    fleet::isolated,
+    kubeconfig, manifests, test_name,
+};
+use serde_json::{Value, json};
+
+use super::{Attempt, allowed, attempt, named, play, send};
+
+fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
+    let own = "the ingress-controller writes what it made only";
+    let services = "/api/v1/namespaces/shop/services";
+    let taken = json!({ "metadata": { "labels": {
+        "app.kubernetes.io/managed-by": "karmada-rs.io_ingress-controller" } } });
+    let service = |manager: &str| {
+        json!({ "metadata": { "name": "own", "labels": { "app.kubernetes.io/managed-by": manager } },
+            "spec": { "ports": [{ "port": 80 }] } })
+    };
+    vec![
+        attempt("POST", services, service("somebody"), own),
+        attempt("PATCH", &format!("{services}/theirs"), taken, own),
+        attempt("DELETE", &format!("{services}/theirs"), Value::Null, own),
+        attempt(
+            "DELETE",
+            "/apis/networking.k8s.io/v1/namespaces/shop/ingresses/theirs",
+            Value::Null,
+            own,
+        ),
+        attempt(
+            "GET",
+            "/api/v1/namespaces/shop/secrets",
+            Value::Null,
+            "cannot list resource",
+        ),
+        allowed(
+            "POST",
+            services,
+            service("karmada-rs.io_ingress-controller"),
+        ),
+        allowed("DELETE", &format!("{services}/own"), Value::Null),
+    ]
+}
+
+/// In the gateway cluster, the token of the ingress-controller reaches nothing that others made.
+#[test]
+fn stolen_token_spares_the_gateway() {
+    isolated(test_name!(), async || {
+        let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway")).await?;
+        for namespace in ["karmada-rs", "shop"] {
+            gateway.namespace(namespace).await?;
+        }
+        let backend = json!({ "service": { "name": "theirs", "port": { "number": 80 } } });
+        for (path, spec) in [
+            (
+                "/api/v1/namespaces/shop/services",
+                json!({ "ports": [{ "port": 80 }] }),
+            ),
+            (
+                "/apis/networking.k8s.io/v1/namespaces/shop/ingresses",
+                json!({ "defaultBackend": backend }),
+            ),
+        ] {
+            send(
+                &gateway.client(),
+                "POST",
+                path,
+                &named("theirs", &json!({ "spec": spec })),
+            )
+            .await?;
+        }
+        manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
+        gateway
+            .guard(["admission/gateway/ingress-controller.yaml"])
+            .await?;
+        let account = "system:serviceaccount:karmada-rs:ingress-controller";
+        let client = kubeconfig::client(&gateway.kubeconfig_for(account, None)?).await?;
+        let foreign = "/api/v1/namespaces/shop/services/theirs?dryRun=All";
+        // The API has a watch of its own on rights and policies.
+        while !send(&client, "DELETE", foreign, &Value::Null)
+            .await
+            .is_err_and(|error| error.to_string().contains("writes what it made only"))
+        {}
+        play(&gateway, account, of_ingress_controller_in_gateway()).await?;
+        Ok(())
+    });
+}

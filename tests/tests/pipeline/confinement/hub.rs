@@ -1,0 +1,158 @@
+//! The programs that place, on their hub.
+
+use pipeline_tests::{
+    control_plane::{ControlPlane, ControlPlaneOptions},
+    fleet::isolated,
+    kubeconfig, manifests, test_name,
+};
+use serde_json::{Value, json};
+
+use super::{Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, send};
+
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn of_placement_controller() -> Vec<Attempt> {
+    let outside = "the placement-controller writes in fleet-member-* only";
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces";
+    let of_member = |plural: &str| format!("{rbac}/fleet-member-member1/{plural}");
+    let binding = |kind: &str, name: &str| {
+        let to = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
+        let subject =
+            json!({ "kind": "ServiceAccount", "namespace": "fleet-system", "name": "member1" });
+        named(
+            "fleet-rolebinding-member1",
+            &json!({ "roleRef": to, "subjects": [subject] }),
+        )
+    };
+    let rules = json!({ "rules": [{ "apiGroups": ["cluster.kubernetes-fleet.io", "placement.kubernetes-fleet.io"],
+        "resources": ["*"], "verbs": ["*"] }] });
+    let role = named("fleet-role-member1", &rules);
+    vec![
+        attempt(
+            "POST",
+            "/api/v1/namespaces",
+            named("a", &json!({})),
+            outside,
+        ),
+        attempt("PATCH", "/api/v1/namespaces/shop", labelled("a"), outside),
+        attempt("DELETE", "/api/v1/namespaces/shop", Value::Null, outside),
+        attempt(
+            "DELETE",
+            "/api/v1/namespaces/fleet-system",
+            Value::Null,
+            outside,
+        ),
+        attempt("POST", SHOP_ROLES, role.clone(), outside),
+        attempt(
+            "PATCH",
+            &format!("{SHOP_ROLES}/role"),
+            rules.clone(),
+            outside,
+        ),
+        attempt(
+            "POST",
+            &format!("{rbac}/shop/rolebindings"),
+            binding("Role", "role"),
+            outside,
+        ),
+        attempt(
+            "PATCH",
+            "/api/v1/namespaces/shop/configmaps/map",
+            labelled("a"),
+            "cannot patch resource",
+        ),
+        attempt(
+            "DELETE",
+            "/api/v1/namespaces/shop/secrets/secret",
+            Value::Null,
+            "cannot delete resource",
+        ),
+        allowed(
+            "POST",
+            "/api/v1/namespaces",
+            named("fleet-member-member1", &json!({})),
+        ),
+        allowed("POST", &of_member("roles"), role),
+        attempt(
+            "POST",
+            &of_member("rolebindings"),
+            binding("ClusterRole", "view"),
+            "grants a Role of the namespace only",
+        ),
+        allowed(
+            "POST",
+            &of_member("rolebindings"),
+            binding("Role", "fleet-role-member1"),
+        ),
+    ]
+}
+
+fn of_placement_agent() -> Vec<Attempt> {
+    let works = |cluster: &str| {
+        format!(
+            "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works"
+        )
+    };
+    let work = named("a", &json!({ "spec": { "workload": { "manifests": [] } } }));
+    let fleet = "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop";
+    let cluster = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/member2";
+    vec![
+        attempt(
+            "POST",
+            &works("member2"),
+            work.clone(),
+            "cannot create resource",
+        ),
+        attempt("PATCH", fleet, labelled("a"), "cannot patch resource"),
+        attempt("PATCH", cluster, labelled("a"), "cannot patch resource"),
+        attempt(
+            "PATCH",
+            "/api/v1/namespaces/fleet-member-member1",
+            labelled("a"),
+            "cannot patch resource",
+        ),
+        attempt(
+            "GET",
+            "/api/v1/namespaces/shop/secrets/secret",
+            Value::Null,
+            "cannot get resource",
+        ),
+        attempt(
+            "GET",
+            &works("member2"),
+            Value::Null,
+            "cannot list resource",
+        ),
+        allowed("POST", &works("member1"), work),
+    ]
+}
+
+/// Case F58: nor with those of placements can anything but clusters' namespaces be written on the hub.
+#[test]
+fn stolen_tokens_spare_the_hub() {
+    isolated(test_name!(), async || {
+        let hub = ControlPlane::start(ControlPlaneOptions::named("hub")).await?;
+        hub.install_crds(&[manifests::path("placement/crds")])
+            .await?;
+        for namespace in ["fleet-system", "shop", "fleet-member-member2"] {
+            hub.namespace(namespace).await?;
+        }
+        let role = named("role", &json!({ "rules": [] }));
+        send(&hub.client(), "POST", SHOP_ROLES, &role).await?;
+        manifests::apply(&hub.client(), "placement/hub/placement-controller.yaml").await?;
+        manifests::apply(&hub.client(), "placement/hub/selected.yaml").await?;
+        hub.guard(["placement/hub/confinement.yaml"]).await?;
+        let account = |name: &str| format!("system:serviceaccount:fleet-system:{name}");
+        let controller = account("placement-controller");
+        let client = kubeconfig::client(&hub.kubeconfig_for(&controller, None)?).await?;
+        let outside = named("outside", &json!({}));
+        // The API has a watch of its own on rights and policies.
+        while !send(&client, "POST", "/api/v1/namespaces?dryRun=All", &outside)
+            .await
+            .is_err_and(|error| error.to_string().contains("writes in fleet-member-* only"))
+        {
+        }
+        play(&hub, &controller, of_placement_controller()).await?;
+        play(&hub, &account("member1"), of_placement_agent()).await?;
+        Ok(())
+    });
+}

@@ -1,0 +1,153 @@
+//! What a thief of a program's token cannot do with it, beyond what RBAC says: `manifests/admission`, and
+//! `manifests/placement/hub/confinement.yaml`. On a real API only: the embedded one has neither accounts nor admission policies.
+//!
+//! - `fleet`: the programs of health, traffic and propagation.
+//! - `gateway`: what one of them writes for the load balancer. `hub`: those that place.
+//! - `with_tools`: the page for users.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+#![expect(clippy::print_stdout, reason = "shows what is refused, and how")]
+
+mod fleet;
+mod gateway;
+mod hub;
+mod with_tools;
+
+use anyhow::{Result, ensure};
+use http::Request;
+use kube::Client;
+use pipeline_tests::{control_plane::ControlPlane, kubeconfig};
+use serde_json::{Value, json};
+
+const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
+
+/// The kinds of what is created.
+const KINDS: [(&str, &str); 17] = [
+    ("clusterrolebindings", "ClusterRoleBinding"),
+    ("clusterroles", "ClusterRole"),
+    ("clusters", "Cluster"),
+    ("configmaps", "ConfigMap"),
+    ("deployments", "Deployment"),
+    ("ingresses", "Ingress"),
+    ("leases", "Lease"),
+    ("multiclusteringresses", "MultiClusterIngress"),
+    ("namespaces", "Namespace"),
+    ("propagationpolicies", "PropagationPolicy"),
+    ("resourcebindings", "ResourceBinding"),
+    ("rolebindings", "RoleBinding"),
+    ("roles", "Role"),
+    ("secrets", "Secret"),
+    ("services", "Service"),
+    (
+        "validatingwebhookconfigurations",
+        "ValidatingWebhookConfiguration",
+    ),
+    ("works", "Work"),
+];
+
+/// A method, a path, a body, and what it is refused with; `None` where it is allowed.
+type Attempt = (&'static str, String, Value, Option<&'static str>);
+
+fn attempt(method: &'static str, path: &str, body: Value, refused: &'static str) -> Attempt {
+    (method, path.to_owned(), body, Some(refused))
+}
+
+fn allowed(method: &'static str, path: &str, body: Value) -> Attempt {
+    (method, path.to_owned(), body, None)
+}
+
+fn annotated(key: &str) -> Value {
+    json!({ "metadata": { "annotations": { key: "a" } } })
+}
+
+fn labelled(key: &str) -> Value {
+    json!({ "metadata": { "labels": { key: "a" } } })
+}
+
+fn held(finalizer: &str) -> Value {
+    json!({ "metadata": { "finalizers": [finalizer] } })
+}
+
+fn named(name: &str, fields: &Value) -> Value {
+    let mut object = json!({ "metadata": { "name": name } });
+    for (field, value) in fields.as_object().unwrap() {
+        object[field] = value.clone();
+    }
+    object
+}
+
+/// Returns an object to be created at a path, with its version and kind.
+fn typed(path: &str, object: &Value) -> Value {
+    let (path, _) = path.split_once('?').unwrap_or((path, ""));
+    let version = match path.split('/').collect::<Vec<_>>()[..] {
+        ["", "apis", group, version, ..] => format!("{group}/{version}"),
+        _ => "v1".to_owned(),
+    };
+    let (_, plural) = path.rsplit_once('/').unwrap();
+    let (_, kind) = KINDS.into_iter().find(|(one, _)| *one == plural).unwrap();
+    let mut typed = object.clone();
+    typed["apiVersion"] = version.into();
+    typed["kind"] = kind.into();
+    typed
+}
+
+async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> Result<Value, kube::Error> {
+    let (content, body) = match method {
+        "POST" => ("application/json", typed(path, body).to_string()),
+        "PATCH" => ("application/merge-patch+json", body.to_string()),
+        _ => ("application/json", String::new()),
+    };
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("Content-Type", content);
+    client
+        .request(request.body(body.into_bytes()).unwrap())
+        .await
+}
+
+/// Plays all attempts of an account, and prints what each was refused with.
+async fn play(api: &ControlPlane, account: &str, attempts: Vec<Attempt>) -> Result<usize> {
+    let client = kubeconfig::client(&api.kubeconfig_for(account, None)?).await?;
+    let mut refusals = 0;
+    for (method, path, body, expected) in attempts {
+        let answer = send(&client, method, &path, &body).await;
+        match (answer, expected) {
+            (Ok(_), None) => {}
+            (Err(kube::Error::Api(status)), Some(expected)) => {
+                println!("{account}: {method} {path} {body}: {}", status.message);
+                ensure!(status.message.contains(expected), "{expected} is not said");
+                refusals += 1;
+            }
+            (answer, _) => anyhow::bail!("{account}: {method} {path} {body}: {answer:?}"),
+        }
+    }
+    Ok(refusals)
+}
+
+/// Gives a user every right over Clusters and Works.
+async fn grant_all(api: &ControlPlane, user: &str) -> Result<()> {
+    let rules = json!([{ "apiGroups": ["cluster.karmada.io", "work.karmada.io"], "resources": ["*"], "verbs": ["*"] }]);
+    let role = json!({ "metadata": { "name": user }, "rules": rules });
+    let binding = json!({ "metadata": { "name": user },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }] });
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    send(
+        &api.client(),
+        "POST",
+        &format!("{rbac}/clusterroles"),
+        &role,
+    )
+    .await?;
+    send(
+        &api.client(),
+        "POST",
+        &format!("{rbac}/clusterrolebindings"),
+        &binding,
+    )
+    .await?;
+    Ok(())
+}
