@@ -11,6 +11,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -99,6 +100,12 @@ impl<K: QueueKey> Queue<K> {
     pub fn add_at(&self, key: K, due: Instant) {
         self.shared.state.lock().delayed.insert((due, key));
         self.shared.changed.notify_one();
+    }
+
+    /// Adds a key like [`add_at`](Self::add_at) at a time of the clock that shows `now`.
+    pub fn add_at_time(&self, key: K, at: Timestamp, now: Timestamp) {
+        let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+        self.add_at(key, Instant::now() + wait);
     }
 
     /// Adds a key, but at most once per `pace`: frequent changes that may wait are taken together.

@@ -1,13 +1,11 @@
 //! Looks at a cluster whenever it changes, or may have changed by itself: an agent that is not heard of sends nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use objects::Key;
-use tokio::time::Instant;
 
 use crate::watch::SharedIndex;
 
@@ -30,11 +28,7 @@ impl Controller for Judge {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let now = (self.clock)();
         if let Some(at) = self.index.judge(&key.name, now) {
-            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-            self.index
-                .queues
-                .fleet
-                .add_at(key.clone(), Instant::now() + wait);
+            self.index.queues.fleet.add_at_time(key.clone(), at, now);
         }
         Ok(())
     }

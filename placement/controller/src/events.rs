@@ -1,6 +1,7 @@
 //! The Events about placements, each recorded when a condition becomes true.
 
 use karmada_api::condition::TRUE;
+use karmada_api::fleet::conditions::ROLLOUT_STUCK;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
@@ -38,7 +39,10 @@ const STEPS: [(&str, Reason, &str); 5] = [
 ];
 
 /// Returns the Events of the change from one status to another.
-pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> Vec<Event> {
+pub(crate) fn transitions<'a>(
+    before: &'a PlacementStatus,
+    after: &'a PlacementStatus,
+) -> Vec<Event> {
     let is_true = |status: &PlacementStatus, kind: &str| {
         find(&status.conditions, kind).is_some_and(|condition| condition.status == TRUE)
     };
@@ -53,6 +57,16 @@ pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> 
     if is_complete(after) && !is_complete(before) {
         let note = "Placement has finished the rollout process and reached the desired status";
         events.push(event(Reason::PlacementRolloutCompleted, note));
+    }
+    let stuck = |status: &'a PlacementStatus| {
+        let mut conditions = status.conditions.iter();
+        conditions.find(|condition| condition.reason == ROLLOUT_STUCK)
+    };
+    if let (Some(stuck), None) = (stuck(after), stuck(before)) {
+        events.push(Event {
+            type_: EventType::Warning,
+            ..event(Reason::PlacementRolloutStuck, &stuck.message)
+        });
     }
     events
 }

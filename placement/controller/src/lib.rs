@@ -159,6 +159,7 @@ impl Loops<'_> {
                 index: Arc::clone(index),
                 hub: hub.clone(),
                 events,
+                progress_deadline: self.args.waits.progress_deadline,
                 clock,
             };
             self.spawn_one(program, "status", status, &queues.status);

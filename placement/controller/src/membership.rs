@@ -1,7 +1,6 @@
 //! Keeps what one cluster of the fleet has on the hub, and says what its agent says.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
@@ -21,7 +20,6 @@ use kube::{Api, Resource};
 use objects::{Key, Metadata};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::index::Index;
 use crate::requests::{HubApi, Written, exists, unless_gone};
@@ -126,11 +124,10 @@ impl Controller for MembershipReconciler {
             }
         }
         if let Some(at) = wake_at {
-            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             self.index
                 .queues
                 .membership
-                .add_at(key.clone(), Instant::now() + wait);
+                .add_at_time(key.clone(), at, now);
         }
         Ok(())
     }

@@ -6,5 +6,6 @@ karmada_runtime::event_reasons! {
     PlacementWorkSynchronized: "a placement", "the Works of every cluster have its latest snapshot";
     PlacementApplied: "a placement", "every cluster has applied them";
     PlacementAvailable: "a placement", "what was applied is available in every cluster";
+    PlacementRolloutStuck: "a placement", "what some cluster has does not become available; the note says where and what";
     PlacementRolloutCompleted: "a placement", "all of this is so, in as many clusters as it asks for";
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::fleet::ClusterResourceBinding;
@@ -12,7 +11,6 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
 use objects::{Key, Metadata};
-use tokio::time::Instant;
 
 use crate::index::Index;
 use crate::requests::{HubApi, perform, unless_gone};
@@ -67,9 +65,7 @@ impl Controller for RolloutReconciler {
         });
         perform(&writes, |write| self.take(key, write)).await?;
         if let Some(at) = wake_at {
-            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-            let due = Instant::now() + wait;
-            self.index.queues.rollout.add_at(key.clone(), due);
+            self.index.queues.rollout.add_at_time(key.clone(), at, now);
         }
         Ok(())
     }

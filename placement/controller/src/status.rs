@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use karmada_api::fleet::ClusterResourcePlacement;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_rules::placement::snapshot::{has_lost_part, latest_policy, latest_resources};
-use karmada_rules::placement::status::{StatusFacts, status};
+use karmada_rules::placement::status::{StatusFacts, StatusPlan, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -28,6 +28,7 @@ pub(crate) struct StatusReconciler {
     pub(crate) hub: HubApi,
     /// Absent if nothing is written.
     pub(crate) events: Option<EventRecorder>,
+    pub(crate) progress_deadline: SignedDuration,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -46,12 +47,16 @@ impl Controller for StatusReconciler {
         let Some((placed, selected)) = known else {
             return Ok(());
         };
-        let after = if placed.placement.metadata.is_deleting() {
-            self.of_end(&placed)
+        let now = (self.clock)();
+        let StatusPlan { status, wake_at } = if placed.placement.metadata.is_deleting() {
+            self.of_end(&placed, now)
         } else {
-            self.of_placement(&placed, selected)
+            self.of_placement(&placed, selected, now)
         };
-        match after {
+        if let Some(at) = wake_at {
+            self.index.queues.status.add_at_time(key.clone(), at, now);
+        }
+        match status {
             Some(after) => self.tell(&placed.placement, &after).await,
             None => Ok(()),
         }
@@ -59,24 +64,38 @@ impl Controller for StatusReconciler {
 }
 
 impl StatusReconciler {
-    fn of_placement(&self, placed: &Placed, selected: Option<Selected>) -> Option<PlacementStatus> {
+    fn of_placement(
+        &self,
+        placed: &Placed,
+        selected: Option<Selected>,
+        now: Timestamp,
+    ) -> StatusPlan {
         // While that is not known, what was said of it stays.
-        let selected = selected.filter(|_| !has_lost_part(placed.snapshots()))?;
-        status(&StatusFacts {
+        let Some(selected) = selected.filter(|_| !has_lost_part(placed.snapshots())) else {
+            return StatusPlan::default();
+        };
+        plan(&StatusFacts {
             placement: &placed.placement,
             selection: selected.as_ref(),
             policy: latest_policy(&placed.policies()),
             snapshot: latest_resources(placed.snapshots()),
             bindings: &placed.bindings(),
-            now: (self.clock)(),
+            progress_deadline: self.progress_deadline,
+            now,
         })
     }
 
-    fn of_end(&self, placed: &Placed) -> Option<PlacementStatus> {
-        let removing = deletion::planned(&self.index, placed, (self.clock)()).removing?;
-        let mut after = placed.placement.status.clone().unwrap_or_default();
-        upsert(&mut after.conditions, removing);
-        Some(after)
+    fn of_end(&self, placed: &Placed, now: Timestamp) -> StatusPlan {
+        let removing = deletion::planned(&self.index, placed, now).removing;
+        let status = removing.map(|removing| {
+            let mut after = placed.placement.status.clone().unwrap_or_default();
+            upsert(&mut after.conditions, removing);
+            after
+        });
+        StatusPlan {
+            status,
+            wake_at: None,
+        }
     }
 
     async fn tell(

@@ -4,6 +4,9 @@
 pub const ROLLOUT_STARTED: &str = "RolloutStarted";
 /// The reason of a False [`ROLLOUT_STARTED`]: the budget does not allow it yet.
 pub const ROLLOUT_NOT_STARTED: &str = "RolloutNotStartedYet";
+/// The reason of a False condition of a placement: what some cluster has does not become available. KubeFleet has none
+/// for this.
+pub const ROLLOUT_STUCK: &str = "RolloutStuck";
 /// The condition of a binding: True once overrides are applied to what its cluster is to have.
 pub const OVERRIDDEN: &str = "Overridden";
 /// The condition of a binding: True once its Works have what its cluster is to have.

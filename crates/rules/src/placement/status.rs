@@ -4,17 +4,18 @@
 //!
 //! - `step`: the steps, with the words for each.
 //! - `cluster`: one cluster.
-//! - `whole`: all of them.
+//! - `whole`: all of them; `stuck`: those that make no progress.
 
 mod cluster;
 mod step;
+mod stuck;
 #[cfg(test)]
 mod tests;
 mod whole;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
@@ -31,7 +32,8 @@ use objects::condition::{find, transition, upsert};
 use super::condition::condition;
 use super::refuse::Refusal;
 use super::select::{Selection, identifier, show};
-use cluster::{Standing, removing, standing};
+use cluster::{removing, standing};
+use stuck::Stuck;
 use whole::conditions;
 
 /// Everything that a placement's status tells of.
@@ -47,18 +49,38 @@ pub struct StatusFacts<'a> {
     pub snapshot: Option<&'a ObjectMeta>,
     /// Every binding of it.
     pub bindings: &'a [&'a ClusterResourceBinding],
+    /// The time after which a cluster that is not available has made the rollout stuck.
+    pub progress_deadline: SignedDuration,
     /// The time.
     pub now: Timestamp,
+}
+
+/// What is to be said of a placement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusPlan {
+    /// Its status, unless it is up to date.
+    pub status: Option<PlacementStatus>,
+    /// The time at which the same facts mean something else.
+    pub wake_at: Option<Timestamp>,
 }
 
 /// The condition of a placement whether clusters were found.
 const SCHEDULED: &str = "ClusterResourcePlacementScheduled";
 
-/// Returns the status of a placement, or `None` if it is up to date.
-pub fn status(facts: &StatusFacts<'_>) -> Option<PlacementStatus> {
+/// Plans what is said of a placement.
+pub fn plan(facts: &StatusFacts<'_>) -> StatusPlan {
+    let bindings = current(facts).into_values();
+    let stuck = Stuck::among(bindings, facts.progress_deadline, facts.now);
+    StatusPlan {
+        status: status(facts, &stuck),
+        wake_at: stuck.next,
+    }
+}
+
+fn status(facts: &StatusFacts<'_>, stuck: &Stuck) -> Option<PlacementStatus> {
     let before = facts.placement.status.clone().unwrap_or_default();
     let mut after = match facts.selection {
-        Ok(selection) => of_selection(facts, selection, &before),
+        Ok(selection) => of_selection(facts, selection, stuck, &before),
         Err(refusal) => {
             let mut after = before.clone();
             let refused = scheduled(FALSE, refusal.reason, &refusal.message);
@@ -102,6 +124,7 @@ fn date(condition: &mut Condition, before: &[Condition], facts: &StatusFacts<'_>
 fn of_selection(
     facts: &StatusFacts<'_>,
     selection: &Selection,
+    stuck: &Stuck,
     before: &PlacementStatus,
 ) -> PlacementStatus {
     let index = facts
@@ -139,13 +162,10 @@ fn of_selection(
     let standings: Vec<_> = standings.collect();
     after.conditions = vec![scheduled];
     after.conditions.extend(conditions(&standings));
-    let listed = standings.into_iter().map(Standing::into_status);
+    stuck.mark(&mut after.conditions);
+    let index = &after.observed_resource_index;
+    let listed = standings.into_iter().map(|one| one.into_status(index));
     after.placement_statuses = listed.collect();
-    for status in &mut after.placement_statuses {
-        status
-            .observed_resource_index
-            .clone_from(&after.observed_resource_index);
-    }
     let missing = wanted(policy).saturating_sub(selected.len());
     after
         .placement_statuses

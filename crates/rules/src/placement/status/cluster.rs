@@ -24,11 +24,13 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn into_status(self) -> ClusterPlacementStatus {
+    /// Returns its entry. `index` is that of the latest snapshot.
+    pub(super) fn into_status(self, index: &str) -> ClusterPlacementStatus {
         let mut conditions = vec![self.scheduled];
         conditions.extend(self.reached);
         ClusterPlacementStatus {
             conditions,
+            observed_resource_index: index.to_owned(),
             ..self.details
         }
     }

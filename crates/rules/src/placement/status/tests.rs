@@ -50,14 +50,16 @@ impl World {
 
     fn status(&self) -> Option<PlacementStatus> {
         let bindings: Vec<_> = self.bindings.iter().collect();
-        status(&StatusFacts {
+        plan(&StatusFacts {
             placement: &self.placement,
             selection: Ok(&self.selection),
             policy: self.policy.as_ref(),
             snapshot: Some(&self.snapshot),
             bindings: &bindings,
+            progress_deadline: SignedDuration::MAX,
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
         })
+        .status
     }
 
     /// Puts every binding back to where it had these conditions, the first of all that it goes through.
@@ -232,15 +234,16 @@ fn recorded_shortages_are_ours() {
 fn invalid_selectors_change_one_condition() {
     let world = World::seed("crp-1-available");
     let invalid = Refusal::from(&InvalidSelector::ReservedNamespace("default".to_owned()));
-    let after = status(&StatusFacts {
+    let after = plan(&StatusFacts {
         placement: &world.placement,
         selection: Err(&invalid),
         policy: None,
         snapshot: None,
         bindings: &[],
+        progress_deadline: SignedDuration::MAX,
         now: "2026-11-25T17:00:00Z".parse().unwrap(),
     });
-    let (after, before) = (after.unwrap(), world.placement.status.unwrap());
+    let (after, before) = (after.status.unwrap(), world.placement.status.unwrap());
     let recorded = recorded_conditions("crp-twice-invalid");
     let ours = said(&after.conditions);
     assert_eq!(
@@ -317,4 +320,62 @@ fn large_statuses_are_shortened() {
         1
     );
     assert_eq!(status.placement_statuses.last(), Some(&failing));
+}
+
+/// A rollout that waits for what does not become available looks like one that goes on: after the deadline it says where
+/// it is stuck, and at what.
+#[test]
+fn stuck_rollout_is_named() {
+    let mut world = World::seed("crp-1-not-available");
+    for binding in &mut world.bindings {
+        let (generation, status) = (
+            binding.metadata.generation,
+            binding.status.as_mut().unwrap(),
+        );
+        let available = status
+            .conditions
+            .iter_mut()
+            .find(|one| one.type_ == "Available");
+        *available.unwrap() = from_value(json!({
+            "type": "Available", "status": "False", "reason": "NotAllWorkAreAvailable", "message": "",
+            "observedGeneration": generation, "lastTransitionTime": "2026-11-25T16:50:00Z" }))
+        .unwrap();
+        let failed = json!({ "group": "apps", "version": "v1", "kind": "Deployment", "name": "web",
+            "namespace": "shop", "condition": { "type": "Available", "status": "False",
+            "reason": "ManifestNotAvailableYet", "message": "0 of 2 replicas", "lastTransitionTime": null } });
+        status.failed_placements = vec![from_value(failed).unwrap()];
+    }
+    let bindings: Vec<_> = world.bindings.iter().collect();
+    let at = |now: &str| {
+        plan(&StatusFacts {
+            placement: &world.placement,
+            selection: Ok(&world.selection),
+            policy: world.policy.as_ref(),
+            snapshot: Some(&world.snapshot),
+            bindings: &bindings,
+            progress_deadline: SignedDuration::from_mins(10),
+            now: now.parse().unwrap(),
+        })
+    };
+    let last = |plan: StatusPlan| plan.status.unwrap().conditions.pop().unwrap();
+    let before = at("2026-11-25T16:59:59Z");
+    assert_eq!(
+        before.wake_at,
+        Some("2026-11-25T17:00:00Z".parse().unwrap())
+    );
+    assert_eq!(last(before).reason, "ResourceNotAvailableYet");
+    let after = at("2026-11-25T17:00:00Z");
+    assert_eq!(after.wake_at, None);
+    let condition = last(after);
+    assert_eq!(
+        (&*condition.reason, &*condition.status),
+        ("RolloutStuck", FALSE)
+    );
+    let clusters = bindings.iter().map(|binding| {
+        let cluster = &binding.spec.target_cluster;
+        format!("Deployment shop/web is not available in {cluster}: 0 of 2 replicas")
+    });
+    let mut clusters: Vec<_> = clusters.collect();
+    clusters.sort();
+    assert_eq!(condition.message, clusters.join("; "));
 }

@@ -9,7 +9,7 @@ use super::step::Step;
 use crate::placement::condition::condition;
 
 /// The prefix of the conditions of a placement.
-const PREFIX: &str = "ClusterResourcePlacement";
+pub(super) const PREFIX: &str = "ClusterResourcePlacement";
 
 /// Returns the conditions of a placement after the first, up to the first step that is not done everywhere. Without a
 /// cluster there is none.
