@@ -175,6 +175,56 @@ async fn taint_keeps_new_ones_away() {
     assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
 }
 
+/// Case F26: a cluster whose API is ill gets nothing new and keeps what it has, and is a cluster as any other once it is well.
+#[tokio::test(start_paused = true)]
+async fn degraded_cluster_keeps_its_part() {
+    let stage = Stage::with_clusters(&["m1", "m2"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    let since = clock();
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let ill = ("False", "InternalMemberClusterUnhealthy", since);
+        stage.say("m1", "True", ill).await;
+        stage.beat("m2", "True").await;
+    }
+    stage.settle().await;
+    assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
+    let later = placement("crp-new", "application-1", &json!(null));
+    stage.change("POST", PLACEMENTS, &later).await;
+    stage.agents().await;
+    let both = ["m1 Bound", "m2 Bound", "m2 Bound"];
+    assert_eq!(bindings(&stage).await, both);
+    stage.beat("m1", "True").await;
+    stage.settle().await;
+    stage.agents().await;
+    let all = ["m1 Bound", "m1 Bound", "m2 Bound", "m2 Bound"];
+    assert_eq!(bindings(&stage).await, all);
+}
+
+/// Case F35: what is edited back is the next version, and goes out as any other.
+#[tokio::test(start_paused = true)]
+async fn edit_back_rolls_back() {
+    let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    for value in ["new", "value"] {
+        stage
+            .change("PATCH", MAP, &json!({ "data": { "key": value } }))
+            .await;
+        stage.agents().await;
+        assert_eq!(values(&stage).await, [value; 3]);
+    }
+    let masters = stage.list(SNAPSHOTS).await.into_iter();
+    let hashes: Vec<_> = masters
+        .map(|one| one["metadata"]["annotations"]["kubernetes-fleet.io/resource-hash"].clone())
+        .collect();
+    assert_eq!(hashes.len(), 3);
+    assert_eq!(hashes[0], hashes[2]);
+    let index = &status(&stage).await["observedResourceIndex"];
+    assert_eq!(index, "2");
+}
+
 /// Who only observes writes nothing, though much is to be done.
 #[tokio::test(start_paused = true)]
 async fn observer_places_nothing() {

@@ -146,9 +146,15 @@ impl Stage {
 
     /// Has the agent of a cluster say whether it has joined, and that it is alive.
     pub(super) async fn beat(&self, name: &str, joined: &str) {
-        let condition = |kind: &str, status: &str, reason: &str| {
+        let healthy = ("True", "InternalMemberClusterHealthy", clock());
+        self.say(name, joined, healthy).await;
+    }
+
+    /// Has the agent of a cluster say whether it has joined, and since when it is healthy, or not.
+    pub(super) async fn say(&self, name: &str, joined: &str, healthy: (&str, &str, Timestamp)) {
+        let condition = |kind: &str, (status, reason, since): (&str, &str, Timestamp)| {
             json!({ "type": kind, "status": status, "reason": reason, "message": "",
-                "lastTransitionTime": clock(), "observedGeneration": 1 })
+                "lastTransitionTime": since, "observedGeneration": 1 })
         };
         let reason = match joined {
             "True" => "InternalMemberClusterJoined",
@@ -158,8 +164,8 @@ impl Stage {
             "type": "MemberAgent",
             "lastReceivedHeartbeat": clock(),
             "conditions": [
-                condition("Healthy", "True", "InternalMemberClusterHealthy"),
-                condition("Joined", joined, reason),
+                condition("Healthy", healthy),
+                condition("Joined", (joined, reason, clock())),
             ],
         }] });
         let path = format!("{}/status", channel(name));

@@ -5,12 +5,14 @@ mod real {
     use std::collections::BTreeSet;
 
     use anyhow::{Result, ensure};
-    use karmada_api::fleet::ClusterResourcePlacement;
+    use karmada_api::fleet::{
+        ClusterResourcePlacement, ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot,
+    };
     use karmada_rules::placement::refuse::{changes, problems};
     use kube::{
         Api,
         api::{DeleteParams, Patch, PatchParams, PostParams},
-        core::DynamicObject,
+        core::{DynamicObject, TypeMeta},
         discovery::ApiResource,
     };
     use pipeline_tests::{
@@ -243,6 +245,44 @@ mod real {
             let released = json!({ "metadata": { "finalizers": null } });
             ensure!(patch("old", &released).await.is_none(), "it cannot go");
             ensure!(api.get_opt("old").await?.is_none(), "it is still there");
+            Ok(())
+        });
+    }
+
+    /// Case F18: what was decided and selected once stays as it was, whoever edits it: each cluster's version has a name.
+    #[test]
+    fn snapshots_cannot_be_edited() {
+        isolated(test_name!(), async || {
+            let hub = start().await?;
+            let created = |name: &str| json!({ "metadata": { "name": name } });
+            let mut policy = created("shop-0");
+            policy["spec"] = json!({ "policyHash": "YQ==" });
+            let mut content = created("shop-0-snapshot");
+            content["spec"] = json!({ "selectedResources": [] });
+            let edits = [
+                json!({ "spec": { "policyHash": "Yg==" } }),
+                json!({ "spec": { "selectedResources": [{ "kind": "Namespace", "apiVersion": "v1" }] } }),
+            ];
+            let kinds = [
+                ApiResource::erase::<ClusterSchedulingPolicySnapshot>(&()),
+                ApiResource::erase::<ClusterResourceSnapshot>(&()),
+            ];
+            for ((object, edit), kind) in [policy, content].into_iter().zip(edits).zip(kinds) {
+                let api: Api<DynamicObject> = Api::all_with(hub.client(), &kind);
+                let mut object: DynamicObject = from_value(object)?;
+                object.types = Some(TypeMeta::from(&kind));
+                let name = object.metadata.name.clone().unwrap_or_default();
+                api.create(&PostParams::default(), &object).await?;
+                let patch = Patch::Merge(edit);
+                let refused = api.patch(&name, &PatchParams::default(), &patch).await;
+                let refused = refused.err().map(|error| error.to_string());
+                ensure!(
+                    refused
+                        .as_ref()
+                        .is_some_and(|text| text.contains("spec is immutable")),
+                    "{name}: {refused:?}"
+                );
+            }
             Ok(())
         });
     }
