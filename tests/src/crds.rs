@@ -17,17 +17,18 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use crate::manifests;
+
 /// The limit until a CRD is served, which usually takes less than a second.
 const SERVED_WITHIN: Duration = Duration::from_secs(90);
 
 /// The interval between two attempts to list a new kind.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Returns the folders that make a plain API server a Karmada API: the kinds that a real Karmada serves by
-/// itself, with our additions to them.
-pub fn karmada() -> [PathBuf; 2] {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    [tests.join("crds"), tests.join("../manifests/fleet")]
+/// Returns the folder that makes a plain API server a Karmada API: the kinds that a real Karmada serves by itself, with
+/// our additions to them.
+pub fn karmada() -> [PathBuf; 1] {
+    [manifests::path("fleet")]
 }
 
 /// Returns the folder of the kind by which Karmada collects endpoints of Services, which not every Karmada

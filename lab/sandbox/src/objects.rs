@@ -21,8 +21,8 @@ const SECRETS: &str = "karmada-cluster";
 
 /// The definitions of Karmada's kinds.
 const KINDS: [&str; 10] = [
-    include_str!("../../../tests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../manifests/fleet/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../manifests/fleet/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../manifests/fleet/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../manifests/fleet/policy.karmada.io_clusteroverridepolicies.yaml"),
     include_str!("../../../manifests/fleet/policy.karmada.io_clusterpropagationpolicies.yaml"),

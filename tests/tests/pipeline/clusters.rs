@@ -1,5 +1,7 @@
 //! A cluster joins a fleet without Karmada, and leaves it.
 
+mod with_tools;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};

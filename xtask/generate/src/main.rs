@@ -75,8 +75,8 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
             files.push((root.join(path), yaml(&patch)?));
         }
     }
-    let fleet = karmada_api::crd::fleet()?;
-    let kinds = kinds::page(&[&*extended, &*fleet].concat())?;
+    let fleet = [extended, karmada_api::crd::fleet()?].concat();
+    let kinds = kinds::page(&fleet)?;
     let pages = [
         ("kinds", kinds),
         ("flags", flags::page()?),
@@ -93,7 +93,6 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
         files.push((root.join("docs/man").join(name), text));
     }
     let folders = [
-        ("tests/crds", extended),
         ("manifests/fleet", fleet),
         (
             "manifests/placement/crds",

@@ -315,8 +315,8 @@ fn unusable_schema_names_its_location() {
 #[test]
 fn own_crds_compile() {
     for name in [
-        "tests/crds/networking.karmada.io_multiclusteringresses",
-        "tests/crds/remedy.karmada.io_remedies",
+        "manifests/fleet/networking.karmada.io_multiclusteringresses",
+        "manifests/fleet/remedy.karmada.io_remedies",
         "manifests/fleet/cluster.karmada.io_clusters",
         "manifests/fleet/work.karmada.io_resourcebindings",
     ] {

@@ -23,8 +23,8 @@ use crate::harness::value;
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
-    include_str!("../../../../tests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../../manifests/fleet/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../../manifests/fleet/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../../manifests/fleet/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../../manifests/fleet/work.karmada.io_resourcebindings.yaml"),
 ];

@@ -1,4 +1,4 @@
-//! docs/install.md, docs/propagation.md, docs/placement.md and docs/security.md, and their commands.
+//! The pages of the documentation that a user follows, and their commands.
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio, time::Duration};
 
@@ -19,6 +19,8 @@ use tools::{Tool, cargo};
 pub(crate) enum Page {
     Install,
     Propagation,
+    Fleet,
+    Join,
     Placement,
     Security,
 }
@@ -28,6 +30,8 @@ impl Page {
         match self {
             Self::Install => include_str!("../../../../docs/install.md"),
             Self::Propagation => include_str!("../../../../docs/propagation.md"),
+            Self::Fleet => include_str!("../../../../docs/fleet.md"),
+            Self::Join => include_str!("../../../../docs/join.md"),
             Self::Placement => include_str!("../../../../docs/placement.md"),
             Self::Security => include_str!("../../../../docs/security.md"),
         }
@@ -101,6 +105,15 @@ impl Reader {
             script.extend(blocks.iter().map(|block| self.runnable(block)));
         }
         self.run(&script).await.map(drop)
+    }
+
+    /// Has the scripts that follow know the functions of install.md that other pages use.
+    pub(crate) async fn learn_functions(&self) -> Result<()> {
+        let steps = self.steps(Page::Install, "2. ");
+        let functions = steps.iter().find(|block| block.starts_with("access() {"));
+        let functions = functions.context("the page has no functions")?;
+        let (functions, _) = functions.split_once("\naccess ").context("no call")?;
+        self.run(functions).await.map(drop)
     }
 
     /// Returns each block of commands of a section as a script.

@@ -12,7 +12,7 @@ mod real {
     use kube::{
         Api,
         api::{DeleteParams, Patch, PatchParams, PostParams},
-        core::{DynamicObject, TypeMeta},
+        core::DynamicObject,
         discovery::ApiResource,
     };
     use pipeline_tests::{
@@ -254,34 +254,28 @@ mod real {
     fn snapshots_cannot_be_edited() {
         isolated(test_name!(), async || {
             let hub = start().await?;
-            let created = |name: &str| json!({ "metadata": { "name": name } });
-            let mut policy = created("shop-0");
-            policy["spec"] = json!({ "policyHash": "YQ==" });
-            let mut content = created("shop-0-snapshot");
-            content["spec"] = json!({ "selectedResources": [] });
-            let edits = [
-                json!({ "spec": { "policyHash": "Yg==" } }),
-                json!({ "spec": { "selectedResources": [{ "kind": "Namespace", "apiVersion": "v1" }] } }),
-            ];
-            let kinds = [
-                ApiResource::erase::<ClusterSchedulingPolicySnapshot>(&()),
-                ApiResource::erase::<ClusterResourceSnapshot>(&()),
-            ];
-            for ((object, edit), kind) in [policy, content].into_iter().zip(edits).zip(kinds) {
+            for (kind, name, spec, edit) in [
+                (
+                    ApiResource::erase::<ClusterSchedulingPolicySnapshot>(&()),
+                    "shop-0",
+                    json!({ "policyHash": "YQ==" }),
+                    json!({ "policyHash": "Yg==" }),
+                ),
+                (
+                    ApiResource::erase::<ClusterResourceSnapshot>(&()),
+                    "shop-0-snapshot",
+                    json!({ "selectedResources": [] }),
+                    json!({ "selectedResources": [{ "kind": "Namespace", "apiVersion": "v1" }] }),
+                ),
+            ] {
                 let api: Api<DynamicObject> = Api::all_with(hub.client(), &kind);
-                let mut object: DynamicObject = from_value(object)?;
-                object.types = Some(TypeMeta::from(&kind));
-                let name = object.metadata.name.clone().unwrap_or_default();
+                let object = DynamicObject::new(name, &kind).data(json!({ "spec": spec }));
                 api.create(&PostParams::default(), &object).await?;
-                let patch = Patch::Merge(edit);
-                let refused = api.patch(&name, &PatchParams::default(), &patch).await;
+                let patch = Patch::Merge(json!({ "spec": edit }));
+                let refused = api.patch(name, &PatchParams::default(), &patch).await;
                 let refused = refused.err().map(|error| error.to_string());
-                ensure!(
-                    refused
-                        .as_ref()
-                        .is_some_and(|text| text.contains("spec is immutable")),
-                    "{name}: {refused:?}"
-                );
+                let is_said = |text: &String| text.contains("spec is immutable");
+                ensure!(refused.as_ref().is_some_and(is_said), "{name}: {refused:?}");
             }
             Ok(())
         });

@@ -23,7 +23,7 @@ async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
     let name = MEMBER.name();
     let contexts = [("hub", &fleet.hub), ("host", &fleet.hub), (&*name, member)];
     let reader = Reader::of(&contexts, server)?;
-    reader.run(&functions(&reader)?).await?;
+    reader.learn_functions().await?;
     follow(&reader, "Install the hub").await?;
     let kubeconfig = |flag: &str, folder: &str| {
         let path = reader.path(&format!("access/{folder}/kubeconfig"));
@@ -59,15 +59,6 @@ async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
     assert!(namespaces(member).get_opt("shop").await?.is_some());
     agent.stop().await?;
     controller.stop().await
-}
-
-/// Returns the functions of docs/install.md that the page uses.
-fn functions(reader: &Reader) -> Result<String> {
-    let install = reader.steps(Page::Install, "2. ");
-    let functions = install.iter().find(|block| block.starts_with("access() {"));
-    let functions = functions.context("the page has no functions")?;
-    let (functions, _) = functions.split_once("\naccess ").context("no call")?;
-    Ok(functions.to_owned())
 }
 
 async fn follow(reader: &Reader, section: &str) -> Result<()> {

@@ -1,0 +1,101 @@
+//! docs/fleet.md and docs/join.md, followed by a reader.
+
+use anyhow::{Result, ensure};
+use karmada_api::{ClusterView, condition::TRUE};
+use kube::Api;
+use pipeline_tests::{
+    agents::MEMBER,
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    fleet::isolated,
+    programs::{Binary, Profile, Running},
+    test_name,
+    wait::until,
+};
+
+use crate::install::page::{Page, Reader};
+
+/// What the reader propagates.
+const WORKLOAD: &str = "
+kubectl --context karmada create namespace shop
+kubectl --context karmada -n shop create configmap settings --from-literal=a=1
+kubectl --context karmada apply -f - <<END
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: settings, namespace: shop}
+spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}], placement: {}}
+END
+kubectl --context karmada -n shop wait rb settings-configmap --for condition=FullyApplied --timeout 1m
+";
+
+const VALUE: &str =
+    "kubectl --context member1 -n shop get configmap settings -o jsonpath='{.data.a}'";
+
+/// Starts the programs with the kubeconfigs that the reader has made.
+async fn programs(reader: &Reader) -> Result<Vec<Running>> {
+    let mut programs = Vec::new();
+    for (binary, name) in [
+        (Binary::ClusterController, "cluster-controller"),
+        (Binary::PropagationController, "propagation-controller"),
+        (Binary::Scheduler, "scheduler"),
+        (Binary::ExecutionController, "execution-controller"),
+    ] {
+        let path = reader.path(&format!("access/{name}/kubeconfig"));
+        let flags = [format!("--kubeconfig={}", path.display())];
+        programs.push(Running::start(binary, Profile::Debug, flags).await?);
+    }
+    Ok(programs)
+}
+
+async fn follow(reader: &Reader, page: Page, section: &str) -> Result<()> {
+    for step in reader.steps(page, section) {
+        reader.run(&step).await?;
+    }
+    Ok(())
+}
+
+/// Who follows the pages from an empty API has a fleet with a member, and takes all of it away again after a crash; what was
+/// propagated stays in the member.
+#[test]
+fn pages_make_and_remove_a_fleet() {
+    isolated(test_name!(), async || {
+        let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
+        let (mut karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
+        karmada.start_controllers().await?;
+        let name = MEMBER.name();
+        let contexts = [("karmada", &karmada), ("host", &karmada), (&*name, &member)];
+        let reader = Reader::of(&contexts, ApiKind::Real)?;
+        reader.learn_functions().await?;
+        for section in ["1. ", "2. ", "3. "] {
+            follow(&reader, Page::Fleet, section).await?;
+        }
+        let programs = programs(&reader).await?;
+        for section in ["In the member", "In the fleet"] {
+            for step in reader.steps(Page::Join, section) {
+                let step = step.replace("https://203.0.113.8:6443", &member.url());
+                reader.run(&step).await?;
+            }
+        }
+        let clusters: Api<ClusterView> = Api::all(karmada.client());
+        until(&clusters, &name, "ready", |cluster| {
+            let mut conditions = cluster
+                .into_iter()
+                .flat_map(|cluster| &cluster.status.conditions);
+            conditions.any(|one| one.type_ == "Ready" && one.status == TRUE)
+        })
+        .await?;
+        reader.run(WORKLOAD).await?;
+        ensure!(reader.run(VALUE).await? == "1");
+
+        for program in programs {
+            program.kill().await?;
+        }
+        follow(&reader, Page::Fleet, "Remove it").await?;
+        ensure!(reader.run(VALUE).await? == "1");
+        let left = "kubectl --context karmada get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,namespaces -o name";
+        let left = reader.run(left).await?;
+        let ours = left.lines().filter(|name| name.contains("karmada"));
+        let ours: Vec<_> = ours.collect();
+        ensure!(ours == ["namespace/karmada-system"], "{ours:?}");
+        Ok(())
+    });
+}
