@@ -17,7 +17,9 @@
 //!   `PodDisruptionBudget`s nor the scale of a Deployment.
 //! - `conformance` and `sequences`, on the real API: their other halves are
 //!   `lab/apiserver/tests/conformance.rs` and `lab/simulation/tests/sequences.rs`.
-//! - `admission`, on the real API: the embedded one evaluates no admission policies.
+//! - `admission`, `placements::admission` and `confinement`, on the real API: the embedded one evaluates no
+//!   admission policies.
+//! - `clusters::with_tools`, on the real API: the embedded one has no tokens.
 //! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
 //!   minute.
 //! - `propagation::crashes_while_suspended` and `propagation::stories::crashing`, on the embedded API: their

@@ -181,7 +181,12 @@ fn agents_port_is_guarded() {
     let selector = &agents["spec"]["selector"];
     let spec = &policy["spec"];
     assert_eq!(&spec["podSelector"], selector);
-    assert_eq!(spec["policyTypes"], serde_json::json!(["Ingress"]));
+    assert_eq!(
+        spec["policyTypes"],
+        serde_json::json!(["Ingress", "Egress"])
+    );
+    // A default-deny policy must not make DNS look dead.
+    assert_eq!(spec["egress"], serde_json::json!([{}]));
     let rules = spec["ingress"].as_array().unwrap();
     assert_eq!(rules.len(), 1);
     let from = rules[0]["from"].as_array().unwrap();

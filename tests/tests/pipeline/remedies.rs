@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod combinations;
+mod with_tools;
 
 use std::collections::BTreeSet;
 

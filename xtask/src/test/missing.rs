@@ -13,11 +13,16 @@ const IN_NAMESPACES: &str = "pipeline-tests";
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
 
-/// The programs that the commands of docs/install.md need.
+/// The programs that the commands of the install pages need.
 const OF_THE_PAGE: [&str; 2] = ["jq", "openssl"];
 
 /// Parts of the names of the tests that run them all.
-const WITH_THE_PAGE: [&str; 2] = ["install::with_tools::", "takeover::with_tools::"];
+const WITH_THE_PAGE: [&str; 4] = [
+    "clusters::with_tools::",
+    "install::with_tools::",
+    "placements::with_tools::",
+    "takeover::with_tools::",
+];
 
 /// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]
@@ -47,7 +52,7 @@ impl Missing {
         if !absent.is_empty() {
             let absent = absent.join("` and no `");
             let why = anyhow!("there is no `{absent}` on the PATH, install it");
-            let why = why.context("the tests of docs/install.md cannot run");
+            let why = why.context("the tests of the install pages cannot run");
             missing.why.push(why);
             missing.names.extend(WITH_THE_PAGE);
         }

@@ -1,15 +1,11 @@
 //! What a thief of a program's token cannot do with it, beyond what RBAC says: `manifests/admission`, and
 //! `manifests/placement/hub/confinement.yaml`. On a real API only: the embedded one has neither accounts nor admission policies.
 //!
-//! - `fleet`: the programs of health, traffic and propagation.
-//! - `gateway`: what one of them writes for the load balancer. `hub`: those that place.
-//! - `with_tools`: the page for users.
+//! - `real`: the attempts. `with_tools`: the page for users.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 #![expect(clippy::print_stdout, reason = "shows what is refused, and how")]
 
-mod fleet;
-mod gateway;
-mod hub;
+mod real;
 mod with_tools;
 
 use anyhow::{Result, ensure};

@@ -22,6 +22,7 @@ pub(crate) enum Page {
     Fleet,
     Join,
     Placement,
+    Remedy,
     Security,
 }
 
@@ -33,6 +34,7 @@ impl Page {
             Self::Fleet => include_str!("../../../../docs/fleet.md"),
             Self::Join => include_str!("../../../../docs/join.md"),
             Self::Placement => include_str!("../../../../docs/placement.md"),
+            Self::Remedy => include_str!("../../../../docs/remedy.md"),
             Self::Security => include_str!("../../../../docs/security.md"),
         }
     }

@@ -7,7 +7,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, send};
+use super::super::{Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, send};
 
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn of_placement_controller() -> Vec<Attempt> {

@@ -7,7 +7,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{Attempt, allowed, attempt, named, play, send};
+use super::super::{Attempt, allowed, attempt, named, play, send};
 
 fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
     let own = "the ingress-controller writes what it made only";

@@ -9,7 +9,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{
+use super::super::{
     Attempt, SHOP_ROLES, allowed, annotated, attempt, grant_all, held, labelled, named, play, send,
 };
 
