@@ -11,12 +11,13 @@
 //! | `search.rs` | which sequences run, which of them fail, and what is the shortest that still does |
 //! | `play.rs` | in which order a world is driven, when it has settled, and for how long nothing may write then |
 //! | `process.rs` | how one process of a program starts, stops and dies |
+//! | `connection.rs`, `traffic.rs` | what its requests were, and at which write it dies |
 //! | `access.rs` | how a step reads and writes objects, beside the programs |
 //! | `fault.rs` | what may go wrong with an API |
 //! | `pace.rs` | how a program is found that repeats a request without a pause |
 //! | `value.rs` | how an oracle reads objects |
 //!
-//! A new world is a folder beside `convergence` and `propagation`:
+//! A new world is a folder beside `convergence`, `propagation` and `placement`:
 //! 1. its steps, and the strategy that draws sequences of them (few objects, so that steps meet);
 //! 2. a type that implements [`World`]: it starts the programs, applies a step, and compares what is stored with a
 //!    model that is written from the documentation, not from the programs;
@@ -25,11 +26,13 @@
 //!    in `tests/` that runs those seeds and some hundreds.
 
 pub(crate) mod access;
+pub(crate) mod connection;
 mod fault;
 pub(crate) mod pace;
 mod play;
 pub(crate) mod process;
 mod search;
+pub(crate) mod traffic;
 pub(crate) mod value;
 mod world;
 

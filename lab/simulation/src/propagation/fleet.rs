@@ -10,7 +10,6 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::apis::Apis;
-use super::connection::Traffic;
 use super::history::History;
 use super::objects::{self, CLUSTERS, NAMESPACE, SECRETS, Template};
 use super::programs::Programs;
@@ -18,6 +17,7 @@ use super::specs;
 use super::step::{self, Part, PolicyShape, Spread, Step};
 use crate::clock;
 use crate::harness::access::Access;
+use crate::harness::traffic::Traffic;
 use crate::harness::value::{name, text};
 
 /// The pods for which a cluster has room when it joins.

@@ -8,9 +8,11 @@ use karmada_runtime::members::{AccessError, Connect};
 use karmada_runtime::program::Program;
 
 use super::apis::Apis;
-use super::connection::{Connection, FLEET, SharedFate, Traffic};
+use super::connection::ToFleet;
 use super::role::Role;
+use crate::harness::connection::{Connection, SharedFate, client};
 use crate::harness::process::{self, Running};
+use crate::harness::traffic::Traffic;
 
 /// A process, and whether it will die at a write.
 #[derive(Debug)]
@@ -110,24 +112,26 @@ fn assemble(
 ) -> Result<Program> {
     let mut program = process::program(role.identity());
     let (fate, traffic) = (Arc::clone(fate), traffic.clone());
-    let is_upgraded = Arc::clone(&apis.is_upgraded);
     let connection = move |api: &str, service| Connection {
         service,
         api: api.to_owned(),
-        program: role,
+        program: role.name().to_owned(),
         fate: Arc::clone(&fate),
         traffic: traffic.clone(),
-        is_upgraded: Arc::clone(&is_upgraded),
     };
-    let client = connection(FLEET, apis.fleet.service()).client()?;
+    let to_fleet = ToFleet {
+        connection: connection("fleet", apis.fleet.service()),
+        is_upgraded: Arc::clone(&apis.is_upgraded),
+    };
+    let fleet = client(to_fleet, role.name())?;
     match role {
         Role::Propagation => {
             let args = propagation_controller::Args::try_parse_from(flags)?;
-            propagation_controller::assemble(args, client, &mut program);
+            propagation_controller::assemble(args, fleet, &mut program);
         }
         Role::Scheduler => {
             let args = scheduler::Args::try_parse_from(flags)?;
-            scheduler::assemble(&args, client, &mut program);
+            scheduler::assemble(&args, fleet, &mut program);
         }
         Role::Execution => {
             let members = Arc::clone(&apis.members);
@@ -138,10 +142,10 @@ fn assemble(
                     .get(endpoint)
                     .map(embedded_apiserver::ApiServer::service);
                 let member = member.ok_or_else(|| AccessError::Endpoint(endpoint.to_owned()))?;
-                Ok(connection(endpoint, member).client()?)
+                Ok(client(connection(endpoint, member), role.name())?)
             });
             let args = execution_controller::Args::try_parse_from(flags)?;
-            execution_controller::assemble(&args, client, connect, &mut program);
+            execution_controller::assemble(&args, fleet, connect, &mut program);
         }
     }
     Ok(program)

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
-use super::connection::Traffic;
 use super::fleet::Fleet;
 use super::held::Held;
 use super::moves::Moves;
@@ -16,6 +15,7 @@ use super::sequences::{lazy_sequences, sequences};
 use super::settled;
 use super::snapshot::Snapshot;
 use super::step::Step;
+use crate::harness::traffic::Traffic;
 use crate::harness::{Figures, Log, Property, Timing, World, settle, stay_quiet};
 
 /// The property that members hold what the policies ask for.
