@@ -25,8 +25,10 @@ pub fn change(
     after: Option<FleetCluster<'_>>,
 ) -> Option<ClusterChange> {
     let stays = |one: &FleetCluster<'_>| !one.cluster.metadata.is_deleting();
+    let has_left = before.is_some() && after.is_none();
     match (before.filter(stays), after.filter(stays)) {
-        (None, None) => None,
+        // The policy says of a cluster that leaves why it does not get anything.
+        (None, None) => has_left.then_some(ClusterChange::Gone),
         (None, Some(_)) => Some(ClusterChange::Changed),
         (Some(_), None) => Some(ClusterChange::Gone),
         (Some(before), Some(after)) => {
@@ -137,6 +139,21 @@ mod tests {
         );
         assert_eq!(change(None, Some(before)), Some(ClusterChange::Changed));
         assert_eq!(change(Some(before), None), Some(ClusterChange::Gone));
+    }
+
+    /// A cluster that leaves is among the decisions, with that reason, until it has left.
+    #[test]
+    fn end_of_leaving_is_told() {
+        let mut recorded = fixture("membercluster");
+        let leaving = json!({ "metadata": { "deletionTimestamp": "2026-11-25T17:00:00Z" } });
+        json_patch::merge(&mut recorded, &leaving);
+        let cluster: MemberCluster = from_value(recorded).unwrap();
+        let leaving = FleetCluster {
+            cluster: &cluster,
+            obstacle: Some(Obstacle::Leaving),
+        };
+        assert_eq!(change(Some(leaving), Some(leaving)), None);
+        assert_eq!(change(Some(leaving), None), Some(ClusterChange::Gone));
     }
 
     /// Only who takes every cluster, is short of one or has lost one looks again.
