@@ -131,10 +131,13 @@ impl Reporter {
         applied: Vec<AppliedResource>,
         left: &[WorkResourceIdentifier],
     ) -> Result<(), BoxError> {
-        let Some(status) = owner_status(owner, applied, left) else {
+        let Some(after) = owner_status(owner, applied, left) else {
             return Ok(());
         };
-        let patch = Patch::Merge(json!({ "status": status }));
+        let before = owner.status.clone().unwrap_or_default();
+        // The last object leaves no list, which a merge patch must name to take it away.
+        let patch = merge_between(&json!(before), &json!(after));
+        let patch = Patch::Merge(json!({ "status": patch }));
         let (owners, parameters) = (self.owners(), PatchParams::default());
         let call = write::patch_status(&owners, owner.metadata.name(), &parameters, &patch);
         self.writes.write("appliedwork_status", call).await?;

@@ -132,6 +132,21 @@ async fn what_left_goes() {
     assert_eq!(status["appliedResources"].as_array().map(Vec::len), Some(1));
 }
 
+/// A placement may come to select nothing: its owner forgets the last object, too, and is not written again.
+#[tokio::test(start_paused = true)]
+async fn emptied_work_owns_nothing() {
+    let mut stage = Stage::placed().await;
+    stage.place(&[]).await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(stage.member.find(PLACED).await, None);
+    let owner = stage.member.get(OWNER).await;
+    assert_eq!(owner["status"]["appliedResources"], Value::Null);
+    stage.kill().await;
+    stage.written();
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+}
+
 /// Case F47: what another has is not touched, and the Work says whose it is; once it is free, it is taken.
 #[tokio::test(start_paused = true)]
 async fn foreign_object_is_refused() {
