@@ -76,6 +76,9 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
             return WorksPlan::Write(Vec::new());
         }
         BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
+        BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
+            return WorksPlan::Wait;
+        }
         // What is unscheduled keeps what it has.
         BindingState::Bound | BindingState::Unscheduled => {}
     }

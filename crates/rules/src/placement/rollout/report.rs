@@ -106,6 +106,10 @@ pub(super) fn has_nothing(binding: &ClusterResourceBinding) -> bool {
 }
 
 fn never_served(binding: &ClusterResourceBinding) -> bool {
+    // One that was unscheduled before its turn came says only that it has nothing to synchronize.
+    if binding.spec.resource_snapshot_name.is_empty() {
+        return true;
+    }
     let status = binding.status.as_ref();
     let been = status.and_then(|status| find(&status.conditions, BEEN_AVAILABLE));
     // Where the condition is absent, another controller made the binding: it may have served.

@@ -143,6 +143,21 @@ fn shrinking_to_nothing_never_hangs() {
     assert!(world.bindings.iter().all(|one| one.metadata.is_deleting()));
 }
 
+/// An edit of the policy comes before the first snapshot: who got nothing yet and is no longer picked makes room for who
+/// is, whatever has been said of it.
+#[test]
+fn unscheduled_before_its_turn_goes() {
+    let mut binding: ClusterResourceBinding = from_value(fixture("binding-unscheduled")).unwrap();
+    binding.spec.resource_snapshot_name.clear();
+    let mut status = fixture("binding-unscheduled")["status"].clone();
+    status["conditions"] = json!([{ "type": "WorkSynchronized", "status": "False", "reason": "SyncWorkFailed",
+        "observedGeneration": binding.metadata.generation }]);
+    binding.status = from_value(status).unwrap();
+    let picked = from_value(fixture("binding-scheduled-2-strategy")).unwrap();
+    let plan = step(&[binding, picked], "crp-five-0-snapshot", "16:45:00");
+    assert!(matches!(plan.writes[0], RolloutWrite::Delete { .. }));
+}
+
 /// To the hub, all members look as if they were gone: nothing goes anywhere, and when they are back, in waves.
 #[test]
 fn outage_of_the_hub_sends_nothing() {

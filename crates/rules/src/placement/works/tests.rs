@@ -115,6 +115,10 @@ fn works_follow_their_binding() {
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
     recorded.binding.spec.state = BindingState::Unscheduled;
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    // Before its turn came it had nothing.
+    let given = std::mem::take(&mut recorded.binding.spec.resource_snapshot_name);
+    assert_eq!(recorded.plan(), WorksPlan::Wait);
+    recorded.binding.spec.resource_snapshot_name = given;
     let now = "2026-11-25T16:44:20Z".parse().unwrap();
     recorded.binding.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
