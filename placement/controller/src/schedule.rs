@@ -12,7 +12,6 @@ use karmada_runtime::error::BoxError;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::deletion;
 use crate::fleet::Member;
@@ -74,7 +73,8 @@ impl Scheduler {
             bindings: &placed.bindings(),
             now,
         };
-        let SchedulingPlan { bindings, status } = plan(&facts, || Uuid::new_v4().to_string());
+        let SchedulingPlan { bindings, status } =
+            plan(&facts, || format!("{:08x}", fastrand::u32(..)));
         perform(&bindings, |write| self.take(key, write)).await?;
         match status {
             Some(status) => self.tell(key, policy, &status).await,
