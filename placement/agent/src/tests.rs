@@ -1,6 +1,5 @@
 //! The whole program between two embedded APIs. Time is virtual: a pause ends once nothing is left to do.
 
-mod histories;
 mod membership;
 mod stage;
 mod works;

@@ -7,6 +7,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use simulation::convergence::Convergence;
 use simulation::harness::{Property, random_seed, search};
+use simulation::placement::Placement;
 use simulation::propagation::{Lazy, Propagation};
 use tools::cargo;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(fuzz: &Fuzz) -> Result<()> {
         draw_sequences::<Convergence>(end)?;
         draw_sequences::<Propagation>(end)?;
         draw_sequences::<Lazy>(end)?;
+        draw_sequences::<Placement>(end)?;
         draw_other_properties(random_seed())?;
     }
     Ok(())

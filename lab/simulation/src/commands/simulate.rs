@@ -8,6 +8,7 @@ use lab_parts::interrupt::until_interrupted;
 use simulation::agents;
 use simulation::convergence::Convergence;
 use simulation::harness::{self, Property, random_seed, search, sequence_of};
+use simulation::placement::Placement;
 use simulation::propagation::{Lazy, Propagation};
 use tools::cargo::{DIST, build_dist, built};
 
@@ -22,6 +23,8 @@ pub(crate) enum Simulation {
     Propagation(Sequences),
     /// The same through many short histories of Lazy policies
     Lazy(Sequences),
+    /// KubeFleet's placements through random histories of users, members, programs and APIs, in virtual time
+    Placement(Sequences),
 }
 
 /// The sequences to run.
@@ -62,6 +65,7 @@ pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
         Simulation::Convergence(sequences) => run_sequences::<Convergence>(sequences),
         Simulation::Propagation(sequences) => run_sequences::<Propagation>(sequences),
         Simulation::Lazy(sequences) => run_sequences::<Lazy>(sequences),
+        Simulation::Placement(sequences) => run_sequences::<Placement>(sequences),
     }
 }
 

@@ -1,0 +1,155 @@
+//! The objects of the users: their names, their paths, and what they contain.
+
+use serde_json::{Value, json};
+
+use super::step::{PlacementShape, Policy, Scope};
+
+/// The number of clusters.
+pub(crate) const CLUSTERS: u8 = 3;
+/// The number of applications: a namespace, and a placement of the same name.
+pub(crate) const APPS: u8 = 2;
+/// The number of maps that an application may have.
+pub(crate) const MAPS: u8 = 3;
+
+pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
+pub(crate) const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
+pub(crate) const PLACEMENTS: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements";
+pub(crate) const POLICIES: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/clusterschedulingpolicysnapshots";
+pub(crate) const SNAPSHOTS: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcesnapshots";
+pub(crate) const BINDINGS: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcebindings";
+pub(crate) const OWNERS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/appliedworks";
+
+/// The label of what belongs to a placement.
+pub(crate) const PLACEMENT: &str = "/metadata/labels/kubernetes-fleet.io~1parent-CRP";
+
+pub(crate) fn cluster(nth: u8) -> String {
+    format!("m{nth}")
+}
+
+/// Returns the names of the clusters whose bits are set.
+pub(crate) fn clusters(bits: u8) -> Vec<String> {
+    let set = (0..8).filter(|nth| bits & (1 << nth) != 0);
+    set.map(cluster).collect()
+}
+
+/// Returns the name of an application, of its namespace and of its placement.
+pub(crate) fn app(nth: u8) -> String {
+    format!("app-{nth}")
+}
+
+/// Returns the namespace that a cluster has on the hub.
+pub(crate) fn space(cluster: &str) -> String {
+    format!("fleet-member-{cluster}")
+}
+
+/// Returns the path of the Works of a cluster.
+pub(crate) fn works(cluster: &str) -> String {
+    let space = space(cluster);
+    format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/{space}/works")
+}
+
+/// Returns the path of the maps of an application.
+pub(crate) fn maps(app: &str) -> String {
+    format!("{NAMESPACES}/{app}/configmaps")
+}
+
+pub(crate) fn map_path(app: u8, map: u8) -> String {
+    format!("{}/map-{map}", maps(&self::app(app)))
+}
+
+pub(crate) fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+/// Returns a map as a user writes it. Those with an even value are labelled; the others are not, or not any longer.
+pub(crate) fn map(map: u8, value: u8) -> Value {
+    let tier = value.is_multiple_of(2).then_some("x");
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": format!("map-{map}"), "labels": { "tier": tier } },
+        "data": { "value": value.to_string() },
+    })
+}
+
+pub(crate) fn member(nth: u8, region: u8) -> Value {
+    json!({
+        "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+        "metadata": { "name": cluster(nth), "labels": { "region": self::region(region) } },
+        "spec": { "identity": {
+            "kind": "ServiceAccount", "name": "agent", "namespace": "fleet-system",
+        } },
+    })
+}
+
+/// Returns the name of a region, a label of clusters.
+pub(crate) fn region(nth: u8) -> String {
+    format!("r{nth}")
+}
+
+pub(crate) fn taints(is_tainted: bool) -> Value {
+    if is_tainted {
+        json!([{ "key": "lab", "effect": "NoSchedule" }])
+    } else {
+        json!([])
+    }
+}
+
+pub(crate) fn placement(app: &str, shape: PlacementShape) -> Value {
+    json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacement",
+        "metadata": { "name": app },
+        "spec": {
+            "resourceSelectors": selectors(app, shape.scope), "policy": policy(shape),
+            "strategy": { "type": "RollingUpdate" },
+        },
+    })
+}
+
+pub(crate) fn selectors(app: &str, scope: Scope) -> Value {
+    let of_namespace = |scope: &str| {
+        json!({
+            "group": "", "version": "v1", "kind": "Namespace", "name": app, "selectionScope": scope,
+        })
+    };
+    match scope {
+        Scope::Whole => json!([of_namespace("NamespaceWithResources")]),
+        Scope::Alone => json!([of_namespace("NamespaceOnly")]),
+        Scope::Labelled => json!([of_namespace("NamespaceWithResourceSelectors"), {
+            "group": "", "version": "v1", "kind": "ConfigMap",
+            "labelSelector": { "matchLabels": { "tier": "x" } },
+        }]),
+    }
+}
+
+pub(crate) fn policy(shape: PlacementShape) -> Value {
+    let mut policy = match shape.policy {
+        Policy::All => json!({ "placementType": "PickAll" }),
+        Policy::Named(bits) => {
+            return json!({ "placementType": "PickFixed", "clusterNames": clusters(bits) });
+        }
+        Policy::Number { clusters, .. } => {
+            json!({ "placementType": "PickN", "numberOfClusters": clusters })
+        }
+    };
+    if let Policy::Number { spreads: true, .. } = shape.policy {
+        policy["topologySpreadConstraints"] = json!([{
+            "maxSkew": 1, "topologyKey": "region", "whenUnsatisfiable": "DoNotSchedule",
+        }]);
+    }
+    if let Some(region) = shape.region {
+        policy["affinity"] = json!({ "clusterAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": { "clusterSelectorTerms": [
+                { "labelSelector": { "matchLabels": { "region": self::region(region) } } },
+            ] },
+        } });
+    }
+    if shape.tolerates {
+        policy["tolerations"] =
+            json!([{ "key": "lab", "operator": "Exists", "effect": "NoSchedule" }]);
+    }
+    policy
+}

@@ -1,0 +1,174 @@
+//! The random sequences of steps.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::objects::{APPS, CLUSTERS, MAPS};
+use super::role::Role;
+use super::step::{PlacementShape, Policy, Scope, Server, Step};
+use crate::harness::ApiFault;
+
+/// The most steps of a sequence.
+const LONGEST: usize = 20;
+
+/// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
+pub(crate) fn sequences() -> impl Strategy<Value = Vec<Step>> {
+    vec(step(), 1..=LONGEST)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => wait(),
+        2 => Just(Step::Settle),
+        6 => about_maps(),
+        7 => about_placements(),
+        6 => about_clusters(),
+        4 => by_hand(),
+        5 => about_programs(),
+        10 => fault(),
+        1 => Just(Step::Repair),
+    ]
+}
+
+/// Generates waits, the longest of which make a silent agent count as gone.
+fn wait() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => 1_u32..=20,
+        3 => 20_u32..=1_000,
+        2 => 1_000_u32..=10_000,
+        1 => 10_000_u32..=90_000,
+        1 => 300_000_u32..=420_000,
+    ]
+    .prop_map(|millis| Step::Wait { millis })
+}
+
+fn about_maps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..APPS, 0..MAPS, 0_u8..10)
+            .prop_map(|(app, map, value)| Step::PutMap { app, map, value }),
+        2 => (0..APPS, 0..MAPS).prop_map(|(app, map)| Step::DeleteMap { app, map }),
+        1 => (0..APPS).prop_map(|app| Step::DeleteNamespace { app }),
+    ]
+}
+
+fn about_placements() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (0..APPS, shape()).prop_map(|(app, shape)| Step::PutPlacement { app, shape }),
+        1 => (0..APPS).prop_map(|app| Step::DeletePlacement { app }),
+    ]
+}
+
+fn shape() -> impl Strategy<Value = PlacementShape> {
+    let policy = prop_oneof![
+        2 => Just(Policy::All),
+        2 => (1_u8..1 << CLUSTERS).prop_map(Policy::Named),
+        3 => (0..=CLUSTERS, any::<bool>())
+            .prop_map(|(clusters, spreads)| Policy::Number { clusters, spreads }),
+    ];
+    let region = prop::option::weighted(0.3, 0_u8..2);
+    let scope = prop_oneof![
+        3 => Just(Scope::Whole),
+        1 => Just(Scope::Alone),
+        2 => Just(Scope::Labelled),
+    ];
+    let parts = (policy, region, prop::bool::weighted(0.2), scope);
+    parts.prop_map(|(policy, region, tolerates, scope)| PlacementShape {
+        policy,
+        region,
+        tolerates,
+        scope,
+    })
+}
+
+fn about_clusters() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Step::Join { cluster, region }),
+        2 => (0..CLUSTERS).prop_map(|cluster| Step::Leave { cluster }),
+        3 => (0..CLUSTERS, any::<bool>())
+            .prop_map(|(cluster, is_tainted)| Step::Taint { cluster, is_tainted }),
+    ]
+}
+
+fn by_hand() -> impl Strategy<Value = Step> {
+    let place = || (0..CLUSTERS, 0..APPS);
+    prop_oneof![
+        4 => (place(), 0..MAPS, any::<bool>()).prop_map(|((cluster, app), map, deletes)| {
+            Step::Drift { cluster, app, map, deletes }
+        }),
+        1 => place().prop_map(|(cluster, app)| Step::DeleteBinding { cluster, app }),
+        1 => place().prop_map(|(cluster, app)| Step::DeleteWork { cluster, app }),
+        1 => (0..APPS).prop_map(|app| Step::DeleteSnapshots { app }),
+    ]
+}
+
+fn program() -> impl Strategy<Value = Role> {
+    prop_oneof![1 => Just(Role::Controller), 1 => (0..CLUSTERS).prop_map(Role::Agent)]
+}
+
+fn about_programs() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (program(), 0_u8..6, any::<bool>())
+            .prop_map(|(program, write, stored)| Step::Crash { program, write, stored }),
+        1 => program().prop_map(|program| Step::Kill { program }),
+        3 => program().prop_map(|program| Step::Start { program }),
+    ]
+}
+
+/// Generates faults that can happen: each program reads and writes kinds of its own, and a member's API is its agent's
+/// alone.
+fn fault() -> impl Strategy<Value = Step> {
+    let on_hub = [
+        "configmaps",
+        "namespaces",
+        "memberclusters",
+        "internalmemberclusters",
+        "clusterresourceplacements",
+        "clusterschedulingpolicysnapshots",
+        "clusterresourcesnapshots",
+        "clusterresourcebindings",
+        "works",
+    ];
+    let kind = prop::option::weighted(0.3, select(on_hub.to_vec()));
+    let hub = (prop::option::weighted(0.6, program()), kind)
+        .prop_map(|(program, kind)| (Server::Hub, program, kind));
+    let kind = prop::option::weighted(
+        0.3,
+        select(vec!["configmaps", "namespaces", "appliedworks"]),
+    );
+    let member =
+        (0..CLUSTERS, kind).prop_map(|(cluster, kind)| (Server::Member(cluster), None, kind));
+    // The longest are those of a member that counts as unhealthy.
+    let seconds = prop_oneof![6 => 1_u16..=40, 1 => 300_u16..=500];
+    (prop_oneof![2 => hub, 1 => member], api_fault(), seconds).prop_map(
+        |((server, program, kind), fault, seconds)| Step::Fault {
+            server,
+            program,
+            kind,
+            fault,
+            seconds,
+        },
+    )
+}
+
+fn api_fault() -> impl Strategy<Value = ApiFault> {
+    let every = || 1_u8..4;
+    prop_oneof![
+        3 => every().prop_map(|every| ApiFault::Conflicts { every }),
+        1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
+        1 => Just(ApiFault::Unauthorized),
+        1 => Just(ApiFault::Forbidden),
+        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
+        1 => Just(ApiFault::Unavailable),
+        2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
+        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
+        2 => Just(ApiFault::Outage),
+        1 => Just(ApiFault::Silence),
+        3 => Just(ApiFault::CutWatches { inside_line: true }),
+        2 => Just(ApiFault::ExpireWatches),
+        2 => Just(ApiFault::FailWatches),
+        3 => (1_u16..=8_000, any::<bool>())
+            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
+        3 => (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
+    ]
+}

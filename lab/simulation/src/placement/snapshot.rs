@@ -1,0 +1,140 @@
+//! What a hub and its members hold at one moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use embedded_apiserver::ApiServer;
+use serde_json::Value;
+
+use super::apis::Apis;
+use super::objects::{
+    self, APPS, BINDINGS, CLUSTERS, MEMBERS, NAMESPACES, OWNERS, PLACEMENT, PLACEMENTS, POLICIES,
+    SNAPSHOTS, app, cluster,
+};
+use crate::harness::access::Access;
+use crate::harness::value::{is_deleting, name, text};
+
+/// The maps of an application by their names.
+pub(crate) type Maps = BTreeMap<String, Map>;
+
+/// What counts of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Map {
+    pub(crate) value: String,
+    pub(crate) tier: String,
+}
+
+/// The objects.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    /// The applications whose namespace is on the hub.
+    pub(crate) apps: BTreeMap<String, Maps>,
+    pub(crate) placements: BTreeMap<String, Value>,
+    pub(crate) clusters: BTreeMap<String, Value>,
+    /// The clusters that have a namespace on the hub.
+    pub(crate) spaces: BTreeSet<String>,
+    pub(crate) policies: Vec<Value>,
+    pub(crate) snapshots: Vec<Value>,
+    pub(crate) bindings: Vec<Value>,
+    /// The Works by cluster and application.
+    pub(crate) works: BTreeMap<(String, String), Value>,
+    pub(crate) members: BTreeMap<String, Content>,
+}
+
+/// What a member holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    /// The applications whose namespace is there.
+    pub(crate) apps: BTreeMap<String, Maps>,
+    /// The applications with an `AppliedWork`.
+    pub(crate) owners: BTreeSet<String>,
+}
+
+impl Snapshot {
+    pub(crate) async fn read(apis: &Apis) -> Result<Self> {
+        let hub = &apis.hub;
+        let mut snapshot = Self {
+            apps: apps(hub).await?,
+            placements: by_name(hub.list(PLACEMENTS).await?),
+            clusters: by_name(hub.list(MEMBERS).await?),
+            policies: hub.list(POLICIES).await?,
+            snapshots: hub.list(SNAPSHOTS).await?,
+            bindings: hub.list(BINDINGS).await?,
+            ..Self::default()
+        };
+        for (cluster, member) in (0..CLUSTERS).map(|nth| (cluster(nth), apis.member(nth))) {
+            let space = format!("{NAMESPACES}/{}", objects::space(&cluster));
+            if hub.get(&space).await?.is_some() {
+                snapshot.spaces.insert(cluster.clone());
+            }
+            for work in hub.list(&objects::works(&cluster)).await? {
+                let app = text(&work, PLACEMENT).to_owned();
+                snapshot.works.insert((cluster.clone(), app), work);
+            }
+            let owners = member.list(OWNERS).await?;
+            let owners = owners.iter().map(|owner| name(owner).replace("-work", ""));
+            let content = Content {
+                apps: apps(member).await?,
+                owners: owners.collect(),
+            };
+            snapshot.members.insert(cluster, content);
+        }
+        Ok(snapshot)
+    }
+
+    /// Returns a cluster of the fleet, unless it is leaving.
+    pub(crate) fn cluster(&self, name: &str) -> Option<&Value> {
+        self.clusters.get(name).filter(|one| !is_deleting(one))
+    }
+
+    /// Returns a placement, unless it is being deleted.
+    pub(crate) fn placement(&self, app: &str) -> Option<&Value> {
+        self.placements.get(app).filter(|one| !is_deleting(one))
+    }
+
+    /// Returns those of `objects` that belong to a placement.
+    pub(crate) fn of<'a>(
+        objects: &'a [Value],
+        app: &'a str,
+    ) -> impl Iterator<Item = &'a Value> + use<'a> {
+        objects
+            .iter()
+            .filter(move |one| text(*one, PLACEMENT) == app)
+    }
+
+    /// Returns the clusters to which a placement is bound.
+    pub(crate) fn bound(&self, app: &str) -> BTreeSet<String> {
+        let bindings = Self::of(&self.bindings, app);
+        bindings
+            .map(|binding| text(binding, "/spec/targetCluster").to_owned())
+            .collect()
+    }
+}
+
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let named = objects
+        .into_iter()
+        .map(|object| (name(&object).to_owned(), object));
+    named.collect()
+}
+
+async fn apps(server: &ApiServer) -> Result<BTreeMap<String, Maps>> {
+    let mut apps = BTreeMap::new();
+    for app in (0..APPS).map(app) {
+        let path = format!("{NAMESPACES}/{app}");
+        if server.get(&path).await?.is_none_or(|one| is_deleting(&one)) {
+            continue;
+        }
+        let maps = server.list(&objects::maps(&app)).await?;
+        let maps = maps.iter().map(|map| (name(map).to_owned(), content(map)));
+        apps.insert(app, maps.collect());
+    }
+    Ok(apps)
+}
+
+fn content(map: &Value) -> Map {
+    Map {
+        value: text(map, "/data/value").to_owned(),
+        tier: text(map, "/metadata/labels/tier").to_owned(),
+    }
+}

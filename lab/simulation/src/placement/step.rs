@@ -1,0 +1,111 @@
+//! The steps of a sequence: changes to objects, members, programs and APIs.
+
+use super::role::Role;
+use crate::harness::ApiFault;
+
+/// A step of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants explain their fields")]
+pub enum Step {
+    /// A map of an application is created or changed, and its namespace is there.
+    PutMap { app: u8, map: u8, value: u8 },
+    /// A map is deleted.
+    DeleteMap { app: u8, map: u8 },
+    /// The namespace of an application is deleted, with all that is in it.
+    DeleteNamespace { app: u8 },
+    /// A placement is created, or changed as far as the API allows.
+    PutPlacement { app: u8, shape: PlacementShape },
+    /// A placement is deleted.
+    DeletePlacement { app: u8 },
+    /// A cluster joins the fleet, or is moved to another region.
+    Join { cluster: u8, region: u8 },
+    /// A cluster gets a taint or loses it.
+    Taint { cluster: u8, is_tainted: bool },
+    /// A cluster is to leave the fleet.
+    Leave { cluster: u8 },
+    /// Somebody in a member changes or deletes what was placed there.
+    Drift {
+        cluster: u8,
+        app: u8,
+        map: u8,
+        deletes: bool,
+    },
+    /// Somebody deletes the binding of an application to a cluster.
+    DeleteBinding { cluster: u8, app: u8 },
+    /// Somebody deletes the Work of an application in a cluster.
+    DeleteWork { cluster: u8, app: u8 },
+    /// Somebody deletes every snapshot of what a placement selects.
+    DeleteSnapshots { app: u8 },
+    /// A program dies at one of its next writes, after it was stored or before.
+    Crash {
+        program: Role,
+        write: u8,
+        stored: bool,
+    },
+    /// A program is killed.
+    Kill { program: Role },
+    /// A program starts unless it runs already.
+    Start { program: Role },
+    /// An API fails requests of one program, or of all, about one kind, or about all, for some seconds.
+    Fault {
+        server: Server,
+        program: Option<Role>,
+        kind: Option<&'static str>,
+        fault: ApiFault,
+        seconds: u16,
+    },
+    /// Every fault ends.
+    Repair,
+    /// Every fault ends, every program runs, and time passes until the fleet has settled.
+    Settle,
+    /// Time passes.
+    Wait { millis: u32 },
+}
+
+/// An API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is an API")]
+pub enum Server {
+    Hub,
+    Member(u8),
+}
+
+/// The spec of a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacementShape {
+    /// The clusters.
+    pub policy: Policy,
+    /// The region of the clusters, unless they are named.
+    pub region: Option<u8>,
+    /// Set if the taint is tolerated. The API keeps tolerations.
+    pub tolerates: bool,
+    /// What goes with the namespace.
+    pub scope: Scope,
+}
+
+/// The clusters of a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Every cluster.
+    All,
+    /// Some by their names, as bits.
+    Named(u8),
+    /// Some number of them.
+    Number {
+        /// The number.
+        clusters: u8,
+        /// Set if no region may have two more than another.
+        spreads: bool,
+    },
+}
+
+/// What is placed with a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All that is in it.
+    Whole,
+    /// Nothing.
+    Alone,
+    /// Its maps with a label.
+    Labelled,
+}

@@ -1,0 +1,110 @@
+//! After any sequence of steps the members hold what the placements ask for, and then no program writes but heartbeats.
+
+use std::thread::available_parallelism;
+
+use simulation::harness::{ApiFault, FIRST_SEED, failed_once, run, search, sequence_of};
+use simulation::placement::{Placement, PlacementShape, Policy, Scope, Server, Step};
+
+/// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
+const SEQUENCES: u64 = 140;
+
+/// The fewest faults that must have happened, of the 15 that the random sequences draw.
+const FAULTS: usize = 12;
+
+const EVERYWHERE: PlacementShape = PlacementShape {
+    policy: Policy::All,
+    region: None,
+    tolerates: false,
+    scope: Scope::Whole,
+};
+
+#[track_caller]
+fn settles(steps: &[Step]) {
+    for seed in 0..3 {
+        let run = run::<Placement>(steps, seed);
+        assert_eq!(run.outcome, Ok(()), "seed {seed}:\n{}", run.log());
+    }
+}
+
+fn millis(millis: u32) -> Step {
+    Step::Wait { millis }
+}
+
+fn put(app: u8, shape: PlacementShape) -> Step {
+    Step::PutPlacement { app, shape }
+}
+
+/// Case F60: whatever happens, the members hold what the placements ask for, those say so, and then nobody writes.
+#[test]
+fn random_histories_settle() {
+    let threads = available_parallelism().unwrap().get();
+    let seeds = failed_once::<Placement>()
+        .unwrap()
+        .into_iter()
+        .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
+    let summary = search::<Placement>(seeds, threads).unwrap_or_else(|found| panic!("{found}"));
+    println!("{summary}");
+    // A program that never writes, or a fault that never happens, proves nothing.
+    assert_eq!(summary.figures.judged.len(), 2, "{summary}");
+    assert!(summary.figures.faults.len() >= FAULTS, "{summary}");
+}
+
+#[test]
+fn seeds_repeat_their_histories() {
+    for seed in 0..5 {
+        let steps = sequence_of::<Placement>(seed);
+        let [one, other] = [0, 1].map(|_| run::<Placement>(&steps, seed));
+        assert_eq!(one.outcome, other.outcome, "seed {seed}");
+        assert_eq!(one.figures, other.figures, "seed {seed}");
+    }
+}
+
+/// The agent dies while its cluster leaves, and the controller starts anew once it has left.
+#[test]
+fn left_cluster_is_forgotten() {
+    settles(&[millis(145), Step::Leave { cluster: 1 }]);
+}
+
+#[test]
+fn emptied_placement_is_at_rest() {
+    settles(&[millis(1_000), Step::DeleteNamespace { app: 0 }]);
+}
+
+/// The policy is edited in the first moments, with bindings for clusters that it then leaves out.
+#[test]
+fn early_edit_holds_nobody_up() {
+    let region = Some(0);
+    let elsewhere = PlacementShape {
+        region,
+        ..EVERYWHERE
+    };
+    for first in [150, 200, 250, 300, 350] {
+        settles(&[millis(first), put(0, elsewhere)]);
+    }
+}
+
+/// A member whose API fails for longer than the controller bears keeps what it has, and catches up.
+#[test]
+fn unhealthy_member_keeps_everything() {
+    let (server, program, kind) = (Server::Member(0), None, None);
+    let fault = ApiFault::Unavailable;
+    let seconds = 500;
+    settles(&[
+        Step::Settle,
+        Step::Fault {
+            server,
+            program,
+            kind,
+            fault,
+            seconds,
+        },
+        millis(400_000),
+        Step::PutMap {
+            app: 0,
+            map: 1,
+            value: 3,
+        },
+        put(1, EVERYWHERE),
+        millis(60_000),
+    ]);
+}
