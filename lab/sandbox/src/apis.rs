@@ -1,5 +1,5 @@
-//! The Kubernetes APIs of the sandbox, in memory: those of Karmada, of the gateway cluster and of each
-//! member cluster.
+//! The Kubernetes APIs of the sandbox, in memory: those of Karmada, of the hub of placements, of the gateway
+//! cluster and of each member cluster.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use embedded_apiserver::{ApiServer, Fault, Injection};
+use karmada_api::fleet::{self, AppliedWork};
 use karmada_runtime::client;
-use kube::{Client, Config};
+use kube::{Client, Config, Resource};
 use lab_parts::kubeconfig::{self, Access};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -33,6 +34,8 @@ const CLIENTS: [&str; 8] = [
     "kubectl",
     AVAILABILITY_CHECK,
 ];
+/// The context of the hub in the kubeconfig.
+pub(crate) const HUB: &str = "hub";
 const AVAILABILITY_CHECK: &str = "sandbox-availability-check";
 const SLOW: Duration = Duration::from_secs(1);
 /// One of so many writes conflicts.
@@ -57,6 +60,7 @@ fn injection(fault: ApiFault) -> Option<Injection> {
 #[derive(Debug)]
 pub(crate) struct Apis {
     karmada: ApiServer,
+    hub: ApiServer,
     gateway: ApiServer,
     members: BTreeMap<String, MemberApi>,
     updates: UpdateSender,
@@ -78,14 +82,16 @@ impl Apis {
             .tempdir()
             .context("cannot create a temporary folder")?;
         let now = jiff::Timestamp::now();
-        let (karmada, gateway) = (ApiServer::starting_at(now), ApiServer::starting_at(now));
+        let [karmada, hub, gateway] = [(); 3].map(|()| ApiServer::starting_at(now));
         let mut serving = JoinSet::new();
         let karmada_address = serve(&karmada, &mut serving).await?;
+        let hub_address = serve(&hub, &mut serving).await?;
         let gateway_address = serve(&gateway, &mut serving).await?;
         serving.spawn(check_availability(karmada_address, updates.clone()));
         let mut accesses = vec![
             Access::open("karmada", karmada_address),
             Access::open("gateway", gateway_address),
+            Access::open(HUB, hub_address),
         ];
         let mut member_apis = BTreeMap::new();
         for name in members {
@@ -96,6 +102,7 @@ impl Apis {
         }
         let apis = Self {
             karmada,
+            hub,
             gateway,
             members: member_apis,
             updates,
@@ -109,7 +116,7 @@ impl Apis {
         Ok(apis)
     }
 
-    /// Returns the path of a kubeconfig with the contexts `karmada`, the current one, `gateway`, and one
+    /// Returns the path of a kubeconfig with the contexts `karmada`, the current one, `gateway`, `hub`, and one
     /// named after each member.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.path("kubeconfig")
@@ -124,6 +131,24 @@ impl Apis {
     pub(crate) fn install(&self, definition: &str) -> Result<()> {
         let definition = serde_saphyr::from_str(definition)?;
         Ok(self.karmada.install(&definition)?)
+    }
+
+    /// Adds the kinds of placements to the hub's API, and to those of the members the one that they need.
+    pub(crate) fn install_placements(&self) -> Result<()> {
+        for definition in fleet::definitions() {
+            self.hub.install(&definition)?;
+            if definition["spec"]["names"]["kind"] == AppliedWork::kind(&()).as_ref() {
+                for member in self.members.values() {
+                    member.server.install(&definition)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates a client of the hub's API.
+    pub(crate) fn hub(&self) -> Result<Client> {
+        own_client(&self.hub)
     }
 
     /// Creates a client of the Karmada API that no fault affects.

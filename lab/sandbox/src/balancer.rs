@@ -1,5 +1,6 @@
-//! A client-side load balancer (tower's) over what the ingress controller published in the gateway
-//! cluster: the endpoints of the Services that its Ingresses route to.
+//! A client-side load balancer (tower's) for each website. That of the shop is over what the ingress controller
+//! published in the gateway cluster: the endpoints of the Services that its Ingresses route to. That of the store is
+//! over the endpoints of its Services in all members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
+use kube::runtime::reflector;
 use kube::{Api, Client};
 use tower::BoxError;
 use tower::balance::p2c::Balance;
@@ -20,7 +22,8 @@ use tower::util::BoxService;
 use crate::get::Getter;
 use crate::network::{Network, Pod};
 use crate::objects::NAMESPACE;
-use crate::update::{Update, UpdateSender};
+use crate::site::Site;
+use crate::update::{Request, Update, UpdateSender};
 use crate::watch::follow;
 
 /// A request without a response for that long has failed.
@@ -35,16 +38,34 @@ type Changes = stream::BoxStream<'static, Result<Change<SocketAddr, Endpoint>, I
 pub(crate) type Balancer = Balance<Changes, ()>;
 
 /// Creates a balancer without endpoints, which then follows the gateway's API.
-pub(crate) fn start(gateway: &Client, network: Network, updates: UpdateSender) -> Balancer {
+pub(crate) fn of_shop(gateway: &Client, network: Network, updates: UpdateSender) -> Balancer {
+    start(Site::Shop, published(gateway), network, updates)
+}
+
+/// Creates a balancer without endpoints, which then follows the APIs of the members.
+pub(crate) fn of_store(
+    members: &BTreeMap<String, Client>,
+    network: Network,
+    updates: UpdateSender,
+) -> Balancer {
+    start(Site::Store, placed(members), network, updates)
+}
+
+fn start(
+    site: Site,
+    endpoints: impl Stream<Item = BTreeSet<SocketAddr>> + Send + 'static,
+    network: Network,
+    updates: UpdateSender,
+) -> Balancer {
     let getter = Getter::new("sandbox", RESPONSE_WITHIN);
     let mut known = BTreeSet::new();
-    let changes = published(gateway).flat_map(move |now| {
+    let changes = endpoints.flat_map(move |now| {
         let gone = known
             .difference(&now)
             .map(|address| Change::Remove(*address));
         let come = now.difference(&known).filter_map(|address| {
             let pod = network.get(address)?.clone();
-            let endpoint = endpoint(pod, getter.clone(), updates.clone());
+            let endpoint = endpoint(site, pod, getter.clone(), updates.clone());
             Some(Change::Insert(*address, endpoint))
         });
         let changes: Vec<_> = gone.chain(come).map(Ok).collect();
@@ -62,6 +83,24 @@ fn published(gateway: &Client) -> impl Stream<Item = BTreeSet<SocketAddr>> + Sen
         follow(Api::<EndpointSlice>::namespaced(gateway.clone(), NAMESPACE));
     stream::select(ingress_events, slice_events)
         .map(move |()| endpoints(&ingresses.state(), &slices.state()))
+}
+
+/// Streams the endpoints in the members whenever they may have changed.
+fn placed(
+    members: &BTreeMap<String, Client>,
+) -> impl Stream<Item = BTreeSet<SocketAddr>> + Send + use<> {
+    let members = members.values().map(|member| {
+        let slices = Api::<EndpointSlice>::namespaced(member.clone(), Site::Store.namespace());
+        let (slices, changes) = follow(slices);
+        (slices, changes.boxed())
+    });
+    let (slices, changes): (Vec<_>, Vec<_>) = members.unzip();
+    stream::select_all(changes).map(move |()| {
+        let slices = slices.iter().flat_map(reflector::Store::state);
+        slices
+            .flat_map(|slice| addresses(&slice).collect::<Vec<_>>())
+            .collect()
+    })
 }
 
 /// Returns the endpoints of the Services that the ingresses route to. Each Service here has one port.
@@ -99,19 +138,21 @@ fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = SocketAddr> {
     ips.filter_map(move |ip| Some(SocketAddr::new(ip.parse().ok()?, port?)))
 }
 
-fn endpoint(pod: Pod, getter: Getter, updates: UpdateSender) -> Endpoint {
+fn endpoint(site: Site, pod: Pod, getter: Getter, updates: UpdateSender) -> Endpoint {
     let request = move |()| {
         let (pod, getter, updates) = (pod.clone(), getter.clone(), updates.clone());
         async move {
             let cluster = pod.cluster;
-            updates.send(Update::Sent {
+            let send = |request| updates.send(Update::Request(site, request));
+            send(Request::Sent {
                 cluster: cluster.clone(),
             });
             let response = getter.get(pod.socket, "/").await;
             // Another member's response would mean that the addresses are mixed up.
-            let ok =
-                response.is_ok_and(|(status, body)| status.is_success() && body.trim() == cluster);
-            updates.send(Update::Responded { cluster, ok });
+            let ok = response.is_ok_and(|(status, body)| {
+                status.is_success() && body.split_whitespace().next() == Some(&cluster)
+            });
+            send(Request::Responded { cluster, ok });
             Ok::<_, BoxError>(ok)
         }
     };

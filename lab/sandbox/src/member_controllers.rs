@@ -1,6 +1,7 @@
 //! A simulation of a member's own controllers, in place of its kube-controller-manager and kubelets. No
-//! container runs: a Deployment's pods count as ready a moment after its pod template changed, and a
-//! Service whose pods are ready has one endpoint, the member's [backend](crate::member).
+//! container runs: a Deployment's pods count as ready a moment after its pod template changed, or never if its
+//! version is [`BROKEN`], and those before them serve until then, as with a `maxUnavailable` of 0. A Service whose
+//! pods are ready has one endpoint, the member's [backend](crate::member).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,33 +10,60 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Service};
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::objects::NAMESPACE;
+use crate::rollout::{BROKEN, image, version};
+use crate::site::Site;
 use crate::watch::follow;
 
 /// The time that a pod takes to become ready.
 const STARTING: Duration = Duration::from_secs(1);
 
-/// Runs the controllers of the member whose API `client` is connected to and whose pod is at `pod`. Never
-/// returns.
-pub(crate) async fn run(client: Client, pod: SocketAddr) {
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
-    let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
+/// The time that new pods may take, where a Deployment does not say.
+const PROGRESS_DEADLINE_SECONDS: i32 = 600;
+
+/// The image of the pods that are ready; none while there are none.
+pub(crate) type ReadyImage = Option<String>;
+
+/// Returns which pods of a website are ready, and the task of its controllers in the member whose API `client` is
+/// connected to. Its pod is at `pod`.
+pub(crate) fn start(
+    client: &Client,
+    site: Site,
+    pod: SocketAddr,
+) -> (
+    watch::Receiver<ReadyImage>,
+    impl Future<Output = ()> + use<>,
+) {
+    let (ready, is_ready) = watch::channel(None);
+    (is_ready, run(client.clone(), site.namespace(), pod, ready))
+}
+
+/// Runs the controllers of a namespace, and never returns.
+async fn run(
+    client: Client,
+    namespace: &'static str,
+    pod: SocketAddr,
+    ready: watch::Sender<ReadyImage>,
+) {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let services: Api<Service> = Api::namespaced(client.clone(), namespace);
     let (known_deployments, deployment_changes) = follow(deployments.clone());
     let (known_services, service_changes) = follow(services);
     let changes = stream::select(deployment_changes, service_changes);
     let mut changes = std::pin::pin!(changes);
     let mut controllers = Controllers {
         deployments,
-        slices: Api::namespaced(client, NAMESPACE),
+        slices: Api::namespaced(client, namespace),
         pod,
+        ready,
         rollouts: BTreeMap::new(),
         published: BTreeMap::new(),
     };
@@ -61,6 +89,7 @@ struct Controllers {
     deployments: Api<Deployment>,
     slices: Api<EndpointSlice>,
     pod: SocketAddr,
+    ready: watch::Sender<ReadyImage>,
     /// By the uid of the Deployment.
     rollouts: BTreeMap<String, Rollout>,
     /// The readiness of the endpoint that was published, by the uid of the Service.
@@ -71,35 +100,114 @@ struct Controllers {
 #[derive(Clone, Debug)]
 struct Rollout {
     template: Option<PodTemplateSpec>,
-    /// Those of its newest template are ready from then on.
-    ready_at: Instant,
-    /// Set if those of an earlier template serve until then.
-    replaces: bool,
+    /// The image of its newest template.
+    image: ReadyImage,
+    /// Those of that are ready from then on, or never.
+    ready_at: Option<Instant>,
+    /// From then on, those that are not ready have failed.
+    deadline: Instant,
+    /// The image of those of an earlier template, which serve until then.
+    replaces: ReadyImage,
 }
 
 impl Rollout {
-    fn is_complete(&self, now: Instant) -> bool {
-        now >= self.ready_at
+    /// Starts the pods of a new template, in place of those of the rollout `before`.
+    fn start(deployment: &Deployment, before: Option<&Self>, now: Instant) -> Self {
+        let spec = deployment.spec.as_ref();
+        let seconds = spec.and_then(|spec| spec.progress_deadline_seconds);
+        let seconds = seconds.unwrap_or(PROGRESS_DEADLINE_SECONDS);
+        let image = image(deployment);
+        let is_broken = image.is_some_and(|image| version(image).ends_with(BROKEN));
+        Self {
+            template: spec.map(|spec| spec.template.clone()),
+            image: image.map(str::to_owned),
+            ready_at: (!is_broken).then(|| now + STARTING),
+            deadline: now + Duration::from_secs(seconds.try_into().unwrap_or_default()),
+            replaces: before.and_then(|before| before.serving(now)).cloned(),
+        }
     }
 
-    fn serves(&self, now: Instant) -> bool {
-        self.replaces || self.is_complete(now)
+    fn is_complete(&self, now: Instant) -> bool {
+        self.ready_at.is_some_and(|at| now >= at)
+    }
+
+    /// Returns the image of the pods that serve, if any do.
+    fn serving(&self, now: Instant) -> Option<&String> {
+        if self.is_complete(now) {
+            self.image.as_ref()
+        } else {
+            self.replaces.as_ref()
+        }
+    }
+
+    /// Returns when something changes by itself.
+    fn wake_at(&self, now: Instant) -> Option<Instant> {
+        let next = match self.ready_at {
+            Some(at) => at,
+            None => self.deadline,
+        };
+        (next > now).then_some(next)
     }
 
     /// Returns the status of its Deployment.
     fn status(&self, deployment: &Deployment, now: Instant) -> DeploymentStatus {
         let spec = deployment.spec.as_ref();
-        let replicas = spec.and_then(|spec| spec.replicas).unwrap_or(1);
-        let count = |is: bool| Some(replicas).filter(|replicas| is && *replicas > 0);
+        let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+        let (new, old) = match (self.is_complete(now), &self.replaces) {
+            (false, Some(_)) => (1.min(wanted), wanted),
+            _ => (wanted, 0),
+        };
+        let unready = if self.is_complete(now) { 0 } else { new };
+        let count = |pods: i32| Some(pods).filter(|pods| *pods > 0);
         DeploymentStatus {
             observed_generation: deployment.metadata.generation,
-            replicas: count(true),
-            updated_replicas: count(self.is_complete(now)),
-            ready_replicas: count(self.serves(now)),
-            available_replicas: count(self.serves(now)),
-            unavailable_replicas: count(!self.serves(now)),
+            replicas: count(new + old),
+            updated_replicas: count(new),
+            ready_replicas: count(new + old - unready),
+            available_replicas: count(new + old - unready),
+            unavailable_replicas: count(unready),
+            conditions: Some(self.conditions(&deployment.name_any(), now)),
             ..DeploymentStatus::default()
         }
+    }
+
+    fn conditions(&self, name: &str, now: Instant) -> Vec<DeploymentCondition> {
+        let available = match self.serving(now) {
+            Some(_) => (
+                "True",
+                "MinimumReplicasAvailable",
+                "has minimum availability",
+            ),
+            None => (
+                "False",
+                "MinimumReplicasUnavailable",
+                "does not have minimum availability",
+            ),
+        };
+        let progressing = if self.is_complete(now) {
+            (
+                "True",
+                "NewReplicaSetAvailable",
+                "has successfully progressed",
+            )
+        } else if now < self.deadline {
+            ("True", "ReplicaSetUpdated", "is progressing")
+        } else {
+            (
+                "False",
+                "ProgressDeadlineExceeded",
+                "has timed out progressing",
+            )
+        };
+        let conditions = [("Available", available), ("Progressing", progressing)];
+        let conditions = conditions.map(|(kind, (status, reason, what))| DeploymentCondition {
+            type_: kind.to_owned(),
+            status: status.to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(format!("Deployment {name:?} {what}.")),
+            ..DeploymentCondition::default()
+        });
+        conditions.into()
     }
 }
 
@@ -118,11 +226,11 @@ impl Controllers {
         for service in services {
             self.publish(service, deployments, now).await?;
         }
-        let pending = self.rollouts.values().map(|rollout| rollout.ready_at);
-        Ok(pending.filter(|at| *at > now).min())
+        let pending = self.rollouts.values();
+        Ok(pending.filter_map(|rollout| rollout.wake_at(now)).min())
     }
 
-    /// Starts the pods of each new template.
+    /// Starts the pods of each new template, and says which pods are ready.
     fn roll_out(&mut self, deployments: &[Arc<Deployment>], now: Instant) {
         let before = std::mem::take(&mut self.rollouts);
         for deployment in deployments {
@@ -131,14 +239,17 @@ impl Controllers {
             let known = before.get(&uid);
             let rollout = match known.filter(|known| known.template == template) {
                 Some(same) => same.clone(),
-                None => Rollout {
-                    template,
-                    ready_at: now + STARTING,
-                    replaces: known.is_some_and(|known| known.serves(now)),
-                },
+                None => Rollout::start(deployment, known, now),
             };
             self.rollouts.insert(uid, rollout);
         }
+        let mut rollouts = self.rollouts.values();
+        let image = rollouts.find_map(|rollout| rollout.serving(now)).cloned();
+        self.ready.send_if_modified(|ready| {
+            let is_new = *ready != image;
+            *ready = image;
+            is_new
+        });
     }
 
     async fn report(&self, deployment: &Deployment, now: Instant) -> Result<()> {
@@ -167,7 +278,8 @@ impl Controllers {
     ) -> Result<()> {
         let serves = deployments.iter().any(|deployment| {
             let rollout = self.rollouts.get(&uid(deployment.as_ref()));
-            selects(service, deployment) && rollout.is_some_and(|rollout| rollout.serves(now))
+            selects(service, deployment)
+                && rollout.is_some_and(|rollout| rollout.serving(now).is_some())
         });
         let uid = uid(service);
         if self.published.get(&uid) == Some(&serves) {
@@ -236,8 +348,11 @@ fn slice(service: &Service, pod: SocketAddr, is_ready: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use embedded_apiserver::ApiServer;
+    use k8s_openapi::NamespaceResourceScope;
+    use k8s_openapi::api::core::v1::Namespace;
     use kube::api::PostParams;
     use kube::runtime::wait::await_condition;
+    use tokio::task::JoinSet;
 
     use super::*;
 
@@ -265,59 +380,108 @@ mod tests {
         is_observed.then_some(replicas)
     }
 
+    /// A member with the controllers of the shop.
+    struct Shop {
+        client: Client,
+        ready: watch::Receiver<ReadyImage>,
+        _running: JoinSet<()>,
+    }
+
+    impl Shop {
+        async fn start() -> Self {
+            let server = ApiServer::new();
+            let client = Client::new(server.service(), "default");
+            let namespace = json!({ "metadata": { "name": Site::Shop.namespace() } });
+            let namespaces: Api<Namespace> = Api::all(client.clone());
+            let post = PostParams::default();
+            namespaces.create(&post, &parsed(namespace)).await.unwrap();
+            let pod = SocketAddr::from(([10, 244, 1, 10], 8080));
+            let (ready, run) = start(&client, Site::Shop, pod);
+            let mut running = JoinSet::new();
+            running.spawn(run);
+            Self {
+                client,
+                ready,
+                _running: running,
+            }
+        }
+
+        fn api<K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>>(&self) -> Api<K> {
+            Api::namespaced(self.client.clone(), Site::Shop.namespace())
+        }
+
+        /// Creates the Deployment.
+        async fn deploy(&self, image: &str) {
+            let api = self.api::<Deployment>();
+            let params = PostParams::default();
+            api.create(&params, &deployment(image)).await.unwrap();
+        }
+
+        /// Changes the image of the Deployment.
+        async fn change(&self, image: &str) {
+            let patch = Patch::Merge(json!({ "spec": deployment(image).spec }));
+            let api = self.api::<Deployment>();
+            let params = PatchParams::default();
+            api.patch("web", &params, &patch).await.unwrap();
+        }
+
+        /// Waits until so many replicas are updated, ready and unavailable.
+        async fn reports(&self, expected: [Option<i32>; 3]) {
+            let is = move |it: Option<&Deployment>| it.and_then(replicas) == Some(expected);
+            let reached = await_condition(self.api(), "web", is);
+            reached.await.unwrap();
+        }
+
+        /// Waits until the Service has an endpoint that is ready, or not.
+        async fn has_endpoint(&self, ready: bool) {
+            let is = move |slice: Option<&EndpointSlice>| {
+                let endpoints = slice.and_then(|slice| slice.endpoints.as_ref());
+                let conditions = endpoints.and_then(|list| list.first()?.conditions.as_ref());
+                conditions.is_some_and(|conditions| conditions.ready == Some(ready))
+            };
+            await_condition(self.api(), "web", is).await.unwrap();
+        }
+    }
+
     /// Pods of a new template replace the old ones once they are ready.
     #[tokio::test(start_paused = true)]
     async fn ready_pods_replace_old_ones() {
-        let server = ApiServer::new();
-        let client = Client::new(server.service(), "default");
-        let namespace = json!({ "metadata": { "name": NAMESPACE } });
-        let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-        let post = PostParams::default();
-        namespaces.create(&post, &parsed(namespace)).await.unwrap();
-        let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
-        let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
-        let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);
-        let pod = SocketAddr::from(([10, 244, 1, 10], 8080));
-        let running = tokio::spawn(run(client, pod));
-
+        let shop = Shop::start().await;
         let service = json!({ "metadata": { "name": "web" },
             "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] } });
+        let services = shop.api::<Service>();
+        let post = PostParams::default();
         services.create(&post, &parsed(service)).await.unwrap();
-        let has_endpoint = |ready: bool| {
-            await_condition(
-                slices.clone(),
-                "web",
-                move |slice: Option<&EndpointSlice>| {
-                    let endpoints = slice.and_then(|slice| slice.endpoints.as_ref());
-                    let conditions = endpoints.and_then(|list| list.first()?.conditions.as_ref());
-                    conditions.is_some_and(|conditions| conditions.ready == Some(ready))
-                },
-            )
-        };
-        has_endpoint(false).await.unwrap();
+        shop.has_endpoint(false).await;
+        shop.deploy("web:1").await;
+        shop.reports([Some(2), None, Some(2)]).await;
+        shop.reports([Some(2), Some(2), None]).await;
+        shop.has_endpoint(true).await;
+        shop.change("web:2").await;
+        shop.reports([Some(1), Some(2), Some(1)]).await;
+        shop.reports([Some(2), Some(2), None]).await;
+    }
 
-        let reports = |expected: [Option<i32>; 3]| {
-            await_condition(
-                deployments.clone(),
-                "web",
-                move |deployment: Option<&Deployment>| {
-                    deployment.and_then(replicas) == Some(expected)
-                },
-            )
+    /// Pods that never become ready leave the old ones serving, and are given up after the deadline.
+    #[tokio::test(start_paused = true)]
+    async fn broken_pods_replace_none() {
+        let mut shop = Shop::start().await;
+        shop.deploy("web:1").await;
+        shop.reports([Some(2), Some(2), None]).await;
+        assert_eq!(shop.ready.borrow_and_update().as_deref(), Some("web:1"));
+        shop.change("web:2-broken").await;
+        let has_failed = |it: Option<&Deployment>| {
+            let status = it.and_then(|deployment| deployment.status.as_ref());
+            let conditions = status.and_then(|status| status.conditions.as_ref());
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|it| it.reason.as_deref() == Some("ProgressDeadlineExceeded"))
         };
-        let first = deployment("web:1");
-        deployments.create(&post, &first).await.unwrap();
-        reports([None, None, Some(2)]).await.unwrap();
-        reports([Some(2), Some(2), None]).await.unwrap();
-        has_endpoint(true).await.unwrap();
-
-        let patch = Patch::Merge(json!({ "spec": deployment("web:2").spec }));
-        deployments
-            .patch("web", &PatchParams::default(), &patch)
-            .await
-            .unwrap();
-        reports([None, Some(2), None]).await.unwrap();
-        reports([Some(2), Some(2), None]).await.unwrap();
-        running.abort();
+        let failed = await_condition(shop.api::<Deployment>(), "web", has_failed);
+        failed.await.unwrap();
+        shop.reports([Some(1), Some(2), Some(1)]).await;
+        assert!(!shop.ready.has_changed().unwrap());
+        shop.change("web:3").await;
+        shop.reports([Some(2), Some(2), None]).await;
+        assert_eq!(shop.ready.borrow_and_update().as_deref(), Some("web:3"));
     }
 }

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use crate::site::Site;
+
 /// A pod of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pod {
@@ -16,7 +18,11 @@ pub(crate) struct Pod {
 /// The pods by the addresses in the API.
 pub(crate) type Network = BTreeMap<SocketAddr, Pod>;
 
-/// Returns the address in the API of the pod of the `nth` member, counted from 1.
-pub(crate) fn address(nth: u8) -> SocketAddr {
-    SocketAddr::from(([10, 244, nth, 10], 8080))
+/// Returns the address in the API of the pod of a website in the `nth` member, counted from 1.
+pub(crate) fn address(nth: u8, site: Site) -> SocketAddr {
+    let host = match site {
+        Site::Shop => 10,
+        Site::Store => 20,
+    };
+    SocketAddr::from(([10, 244, nth, host], 8080))
 }

@@ -11,9 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::apis::Apis;
+use crate::site::Site;
 
 /// The namespace of the user's objects.
-pub(crate) const NAMESPACE: &str = "shop";
+pub(crate) const NAMESPACE: &str = Site::Shop.namespace();
 /// The Deployment behind the ingress, its Service, and the policy that takes it to the members.
 pub(crate) const WEB: &str = "web";
 /// The namespace of the Secrets with which members are reached.
@@ -107,12 +108,14 @@ async fn join(client: &Client, name: &str, endpoint: &str) -> Result<()> {
     create_all(client, &AGENT_MANIFEST.replace("member1", name)).await
 }
 
-async fn create_namespace(client: &Client, name: &str) -> Result<()> {
+/// Creates a namespace.
+pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     let namespace: Namespace = object(name, json!({}))?;
     create(&Api::all(client.clone()), &namespace).await
 }
 
-fn object<K>(name: &str, mut object: Value) -> Result<K>
+/// Returns an object of a kind by its name, with what else it has.
+pub(crate) fn object<K>(name: &str, mut object: Value) -> Result<K>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
@@ -122,7 +125,8 @@ where
     Ok(serde_json::from_value(object)?)
 }
 
-async fn create<K>(api: &Api<K>, object: &K) -> Result<()>
+/// Creates an object.
+pub(crate) async fn create<K>(api: &Api<K>, object: &K) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + serde::Serialize,
 {
@@ -139,7 +143,7 @@ pub(crate) fn in_one_line<T>(result: kube::Result<T>) -> Result<()> {
 }
 
 /// Creates every object of a manifest, in its order.
-async fn create_all(client: &Client, manifest: &str) -> Result<()> {
+pub(crate) async fn create_all(client: &Client, manifest: &str) -> Result<()> {
     let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(manifest)?;
     for object in objects {
         let types = object.types.as_ref().context("a manifest has no kind")?;

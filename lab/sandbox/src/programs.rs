@@ -1,4 +1,4 @@
-//! Our programs of the control plane: each with its own flags, in this process.
+//! Our programs, but the agents of nodes: each with its own flags, in this process.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,15 +9,11 @@ use karmada_api::condition::{DNS_READY, FALSE};
 use karmada_runtime::program::{Identity, Program, StartError};
 use tracing::Instrument;
 
-/// Starts all of them. `karmada` and `gateway` are kubeconfigs.
+use crate::apis::HUB;
+
+/// Starts those of the control plane. `karmada` and `gateway` are kubeconfigs.
 pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]> {
-    let own = |name: &str| {
-        let flags = [
-            flag("--kubeconfig", karmada),
-            flag("--listen-address", "127.0.0.1:0"),
-        ];
-        [name.into()].into_iter().chain(flags)
-    };
+    let own = |name: &str| own_flags(name, karmada);
     let served = [
         flag("--provider", "kubernetes"),
         flag("--gateway-kubeconfig", gateway),
@@ -62,6 +58,45 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
         })
         .await?,
     ])
+}
+
+/// Starts those that place what the hub has. The contexts of `kubeconfig` are the hub and the members.
+pub(crate) async fn start_placement<'a>(
+    kubeconfig: &Path,
+    members: impl Iterator<Item = &'a String>,
+) -> Result<Vec<Program>> {
+    let controller = own_flags(placement_controller::NAME, kubeconfig);
+    let controller = controller.chain([flag("--context", HUB)]);
+    let controller = placement_controller::Args::try_parse_from(controller)?;
+    let mut programs = vec![
+        started(placement_controller::IDENTITY, async |program| {
+            placement_controller::start(controller, program).await
+        })
+        .await?,
+    ];
+    for member in members {
+        let agent = own_flags(placement_agent::NAME, kubeconfig).chain([
+            flag("--context", member),
+            flag("--cluster-name", member),
+            flag("--hub-kubeconfig", kubeconfig),
+            flag("--hub-context", HUB),
+        ]);
+        let agent = placement_agent::Args::try_parse_from(agent)?;
+        let agent = started(placement_agent::IDENTITY, async |program| {
+            placement_agent::start(agent, program).await
+        });
+        programs.push(agent.await?);
+    }
+    Ok(programs)
+}
+
+/// Returns the name and the flags that every program has.
+fn own_flags(name: &str, kubeconfig: &Path) -> impl Iterator<Item = OsString> + use<> {
+    let flags = [
+        flag("--kubeconfig", kubeconfig),
+        flag("--listen-address", "127.0.0.1:0"),
+    ];
+    [name.into()].into_iter().chain(flags)
 }
 
 async fn started(

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::objects::{NAMESPACE, WEB, in_one_line};
 
+/// The suffix of a version whose pods never become ready.
+pub(crate) const BROKEN: &str = "-broken";
+
 /// Returns the image of the Deployment's container.
 pub(crate) fn image(deployment: &Deployment) -> Option<&str> {
     let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
@@ -26,13 +29,18 @@ pub(crate) fn version(image: &str) -> &str {
 
 /// Gives the Deployment the next version.
 pub(crate) async fn new_version(karmada: &Client) -> Result<()> {
-    let deployments: Api<Deployment> = Api::namespaced(karmada.clone(), NAMESPACE);
+    change_image(&Api::namespaced(karmada.clone(), NAMESPACE), "").await
+}
+
+/// Gives the Deployment of that name the next version, with a suffix.
+pub(crate) async fn change_image(deployments: &Api<Deployment>, suffix: &str) -> Result<()> {
     let deployment = deployments.get(WEB).await;
     let deployment = deployment.context("the Deployment cannot be read")?;
     let image = image(&deployment).context("the Deployment has no container")?;
     let next = next(image).with_context(|| {
         format!("the version of {image} is not of the form 1.2.3: set the next one with kubectl")
     })?;
+    let next = next + suffix;
     let field = "/spec/template/spec/containers/0/image";
     let operations = json!([
         { "op": "test", "path": field, "value": image },
@@ -46,14 +54,15 @@ pub(crate) async fn new_version(karmada: &Client) -> Result<()> {
     )
 }
 
-/// Returns the image with its next minor version.
+/// Returns the image with its next minor version, and without the suffix.
 fn next(image: &str) -> Option<String> {
-    let version = version(image);
+    let tag = version(image);
+    let version = tag.strip_suffix(BROKEN).unwrap_or(tag);
     let numbers: Option<Vec<u32>> = version.split('.').map(|part| part.parse().ok()).collect();
     let [major, minor, _] = numbers?[..] else {
         return None;
     };
-    let repository = image.strip_suffix(version)?;
+    let repository = image.strip_suffix(tag)?;
     Some(format!("{repository}{major}.{}.0", minor.checked_add(1)?))
 }
 
@@ -124,6 +133,7 @@ mod tests {
                 "registry.example.com:5000/web:1.9.3",
                 Some("registry.example.com:5000/web:1.10.0"),
             ),
+            ("web:1.5.0-broken", Some("web:1.6.0")),
             ("registry.example.com:5000/web", None),
             ("web:latest", None),
             ("web:1.2", None),

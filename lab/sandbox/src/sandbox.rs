@@ -15,15 +15,16 @@ use crate::apis::Apis;
 use crate::failover::Placement;
 use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
 use crate::member::Member;
-use crate::network::{Network, Pod, address};
+use crate::network::{Network, address};
 use crate::new_remedy::NewRemedy;
 use crate::picture::{Picture, ThresholdsState, ms};
 use crate::plan::{self, PlanState};
 use crate::record::{self, Record};
 use crate::sample_remedy::SampleRemedy;
+use crate::site::Site;
 use crate::{
-    balancer, collector, failover, member_controllers, objects, programs, rollout, traffic, update,
-    watch,
+    balancer, collector, failover, hub, member_controllers, objects, programs, rollout, traffic,
+    update, watch,
 };
 
 const MEMBERS: u8 = 3;
@@ -67,6 +68,18 @@ pub(crate) enum Action {
     Place { placement: Placement },
     /// Has the scheduler choose the Deployment's clusters anew.
     Reschedule {},
+    /// Gives the website that is placed its next version.
+    RollOut {},
+    /// Gives it one whose pods never become ready.
+    Break {},
+    /// Keeps what is new in placements away from a cluster.
+    Cordon { cluster: String },
+    /// Lets placements go to a cluster again.
+    Uncordon { cluster: String },
+    /// Takes a cluster out of the fleet of placements.
+    Leave { cluster: String },
+    /// Brings a cluster into the fleet of placements.
+    Join { cluster: String },
 }
 
 /// The running pipeline. Dropping it ends everything.
@@ -98,33 +111,41 @@ impl Sandbox {
         tasks.spawn(named("record", recording));
 
         objects::create_everything(&apis).await?;
+        hub::create_fleet(&apis).await?;
         let karmada = apis.karmada()?;
         objects::create_remedy(karmada.clone(), &SampleRemedy::Dns.remedy()?).await?;
         let member_clients = apis.members()?;
-        let watches = watch::all(&karmada, &member_clients, &updates);
-        for program in programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await? {
+        let watches = watch::all(&karmada, &apis.hub()?, &member_clients, &updates);
+        let programs = programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await?;
+        let placing = programs::start_placement(&kubeconfig, names.iter()).await?;
+        for program in programs.into_iter().chain(placing) {
             tasks.spawn(named(program.identity.name, programs::live(program)));
         }
+        hub::place(&apis.hub()?, &names).await?;
 
         let mut members = Vec::new();
         let mut network = Network::new();
-        for (nth, (name, client)) in (1..).zip(member_clients) {
-            let address = address(nth);
+        for (nth, (name, client)) in (1..).zip(&member_clients) {
             let collecting = collector::run(name.clone(), client.clone(), karmada.clone());
             tasks.spawn(named("collector", collecting));
-            let simulating = member_controllers::run(client, address);
-            tasks.spawn(named("member controllers", simulating));
-            let member = Member::start(&name, kubeconfig.clone(), thresholds, updates.clone());
+            // The backend of the shop responds whatever its Deployment says.
+            let [_, ready] = Site::BOTH.map(|site| {
+                let (ready, run) = member_controllers::start(client, site, address(nth, site));
+                tasks.spawn(named("member controllers", run));
+                ready
+            });
+            let kubeconfig = kubeconfig.clone();
+            let member = Member::start(name, kubeconfig, thresholds, ready, updates.clone());
             let member = member.await?;
-            let pod = Pod {
-                cluster: name,
-                socket: member.backend(),
-            };
-            network.insert(address, pod);
+            network.extend(Site::BOTH.map(|site| (address(nth, site), member.pod(site))));
             members.push(member);
         }
-        let balancer = balancer::start(&apis.gateway()?, network, updates.clone());
-        tasks.spawn(named("traffic", traffic::run(balancer, updates)));
+        let shop = balancer::of_shop(&apis.gateway()?, network.clone(), updates.clone());
+        let store = balancer::of_store(&member_clients, network, updates.clone());
+        for (site, balancer) in Site::BOTH.into_iter().zip([shop, store]) {
+            let running = traffic::run(site, balancer, updates.clone());
+            tasks.spawn(named("traffic", running));
+        }
         Ok(Self {
             apis,
             members,
@@ -195,6 +216,22 @@ impl Sandbox {
                 failover::place(&self.apis.karmada()?, placement).await?;
             }
             Action::Reschedule {} => failover::reschedule(&self.apis.karmada()?).await?,
+            Action::RollOut {} => hub::roll_out(&self.apis.hub()?, false).await?,
+            Action::Break {} => hub::roll_out(&self.apis.hub()?, true).await?,
+            Action::Cordon { cluster } => {
+                let cluster = self.member(&cluster)?.name();
+                hub::cordon(&self.apis.hub()?, cluster, true).await?;
+            }
+            Action::Uncordon { cluster } => {
+                let cluster = self.member(&cluster)?.name();
+                hub::cordon(&self.apis.hub()?, cluster, false).await?;
+            }
+            Action::Leave { cluster } => {
+                hub::leave(&self.apis.hub()?, self.member(&cluster)?.name()).await?;
+            }
+            Action::Join { cluster } => {
+                hub::join(&self.apis.hub()?, self.member(&cluster)?.name()).await?;
+            }
         }
         Ok(())
     }

@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot, MemberCluster,
+};
 use karmada_api::{Cluster, ClusterView, MultiClusterIngress, Remedy, Work};
 use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
@@ -12,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
 use crate::node_vote::NodeVote;
+use crate::site::Site;
 
 /// An update on one part of the fleet.
 #[derive(Clone, Debug)]
@@ -30,11 +35,14 @@ pub(crate) enum Update {
     Templates(Vec<Arc<Deployment>>),
     /// All Works that exist.
     Works(Vec<Arc<Work>>),
-    /// All Deployments of the shop in a member.
+    /// All Deployments of a website in a member.
     Copies {
+        site: Site,
         cluster: String,
         copies: Vec<Arc<Deployment>>,
     },
+    /// The objects of one kind on the hub.
+    Hub(HubUpdate),
     /// The fault injected into a cluster's DNS server.
     Dns { cluster: String, fault: DnsFault },
     /// The fault injected into a cluster's Service network.
@@ -61,12 +69,8 @@ pub(crate) enum Update {
         node: String,
         vote: Option<NodeVote>,
     },
-    /// A request that was sent to a cluster.
-    Sent { cluster: String },
-    /// The end of a request that was sent to a cluster.
-    Responded { cluster: String, ok: bool },
-    /// A request that no cluster could be sent.
-    Unserved,
+    /// A user's request to a website.
+    Request(Site, Request),
     /// The availability of the Karmada API.
     ApiAvailable(bool),
     /// The fault injected into the Karmada API, and its end.
@@ -74,6 +78,32 @@ pub(crate) enum Update {
         fault: ApiFault,
         until: Option<Instant>,
     },
+}
+
+/// All objects of one kind on the hub.
+#[derive(Clone, Debug)]
+pub(crate) enum HubUpdate {
+    /// The Deployments of the store.
+    Deployments(Vec<Arc<Deployment>>),
+    /// The clusters of the fleet.
+    Clusters(Vec<Arc<MemberCluster>>),
+    Placements(Vec<Arc<ClusterResourcePlacement>>),
+    /// The snapshots of policies.
+    Policies(Vec<Arc<ClusterSchedulingPolicySnapshot>>),
+    /// The snapshots of what placements select.
+    Snapshots(Vec<Arc<ClusterResourceSnapshot>>),
+    Bindings(Vec<Arc<ClusterResourceBinding>>),
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    /// It was sent to a cluster.
+    Sent { cluster: String },
+    /// It ended, having been sent to a cluster.
+    Responded { cluster: String, ok: bool },
+    /// It could be sent to no cluster.
+    Unserved,
 }
 
 /// The sending half of the updates. Its clones send to the same receiver.

@@ -1,4 +1,4 @@
-//! Watches of the APIs of Karmada and of the members.
+//! Watches of the APIs of Karmada, of the hub and of the members.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,12 +14,15 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use crate::hub::STORE;
 use crate::objects::NAMESPACE;
-use crate::update::{Update, UpdateSender};
+use crate::site::Site;
+use crate::update::{HubUpdate, Update, UpdateSender};
 
-/// Watches the Karmada API and those of the members in tasks that never end.
+/// Watches the Karmada API, the hub's and those of the members in tasks that never end.
 pub(crate) fn all(
     karmada: &Client,
+    hub: &Client,
     members: &BTreeMap<String, Client>,
     updates: &UpdateSender,
 ) -> JoinSet<()> {
@@ -37,14 +40,43 @@ pub(crate) fn all(
     let templates = Api::<Deployment>::namespaced(all(), NAMESPACE);
     tasks.spawn(watch(templates, send(), Update::Templates));
     for (cluster, member) in members {
-        let copies = Api::<Deployment>::namespaced(member.clone(), NAMESPACE);
-        let cluster = cluster.clone();
-        tasks.spawn(watch(copies, send(), move |copies| Update::Copies {
-            cluster: cluster.clone(),
-            copies,
-        }));
+        for site in Site::BOTH {
+            let copies = Api::<Deployment>::namespaced(member.clone(), site.namespace());
+            let cluster = cluster.clone();
+            tasks.spawn(watch(copies, send(), move |copies| Update::Copies {
+                site,
+                cluster: cluster.clone(),
+                copies,
+            }));
+        }
     }
+    watch_hub(hub, updates, &mut tasks);
     tasks
+}
+
+/// Watches the hub in tasks that never end.
+fn watch_hub(hub: &Client, updates: &UpdateSender, tasks: &mut JoinSet<()>) {
+    let all = || hub.clone();
+    let send = || updates.clone();
+    let deployments = Api::<Deployment>::namespaced(all(), STORE);
+    tasks.spawn(watch(deployments, send(), |all| {
+        Update::Hub(HubUpdate::Deployments(all))
+    }));
+    tasks.spawn(watch(Api::all(all()), send(), |all| {
+        Update::Hub(HubUpdate::Clusters(all))
+    }));
+    tasks.spawn(watch(Api::all(all()), send(), |all| {
+        Update::Hub(HubUpdate::Placements(all))
+    }));
+    tasks.spawn(watch(Api::all(all()), send(), |all| {
+        Update::Hub(HubUpdate::Policies(all))
+    }));
+    tasks.spawn(watch(Api::all(all()), send(), |all| {
+        Update::Hub(HubUpdate::Snapshots(all))
+    }));
+    tasks.spawn(watch(Api::all(all()), send(), |all| {
+        Update::Hub(HubUpdate::Bindings(all))
+    }));
 }
 
 /// Sends all objects of one kind whenever one of them changed.

@@ -1,5 +1,6 @@
-//! A member's instance of the Service: an HTTP server that returns the member's name, if it can
-//! resolve a name of its cluster, which it does for each request.
+//! A member's instances of the two websites, each an HTTP server that returns the member's name: that of the shop
+//! if it can resolve a name of its cluster, which it does for each request; that of the store, with its version,
+//! if its pods are ready.
 
 use std::future::IntoFuture;
 use std::io;
@@ -10,22 +11,42 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::lookup::Lookup;
+use crate::member_controllers::ReadyImage;
+use crate::rollout::version;
 
-/// The backend of a cluster, and its other pods. Dropping it ends them.
+/// A backend of a cluster, and what runs beside it. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Backend {
     pub(super) address: SocketAddr,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Backend {
-    pub(super) async fn start(lookup: Lookup) -> io::Result<Self> {
+    /// Starts that of the shop, and the cluster's other pods.
+    pub(super) async fn of_shop(lookup: Lookup) -> io::Result<Self> {
+        let routes = Router::new().fallback(shop).with_state(lookup.clone());
+        let mut backend = Self::start(routes).await?;
+        backend.tasks.spawn(lookup.repeat());
+        Ok(backend)
+    }
+
+    /// Starts that of the store.
+    pub(super) async fn of_store(
+        cluster: &str,
+        ready: watch::Receiver<ReadyImage>,
+    ) -> io::Result<Self> {
+        let cluster = cluster.to_owned();
+        let respond = async move || store(&cluster, ready.borrow().as_deref());
+        Self::start(Router::new().fallback(respond)).await
+    }
+
+    async fn start(routes: Router) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let routes = Router::new().fallback(respond).with_state(lookup.clone());
         let mut tasks = JoinSet::new();
         let server = axum::serve(listener, routes).into_future();
         tasks.spawn(async move {
@@ -33,21 +54,28 @@ impl Backend {
                 tracing::error!(%error, "A backend ended");
             }
         });
-        tasks.spawn(lookup.repeat());
-        Ok(Self {
-            address,
-            _tasks: tasks,
-        })
+        Ok(Self { address, tasks })
     }
 }
 
-async fn respond(State(lookup): State<Lookup>) -> Response {
+async fn shop(State(lookup): State<Lookup>) -> Response {
     let cluster = &lookup.cluster;
     match lookup.resolve().await {
         Ok(()) => format!("{cluster}\n").into_response(),
         Err(failure) => (
             StatusCode::BAD_GATEWAY,
             format!("{cluster} cannot resolve the name it needs: {failure}\n"),
+        )
+            .into_response(),
+    }
+}
+
+fn store(cluster: &str, ready: Option<&str>) -> Response {
+    match ready {
+        Some(image) => format!("{cluster} {}\n", version(image)).into_response(),
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("no pod of {cluster} is ready\n"),
         )
             .into_response(),
     }

@@ -6,18 +6,21 @@ mod dns;
 mod lookup;
 mod service_network;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lab_parts::dns::DnsServer;
 use lab_parts::thresholds::ProbeTiming;
+use tokio::sync::watch;
 
 use self::agents::{Agents, Setting};
 use self::backend::Backend;
 use self::lookup::Lookup;
 use crate::fault::{DnsFault, ServiceNetworkFault};
+use crate::member_controllers::ReadyImage;
+use crate::network::Pod;
+use crate::site::Site;
 use crate::update::{Update, UpdateSender};
 
 /// The number of nodes of each member.
@@ -31,16 +34,19 @@ pub(crate) struct Member {
     /// The delay of a slow response: too late for a round of an agent, and for any pod.
     too_late: Duration,
     agents: Agents,
-    backend: Backend,
+    shop: Backend,
+    store: Backend,
     updates: UpdateSender,
 }
 
 impl Member {
-    /// Starts a member without fault, whose agents report to the API of `kubeconfig`.
+    /// Starts a member without fault, whose agents report to the API of `kubeconfig`. `ready` has the pods of the
+    /// store that are.
     pub(crate) async fn start(
         name: &str,
         kubeconfig: PathBuf,
         thresholds: ProbeTiming,
+        ready: watch::Receiver<ReadyImage>,
         updates: UpdateSender,
     ) -> Result<Self> {
         let dns = dns::start()
@@ -51,9 +57,9 @@ impl Member {
             server: dns.address(),
             updates: updates.clone(),
         };
-        let backend = Backend::start(lookup)
-            .await
-            .with_context(|| format!("cannot start the backend of {name}"))?;
+        let failed = || format!("cannot start a backend of {name}");
+        let shop = Backend::of_shop(lookup).await.with_context(failed)?;
+        let store = Backend::of_store(name, ready).await.with_context(failed)?;
         let setting = Setting {
             cluster: name.to_owned(),
             kubeconfig,
@@ -68,7 +74,8 @@ impl Member {
             dns,
             too_late: thresholds.period.max(Duration::from_secs(1)),
             agents,
-            backend,
+            shop,
+            store,
             updates,
         };
         member.inject_dns(DnsFault::None).await?;
@@ -79,9 +86,16 @@ impl Member {
         &self.name
     }
 
-    /// Returns the address of its instance of the Service.
-    pub(crate) fn backend(&self) -> SocketAddr {
-        self.backend.address
+    /// Returns its instance of a website.
+    pub(crate) fn pod(&self, site: Site) -> Pod {
+        let backend = match site {
+            Site::Shop => &self.shop,
+            Site::Store => &self.store,
+        };
+        Pod {
+            cluster: self.name.clone(),
+            socket: backend.address,
+        }
     }
 
     /// Injects a fault into its DNS in place of the one before.

@@ -1,6 +1,7 @@
 //! The fleet's state and its timeline, both made from the updates.
 
 mod member;
+mod placements;
 mod remedy;
 mod rollout;
 mod state;
@@ -18,6 +19,7 @@ use kube::ResourceExt;
 use tokio::time::Instant;
 
 use self::member::{Member, Node, vote};
+use self::placements::Placements;
 use self::remedy::Remedies;
 use self::rollout::Rollout;
 use self::state::{
@@ -26,10 +28,12 @@ use self::state::{
 use self::timeline::{Clock, Timeline};
 use crate::fault::ApiFault;
 use crate::node_vote::NodeVote;
-use crate::update::Update;
+use crate::site::Site;
+use crate::update::{Request, Update};
 
 pub(crate) use self::state::{
-    ClusterState, RemedyPhase, RolloutState, Sample, State, ThresholdsState,
+    ClusterState, PlacedPhase, PlacementPhase, PlacementState, RemedyPhase, RolloutState, Sample,
+    State, ThresholdsState,
 };
 pub(crate) use self::timeline::{Stage, Step, TimelineEntry, ms};
 
@@ -48,6 +52,7 @@ pub(crate) struct Picture {
     api_available: bool,
     unserved: u64,
     rollout: Rollout,
+    placements: Placements,
     timeline: Timeline,
 }
 
@@ -56,6 +61,7 @@ impl Picture {
     pub(crate) fn new(members: &[String], thresholds: ThresholdsState, kubeconfig: String) -> Self {
         let clock = Clock::new();
         let (remedies, rollout) = (Remedies::new(members), Rollout::new(members));
+        let placements = Placements::new(members);
         let members = members.iter().map(|name| (name.clone(), Member::new(name)));
         Self {
             clock,
@@ -69,6 +75,7 @@ impl Picture {
             api_available: true,
             unserved: 0,
             rollout,
+            placements,
             timeline: Timeline::new(clock),
         }
     }
@@ -84,16 +91,26 @@ impl Picture {
             Update::Templates(_)
             | Update::Profiles(_)
             | Update::Works(_)
-            | Update::Copies { .. } => {
+            | Update::Copies {
+                site: Site::Shop, ..
+            } => {
                 self.rollout.apply(at, &update, &mut self.timeline);
             }
+            Update::Hub(update) => self.placements.apply(at, update, &mut self.timeline),
+            Update::Copies {
+                site: Site::Store,
+                cluster,
+                copies,
+            } => {
+                (self.placements).copies(at, &cluster, &copies, &mut self.timeline);
+            }
+            Update::Request(Site::Shop, request) => self.request(at, request),
+            Update::Request(Site::Store, request) => self.placements.request(at, request),
             Update::ApiAvailable(available) => self.api_available(at, available),
             Update::Api { fault, until } => {
                 self.api_fault = fault;
                 self.api_fault_until = until;
             }
-            Update::Unserved => self.unserved += 1,
-            Update::Sent { cluster } => self.sent(at, &cluster),
             Update::Dns { cluster, fault } => self.on(&cluster, |member, _| member.dns = fault),
             Update::ServiceNetwork { cluster, fault } => {
                 self.on(&cluster, |member, _| member.service_network = fault);
@@ -118,9 +135,6 @@ impl Picture {
             } => self.on(&cluster, |member, timeline| {
                 member.voted(at, &node, vote, timeline);
             }),
-            Update::Responded { cluster, ok } => {
-                self.on(&cluster, |member, _| member.traffic.ended(at, ok));
-            }
         }
         self.timeline.take()
     }
@@ -136,6 +150,16 @@ impl Picture {
         for (name, member) in &mut self.members {
             let now = clusters.iter().find(|cluster| cluster.name_any() == *name);
             member.cluster(at, now, &mut self.timeline);
+        }
+    }
+
+    fn request(&mut self, at: Instant, request: Request) {
+        match request {
+            Request::Sent { cluster } => self.sent(at, &cluster),
+            Request::Responded { cluster, ok } => {
+                self.on(&cluster, |member, _| member.traffic.ended(at, ok));
+            }
+            Request::Unserved => self.unserved += 1,
         }
     }
 
@@ -229,6 +253,7 @@ impl Picture {
             kubeconfig: self.kubeconfig.clone(),
             clusters,
             rollout: self.rollout.state(),
+            placements: self.placements.state(now),
             remedies: self.remedies.states(),
             api: ApiState {
                 fault: self.api_fault,

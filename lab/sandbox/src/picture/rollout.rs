@@ -25,10 +25,7 @@ pub(super) struct Rollout {
 
 #[derive(Debug, Default)]
 struct MemberRollout {
-    /// The image of the pods that are ready.
-    runs: Option<String>,
-    /// The image of pods that are not ready yet.
-    starts: Option<String>,
+    pods: Pods,
     /// The number of changes of the Deployment there.
     generation: i64,
     paused: bool,
@@ -36,7 +33,34 @@ struct MemberRollout {
     taints: Vec<String>,
 }
 
-fn web(deployments: &[Arc<Deployment>]) -> Option<&Deployment> {
+/// The pods of a Deployment in a member.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    /// The image of those that are ready.
+    pub(super) runs: Option<String>,
+    /// The image of those that are not ready yet.
+    pub(super) starts: Option<String>,
+}
+
+impl Pods {
+    /// Notes the Deployment, and returns `true` if pods of another image are ready than before.
+    pub(super) fn note(&mut self, copy: Option<&Deployment>) -> bool {
+        let image = copy.and_then(image).map(str::to_owned);
+        let (runs, starts) = match copy {
+            Some(copy) if is_rolled_out(copy) => (image, None),
+            // A change of anything else than the image starts no pods.
+            Some(_) if image == self.runs => (image, None),
+            Some(_) => (self.runs.clone(), image),
+            None => (None, None),
+        };
+        self.starts = starts;
+        let before = std::mem::replace(&mut self.runs, runs);
+        before != self.runs
+    }
+}
+
+/// Returns the website among the Deployments of a namespace.
+pub(super) fn web(deployments: &[Arc<Deployment>]) -> Option<&Deployment> {
     let found = deployments.iter().find(|it| it.name_any() == WEB);
     found.map(Arc::as_ref)
 }
@@ -49,6 +73,7 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
         status.observed_generation == deployment.metadata.generation
             && status.updated_replicas.unwrap_or_default() >= replicas
             && status.available_replicas.unwrap_or_default() >= replicas
+            && status.unavailable_replicas.is_none_or(|count| count == 0)
     })
 }
 
@@ -69,7 +94,9 @@ impl Rollout {
             Update::Templates(templates) => self.templates(at, templates, timeline),
             Update::Profiles(profiles) => self.profiles(at, profiles, timeline),
             Update::Works(works) => self.works(at, works, timeline),
-            Update::Copies { cluster, copies } => self.copies(at, cluster, copies, timeline),
+            Update::Copies {
+                cluster, copies, ..
+            } => self.copies(at, cluster, copies, timeline),
             _ => {}
         }
     }
@@ -101,19 +128,11 @@ impl Rollout {
         let copy = web(copies);
         let generation = copy.and_then(|copy| copy.metadata.generation);
         member.generation = generation.unwrap_or_default();
-        let image = copy.and_then(image).map(str::to_owned);
-        let (runs, starts) = match copy {
-            Some(copy) if is_rolled_out(copy) => (image, None),
-            // A change of anything else than the image starts no pods.
-            Some(_) if image == member.runs => (image, None),
-            Some(_) => (member.runs.clone(), image),
-            None => (None, None),
-        };
-        member.starts = starts;
-        if std::mem::replace(&mut member.runs, runs.clone()) == runs {
+        if !member.pods.note(copy) {
             return;
         }
-        let text = match &runs {
+        let runs = member.pods.runs.as_ref();
+        let text = match runs {
             Some(image) => format!("runs version {}", version(image)),
             None => format!("its Deployment {WEB} is gone"),
         };
@@ -172,8 +191,8 @@ impl Rollout {
             .iter()
             .map(|(name, member)| RolloutClusterState {
                 name: name.clone(),
-                runs: shown(&member.runs),
-                starts: shown(&member.starts),
+                runs: shown(&member.pods.runs),
+                starts: shown(&member.pods.starts),
                 paused: member.paused,
                 generation: member.generation,
             });

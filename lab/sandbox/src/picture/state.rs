@@ -15,6 +15,7 @@ pub(crate) struct State {
     pub(crate) kubeconfig: String,
     pub(crate) clusters: Vec<ClusterState>,
     pub(crate) rollout: RolloutState,
+    pub(crate) placements: PlacementsState,
     pub(crate) remedies: Vec<RemedyState>,
     pub(crate) api: ApiState,
     /// Their number; none before the first list.
@@ -227,6 +228,134 @@ pub(crate) struct RolloutClusterState {
     pub(crate) paused: bool,
     /// The number of changes of the Deployment there.
     pub(crate) generation: i64,
+}
+
+/// The fleet of the hub, and the placements in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct PlacementsState {
+    /// The version of the store that the hub has; none while it has no store.
+    pub(crate) wanted: Option<String>,
+    pub(crate) clusters: Vec<FleetClusterState>,
+    pub(crate) placements: Vec<PlacementState>,
+    /// Requests to the store that no cluster could be sent.
+    pub(crate) unserved: u64,
+}
+
+impl PlacementsState {
+    /// Returns the placement of that name.
+    pub(crate) fn named(&self, name: &str) -> Option<&PlacementState> {
+        self.placements.iter().find(|it| it.name == name)
+    }
+
+    pub(crate) fn cluster(&self, name: &str) -> Option<&FleetClusterState> {
+        self.clusters.iter().find(|cluster| cluster.name == name)
+    }
+
+    /// Counts the requests to the store since the start.
+    pub(crate) fn requests(&self) -> u64 {
+        self.clusters.iter().map(|cluster| cluster.requests).sum()
+    }
+
+    /// Counts the requests to the store that failed since the start, those without a cluster included.
+    pub(crate) fn errors(&self) -> u64 {
+        let of_clusters: u64 = self.clusters.iter().map(|cluster| cluster.errors).sum();
+        of_clusters + self.unserved
+    }
+
+    /// Returns `true` if every cluster is in the fleet, and all that is placed is available.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_joined = |it: &FleetClusterState| it.membership == Membership::Joined;
+        let is_available = |it: &PlacementState| it.phase == PlacementPhase::Available;
+        self.clusters.iter().all(is_joined)
+            && !self.placements.is_empty()
+            && self.placements.iter().all(is_available)
+    }
+}
+
+/// A cluster of the sandbox, as the hub knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct FleetClusterState {
+    pub(crate) name: String,
+    pub(crate) membership: Membership,
+    /// Set if placements give it nothing new.
+    pub(crate) cordoned: bool,
+    /// The version of the store whose pods are ready there.
+    pub(crate) runs: Option<String>,
+    /// The version of pods of the store that are not ready yet.
+    pub(crate) starts: Option<String>,
+    pub(crate) requests_per_second: usize,
+    pub(crate) errors_per_second: usize,
+    /// Requests to the store there that ended since the start.
+    pub(crate) requests: u64,
+    /// The errors among them.
+    pub(crate) errors: u64,
+}
+
+/// Whether a cluster is in the fleet of the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Membership {
+    /// It is registered, and its agent has not joined yet.
+    Joining,
+    Joined,
+    /// It is to leave, and its agent has not yet.
+    Leaving,
+    Left,
+}
+
+/// A placement, in each cluster of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PlacementState {
+    pub(crate) name: String,
+    pub(crate) phase: PlacementPhase,
+    /// The first of its conditions that is not True, in its own words.
+    pub(crate) says: Option<String>,
+    pub(crate) clusters: Vec<PlacedClusterState>,
+}
+
+/// The state of a placement in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PlacementPhase {
+    /// The latest is not everywhere yet.
+    RollingOut,
+    /// The latest is everywhere, and available.
+    Available,
+    /// The latest will not be available in a cluster.
+    Stuck,
+}
+
+/// A placement in one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PlacedClusterState {
+    pub(crate) name: String,
+    pub(crate) phase: PlacedPhase,
+    /// The wave in which it got the latest, counted from 1.
+    pub(crate) wave: Option<usize>,
+    /// Where it stands and what it waits for, or why it is not picked.
+    pub(crate) text: String,
+    /// Why it is picked.
+    pub(crate) picked: Option<String>,
+    /// The objects there that are not as they are to be.
+    pub(crate) failures: Vec<String>,
+}
+
+/// The state of a placement in a cluster in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PlacedPhase {
+    /// It is not there, and not to be.
+    NotPicked,
+    /// It waits for its turn to get the latest.
+    Waiting,
+    /// It has or gets the latest, which is not available yet.
+    RollingOut,
+    /// It has the latest, and all of it is available.
+    Available,
+    /// It has the latest, which will not be available.
+    Stuck,
+    /// It is to lose what it has.
+    Removing,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

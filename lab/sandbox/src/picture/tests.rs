@@ -45,15 +45,13 @@ impl Fleet {
     }
 
     fn request(&mut self, cluster: &str, ok: bool) {
-        let cluster = || cluster.to_owned();
-        self.after(10, Update::Sent { cluster: cluster() });
-        self.after(
-            0,
-            Update::Responded {
-                cluster: cluster(),
-                ok,
-            },
-        );
+        let cluster = cluster.to_owned();
+        let sent = Request::Sent {
+            cluster: cluster.clone(),
+        };
+        self.after(10, Update::Request(Site::Shop, sent));
+        let responded = Request::Responded { cluster, ok };
+        self.after(0, Update::Request(Site::Shop, responded));
     }
 }
 
@@ -438,6 +436,7 @@ fn deployment(image: &str, generation: i64, ready: bool) -> Vec<Arc<Deployment>>
 
 fn copies(image: &str, generation: i64, ready: bool) -> Update {
     Update::Copies {
+        site: Site::Shop,
         cluster: "member1".to_owned(),
         copies: deployment(image, generation, ready),
     }
@@ -505,6 +504,7 @@ async fn taint_counts_from_verdict() {
     fleet.after(
         10_000,
         Update::Copies {
+            site: Site::Shop,
             cluster: "member1".to_owned(),
             copies: Vec::new(),
         },
@@ -534,6 +534,7 @@ async fn other_changes_start_no_rollout() {
         None
     );
     let gone = Update::Copies {
+        site: Site::Shop,
         cluster: "member1".to_owned(),
         copies: Vec::new(),
     };

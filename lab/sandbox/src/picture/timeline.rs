@@ -85,6 +85,20 @@ pub(crate) enum Stage {
     RolloutResumed,
     /// The Cluster's `NoExecute` taints, which drive workloads out, were set or cleared.
     Taints,
+    /// The hub wants another version of the store.
+    StoreWanted,
+    /// The pods of the store are of another version, and ready.
+    StoreRuns,
+    /// A placement picks the cluster, or no longer.
+    Picked,
+    /// The cluster gets the latest of a placement.
+    Wave,
+    /// The latest of a placement will not be available in the cluster.
+    PlacementStuck,
+    /// The cluster joins the fleet of the hub, or leaves it.
+    Membership,
+    /// Placements give the cluster nothing new, or they do again.
+    Cordon,
     /// The Karmada API stopped responding.
     ApiGone,
     /// The Karmada API responds again.
@@ -113,6 +127,9 @@ impl Stage {
                 | Self::VersionWanted
                 | Self::RolloutPaused
                 | Self::RolloutResumed
+                | Self::StoreWanted
+                | Self::Membership
+                | Self::Cordon
                 | Self::ApiGone
                 | Self::ApiBack
         )
@@ -125,6 +142,13 @@ impl Stage {
             | Self::VersionRuns
             | Self::RolloutPaused
             | Self::RolloutResumed => &[History::Workload],
+            Self::StoreWanted
+            | Self::StoreRuns
+            | Self::Picked
+            | Self::Wave
+            | Self::PlacementStuck
+            | Self::Membership
+            | Self::Cordon => &[History::Placement],
             // A verdict leads to it, and it leads to the eviction of the workload.
             Self::Taints => &[History::Traffic, History::Workload],
             _ => &[History::Traffic],
@@ -137,6 +161,7 @@ impl Stage {
 enum History {
     Traffic,
     Workload,
+    Placement,
 }
 
 /// A converter of monotonic instants to the time of day.

@@ -84,11 +84,14 @@ impl Script<'_> {
     }
 
     /// Waits until all is well: every node votes healthy, every condition is True, every member gets
-    /// requests, and each runs the newest version.
+    /// requests, each runs the newest version, and all that is placed is available.
     pub(super) async fn settled(&self) -> Result<()> {
         let limit = SETTLING + self.thresholds.threshold;
-        let all_is_well =
-            |state: &State| state.clusters.iter().all(is_well) && state.rollout.is_complete();
+        let all_is_well = |state: &State| {
+            state.clusters.iter().all(is_well)
+                && state.rollout.is_complete()
+                && state.placements.is_complete()
+        };
         self.reach("all is well", limit, all_is_well).await?;
         Ok(())
     }

@@ -9,6 +9,7 @@ mod leader_killed;
 mod maintenance;
 mod maintenance_window;
 mod paused_rollout;
+mod placement_rollout;
 mod print;
 mod script;
 
@@ -38,6 +39,8 @@ pub(crate) enum Scenario {
     PausedRollout,
     /// DNS fails in member1 and stays dead: its traffic leaves, then the workload moves to a backup, and goes back only when asked
     FailoverToBackup,
+    /// A placed version that never becomes available stops at the first wave while requests go on; mended, it completes
+    PlacementRollout,
 }
 
 impl Scenario {
@@ -65,6 +68,7 @@ impl Scenario {
                 Self::FlappingDns => flapping_dns::play(&script).await?,
                 Self::PausedRollout => paused_rollout::play(&script).await?,
                 Self::FailoverToBackup => failover_to_backup::play(&script).await?,
+                Self::PlacementRollout => placement_rollout::play(&script).await?,
             }
             script.others_untouched(start)?;
             script.settled().await?;

@@ -39,7 +39,7 @@ async fn taken_port_is_named() {
 }
 
 /// Actions, each of which the one before allows.
-const ACTIONS: [&str; 18] = [
+const ACTIONS: [&str; 24] = [
     r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
     r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
     r#"{"do":"service-network","cluster":"member2","fault":"one-node"}"#,
@@ -55,13 +55,19 @@ const ACTIONS: [&str; 18] = [
     r#"{"do":"pause"}"#,
     r#"{"do":"resume","cluster":"member2"}"#,
     r#"{"do":"resume"}"#,
+    r#"{"do":"roll-out"}"#,
+    r#"{"do":"break"}"#,
+    r#"{"do":"cordon","cluster":"member1"}"#,
+    r#"{"do":"uncordon","cluster":"member1"}"#,
+    r#"{"do":"leave","cluster":"member1"}"#,
+    r#"{"do":"leave","cluster":"member3"}"#,
     r#"{"do":"api-fault","fault":"conflicts"}"#,
     r#"{"do":"cut-api","seconds":1}"#,
     r#"{"do":"api-fault","fault":"none"}"#,
 ];
 
 /// Actions that are refused, each with words of the reason.
-const REFUSED: [(&str, &str); 15] = [
+const REFUSED: [(&str, &str); 18] = [
     ("no json", "not an action"),
     (r#"{"do":"dance"}"#, "dance"),
     (
@@ -104,6 +110,15 @@ const REFUSED: [(&str, &str); 15] = [
         "unknown field `cluster`",
     ),
     (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
+    (
+        r#"{"do":"join","cluster":"member9"}"#,
+        "the clusters are member1, member2, member3",
+    ),
+    (r#"{"do":"join","cluster":"member2"}"#, "already exists"),
+    (
+        r#"{"do":"cordon","cluster":"member9"}"#,
+        "the clusters are member1, member2, member3",
+    ),
 ];
 
 /// It prints the page performs its actions and ends on a signal.
@@ -201,7 +216,7 @@ async fn other_sites_cannot_write() {
     let kubeconfig = std::fs::read_to_string(kubeconfig).unwrap();
     let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
     let clusters = kubeconfig["clusters"].as_array().unwrap();
-    assert_eq!(clusters.len(), 5, "{kubeconfig}");
+    assert_eq!(clusters.len(), 6, "{kubeconfig}");
     for cluster in clusters {
         let server = cluster["cluster"]["server"].as_str().unwrap();
         let address = server.strip_prefix("http://").unwrap();

@@ -125,6 +125,23 @@ async fn workload_follows_to_backup() {
     plays("failover-to-backup", &stages).await;
 }
 
+/// A broken version stops at the first wave and a mended one completes.
+#[tokio::test]
+async fn broken_placement_stops_until_mended() {
+    let stages = [
+        "a version whose pods never become ready",
+        "in wave 1",
+        "placement store is stuck: Deployment store/web: ProgressDeadlineExceeded",
+        "mending it",
+        "in wave 1",
+        "its store runs version 1.6.0",
+        "in wave 2",
+        "its store runs version 1.6.0",
+        "requests to the store meanwhile, and none failed",
+    ];
+    plays("placement-rollout", &stages).await;
+}
+
 /// A scenario that does not happen as expected ends with code 1.
 #[tokio::test]
 async fn unexpected_scenario_fails() {

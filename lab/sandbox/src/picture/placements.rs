@@ -1,0 +1,438 @@
+//! The placements of the hub: the clusters that each picks, what each of those makes of the latest change, and the
+//! fleet that they pick from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::binding::BindingState;
+use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, PREPARING, PROGRESS_DEADLINE_EXCEEDED};
+use karmada_api::fleet::names::PARENT_PLACEMENT;
+use karmada_api::fleet::placement::FailedPlacement;
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot, MemberCluster,
+};
+use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
+use kube::{Resource, ResourceExt};
+use objects::condition::find;
+use tokio::time::Instant;
+
+use super::rollout::{Pods, web};
+use super::state::{
+    FleetClusterState, Membership, PlacedClusterState, PlacedPhase, PlacementPhase, PlacementState,
+    PlacementsState,
+};
+use super::timeline::{Stage, Step, Timeline};
+use super::traffic::Traffic;
+use crate::hub::{CORDONED, STORE, has_joined};
+use crate::objects::WEB;
+use crate::rollout::{image, version};
+use crate::update::{HubUpdate, Request};
+
+#[derive(Debug, Default)]
+pub(super) struct Placements {
+    clusters: BTreeMap<String, FleetCluster>,
+    /// The image of the store on the hub; none while it is not there.
+    wanted: Option<String>,
+    known: Vec<Arc<ClusterResourcePlacement>>,
+    policies: Vec<Arc<ClusterSchedulingPolicySnapshot>>,
+    snapshots: Vec<Arc<ClusterResourceSnapshot>>,
+    bindings: Vec<Arc<ClusterResourceBinding>>,
+    /// How far the latest snapshot of each placement has come.
+    waves: BTreeMap<String, Waves>,
+    /// The requests to the store that no cluster could be sent.
+    unserved: u64,
+}
+
+/// A cluster of the sandbox, in the fleet or not.
+#[derive(Debug, Default)]
+struct FleetCluster {
+    member: Option<Arc<MemberCluster>>,
+    /// Those of the store.
+    pods: Pods,
+    traffic: Traffic,
+    picked: Picks,
+}
+
+/// The placements that pick a cluster, each with what keeps it from being available there, if anything does.
+type Picks = BTreeMap<String, Option<String>>;
+
+/// The order in which clusters got a snapshot.
+#[derive(Debug, Default)]
+struct Waves {
+    snapshot: String,
+    /// The wave of each cluster, counted from 1.
+    of: BTreeMap<String, usize>,
+}
+
+impl FleetCluster {
+    fn membership(&self) -> Membership {
+        let Some(member) = &self.member else {
+            return Membership::Left;
+        };
+        if member.metadata.deletion_timestamp.is_some() {
+            Membership::Leaving
+        } else if has_joined(Some(member)) {
+            Membership::Joined
+        } else {
+            Membership::Joining
+        }
+    }
+
+    fn is_cordoned(&self) -> bool {
+        let taints = self.member.iter().flat_map(|member| &member.spec.taints);
+        taints.into_iter().any(|taint| taint.key == CORDONED)
+    }
+}
+
+impl Placements {
+    pub(super) fn new(members: &[String]) -> Self {
+        let clusters = members
+            .iter()
+            .map(|name| (name.clone(), FleetCluster::default()));
+        Self {
+            clusters: clusters.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes the objects of one kind on the hub.
+    pub(super) fn apply(&mut self, at: Instant, update: HubUpdate, timeline: &mut Timeline) {
+        match update {
+            HubUpdate::Deployments(deployments) => self.deployments(at, &deployments, timeline),
+            HubUpdate::Clusters(clusters) => self.members(at, &clusters, timeline),
+            HubUpdate::Placements(placements) => self.known = placements,
+            HubUpdate::Policies(policies) => self.policies = policies,
+            HubUpdate::Snapshots(snapshots) => {
+                self.snapshots = snapshots;
+                self.note_waves(at, timeline);
+            }
+            HubUpdate::Bindings(bindings) => {
+                self.bindings = bindings;
+                self.note_picks(at, timeline);
+                self.note_waves(at, timeline);
+            }
+        }
+    }
+
+    /// Notes what became of a request to the store.
+    pub(super) fn request(&mut self, at: Instant, request: Request) {
+        match request {
+            Request::Sent { cluster } => {
+                if let Some(cluster) = self.clusters.get_mut(&cluster) {
+                    cluster.traffic.sent(at);
+                }
+            }
+            Request::Responded { cluster, ok } => {
+                if let Some(cluster) = self.clusters.get_mut(&cluster) {
+                    cluster.traffic.ended(at, ok);
+                }
+            }
+            Request::Unserved => self.unserved += 1,
+        }
+    }
+
+    /// Notes the store on the hub.
+    fn deployments(
+        &mut self,
+        at: Instant,
+        deployments: &[Arc<Deployment>],
+        timeline: &mut Timeline,
+    ) {
+        let wanted = web(deployments).and_then(image).map(str::to_owned);
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        if let (Some(before), Some(now)) = (before, &self.wanted)
+            && before != *now
+        {
+            let text = format!("the hub's {STORE} wants version {}", version(now));
+            let step = Step(Stage::StoreWanted, true);
+            timeline.add_for_all(at, self.clusters.keys(), step, text);
+        }
+    }
+
+    /// Notes the store in a member.
+    pub(super) fn copies(
+        &mut self,
+        at: Instant,
+        name: &str,
+        copies: &[Arc<Deployment>],
+        timeline: &mut Timeline,
+    ) {
+        let Some(cluster) = self.clusters.get_mut(name) else {
+            return;
+        };
+        if !cluster.pods.note(web(copies)) {
+            return;
+        }
+        let runs = cluster.pods.runs.as_deref();
+        let text = match runs {
+            Some(image) => format!("its {STORE} runs version {}", version(image)),
+            None => format!("its {STORE}/{WEB} is gone"),
+        };
+        timeline.add(at, name, Step(Stage::StoreRuns, runs.is_some()), text);
+    }
+
+    /// Notes the clusters of the fleet.
+    fn members(&mut self, at: Instant, members: &[Arc<MemberCluster>], timeline: &mut Timeline) {
+        for (name, cluster) in &mut self.clusters {
+            let before = (cluster.membership(), cluster.is_cordoned());
+            let found = members.iter().find(|member| member.name_any() == *name);
+            cluster.member = found.cloned();
+            let now = (cluster.membership(), cluster.is_cordoned());
+            let joins = match now.0 {
+                _ if before.0 == now.0 => None,
+                // Its agent joins at once.
+                Membership::Joining => None,
+                Membership::Joined => Some((true, "has joined the fleet")),
+                Membership::Leaving => Some((false, "is leaving the fleet")),
+                Membership::Left => Some((false, "has left the fleet, and keeps what it has")),
+            };
+            if let Some((good, text)) = joins {
+                timeline.add(at, name, Step(Stage::Membership, good), text.to_owned());
+            }
+            let cordons = match now.1 {
+                _ if before.1 == now.1 || now.0 == Membership::Left => None,
+                true => Some((false, "is cordoned: placements give it nothing new")),
+                false => Some((true, "is cordoned no longer")),
+            };
+            if let Some((good, text)) = cordons {
+                timeline.add(at, name, Step(Stage::Cordon, good), text.to_owned());
+            }
+        }
+    }
+
+    /// Notes which clusters the placements pick, and where the latest does not get on.
+    fn note_picks(&mut self, at: Instant, timeline: &mut Timeline) {
+        let mut now = self.picks();
+        for (name, cluster) in &mut self.clusters {
+            let now = now.remove(name).unwrap_or_default();
+            for placement in now.keys().filter(|it| !cluster.picked.contains_key(*it)) {
+                let text = format!("placement {placement} picks it");
+                timeline.add(at, name, Step(Stage::Picked, true), text);
+            }
+            for placement in cluster.picked.keys().filter(|it| !now.contains_key(*it)) {
+                let text = format!("placement {placement} picks it no longer");
+                timeline.add(at, name, Step(Stage::Picked, false), text);
+            }
+            for (placement, obstacle) in &now {
+                let before = cluster.picked.get(placement).cloned().flatten();
+                if let (None, Some(obstacle)) = (before, obstacle) {
+                    let text = format!("placement {placement} is stuck: {obstacle}");
+                    timeline.add(at, name, Step(Stage::PlacementStuck, false), text);
+                }
+            }
+            cluster.picked = now;
+        }
+    }
+
+    /// Returns the placements that pick each cluster.
+    fn picks(&self) -> BTreeMap<String, Picks> {
+        let mut picks = BTreeMap::<String, Picks>::new();
+        for binding in self.bindings.iter().filter(|binding| !is_removed(binding)) {
+            let Some(placement) = placement_of(binding.as_ref()) else {
+                continue;
+            };
+            let cluster = &binding.spec.target_cluster;
+            let explained = is_stuck(binding).then(|| self.explain(placement)).flatten();
+            let here = explained.and_then(|explained| {
+                let mut clusters = explained.clusters.into_iter();
+                clusters.find(|placed| placed.name == *cluster)
+            });
+            let obstacle = here.map(|placed| placed.failures.join("; "));
+            let of_cluster = picks.entry(cluster.clone()).or_default();
+            of_cluster.insert(placement.to_owned(), obstacle);
+        }
+        picks
+    }
+
+    /// Notes which clusters got the latest snapshot. One that gets it while another of the newest wave is not
+    /// available belongs to that wave.
+    fn note_waves(&mut self, at: Instant, timeline: &mut Timeline) {
+        let placements: Vec<_> = self.known.iter().map(|known| known.name_any()).collect();
+        for placement in placements {
+            let Some(latest) = self.explain(&placement).and_then(|it| it.latest_snapshot) else {
+                continue;
+            };
+            let given = self.bindings.iter().filter(|binding| {
+                placement_of(binding.as_ref()) == Some(&placement)
+                    && binding.spec.resource_snapshot_name == latest
+            });
+            let given: BTreeMap<_, _> = given
+                .map(|binding| (binding.spec.target_cluster.clone(), is_available(binding)))
+                .collect();
+            let waves = self.waves.entry(placement).or_default();
+            if waves.snapshot != latest {
+                *waves = Waves {
+                    snapshot: latest,
+                    ..Waves::default()
+                };
+            }
+            for cluster in given.keys() {
+                if waves.of.contains_key(cluster) {
+                    continue;
+                }
+                let newest = waves.of.values().max().copied().unwrap_or_default();
+                let mut those = waves.of.iter().filter(|(_, wave)| **wave == newest);
+                let is_over = those.all(|(name, _)| given.get(name) == Some(&true));
+                let wave = if is_over { newest + 1 } else { newest };
+                waves.of.insert(cluster.clone(), wave);
+                let text = format!("gets {}, in wave {wave}", waves.snapshot);
+                timeline.add(at, cluster, Step(Stage::Wave, true), text);
+            }
+        }
+    }
+
+    /// Explains a placement as `kubectl remedy why` does.
+    fn explain(&self, placement: &str) -> Option<PlacementExplanation> {
+        let known = self.known.iter().find(|it| it.name_any() == placement)?;
+        let snapshots = of(&self.snapshots, placement);
+        let snapshots: Vec<_> = snapshots.iter().map(|it| &it.metadata).collect();
+        Some(explain(&ExplainFacts {
+            placement: known,
+            policies: &of(&self.policies, placement),
+            snapshots: &snapshots,
+            bindings: &of(&self.bindings, placement),
+        }))
+    }
+
+    pub(super) fn state(&mut self, now: Instant) -> PlacementsState {
+        let shown = |image: &Option<String>| image.as_deref().map(version).map(str::to_owned);
+        let names = self.known.iter().map(|known| known.name_any());
+        let explained = names.filter_map(|name| self.explain(&name));
+        let placements = explained.map(|explained| self.placement(&explained));
+        let placements: Vec<_> = placements.collect();
+        let clusters = self.clusters.iter_mut().map(|(name, cluster)| {
+            let (requests_per_second, errors_per_second) = cluster.traffic.rates(now);
+            FleetClusterState {
+                name: name.clone(),
+                membership: cluster.membership(),
+                cordoned: cluster.is_cordoned(),
+                runs: shown(&cluster.pods.runs),
+                starts: shown(&cluster.pods.starts),
+                requests_per_second,
+                errors_per_second,
+                requests: cluster.traffic.ended,
+                errors: cluster.traffic.errors,
+            }
+        });
+        PlacementsState {
+            wanted: shown(&self.wanted),
+            clusters: clusters.collect(),
+            placements,
+            unserved: self.unserved,
+        }
+    }
+
+    fn placement(&self, explained: &PlacementExplanation) -> PlacementState {
+        let clusters = self.clusters.iter();
+        let clusters = clusters.map(|(name, known)| self.cluster(name, known, explained));
+        let clusters: Vec<_> = clusters.collect();
+        let mut conditions = explained.conditions.iter();
+        let undone = conditions.find(|condition| condition.status != TRUE);
+        let is_stuck = clusters.iter().any(|it| it.phase == PlacedPhase::Stuck);
+        let phase = match undone {
+            _ if is_stuck => PlacementPhase::Stuck,
+            None if !explained.conditions.is_empty() => PlacementPhase::Available,
+            _ => PlacementPhase::RollingOut,
+        };
+        let says = undone.map(|it| format!("{}: {}", it.reason, it.message));
+        PlacementState {
+            name: explained.placement.clone(),
+            phase,
+            says,
+            clusters,
+        }
+    }
+
+    fn cluster(
+        &self,
+        name: &str,
+        known: &FleetCluster,
+        explained: &PlacementExplanation,
+    ) -> PlacedClusterState {
+        let placement = &explained.placement;
+        let mut placed = explained.clusters.iter();
+        let Some(placed) = placed.find(|placed| placed.name == name) else {
+            let mut others = explained.others.iter();
+            let reason = others.find(|other| other.name == name);
+            let text = match reason {
+                _ if known.member.is_none() => "it is not in the fleet".to_owned(),
+                Some(other) => other.reason.clone(),
+                None => "nothing is decided about it yet".to_owned(),
+            };
+            return PlacedClusterState {
+                name: name.to_owned(),
+                phase: PlacedPhase::NotPicked,
+                wave: None,
+                text,
+                picked: None,
+                failures: Vec::new(),
+            };
+        };
+        let bindings = of(&self.bindings, placement);
+        let mut bindings = bindings.iter();
+        let binding = bindings.find(|it| it.spec.target_cluster == name);
+        let phase = match binding {
+            Some(binding) if is_removed(binding) => PlacedPhase::Removing,
+            Some(_) if !placed.is_latest => PlacedPhase::Waiting,
+            Some(binding) if is_available(binding) => PlacedPhase::Available,
+            Some(binding) if is_stuck(binding) => PlacedPhase::Stuck,
+            _ => PlacedPhase::RollingOut,
+        };
+        let waves = self.waves.get(placement);
+        PlacedClusterState {
+            name: name.to_owned(),
+            phase,
+            wave: waves.and_then(|waves| waves.of.get(name)).copied(),
+            text: placed.state.clone(),
+            picked: Some(placed.picked.clone()),
+            failures: placed.failures.clone(),
+        }
+    }
+}
+
+/// Returns those that a placement made.
+fn of<'a, K: Resource>(all: &'a [Arc<K>], placement: &str) -> Vec<&'a K> {
+    let all = all.iter().map(Arc::as_ref);
+    all.filter(|it| placement_of(*it) == Some(placement))
+        .collect()
+}
+
+fn placement_of(object: &impl Resource) -> Option<&str> {
+    let labels = object.meta().labels.as_ref()?;
+    labels.get(PARENT_PLACEMENT).map(String::as_str)
+}
+
+/// Returns `true` if the cluster of a binding is to lose what it has of the placement.
+fn is_removed(binding: &ClusterResourceBinding) -> bool {
+    binding.metadata.deletion_timestamp.is_some() || binding.spec.state == BindingState::Unscheduled
+}
+
+/// Returns `true` if all that a cluster is to have is there and available.
+fn is_available(binding: &ClusterResourceBinding) -> bool {
+    let status = binding.status.as_ref();
+    let available = status.and_then(|status| find(&status.conditions, AVAILABLE));
+    available.is_some_and(|it| {
+        it.status == TRUE && it.observed_generation == binding.metadata.generation
+    })
+}
+
+/// Returns `true` if what a cluster is to have will not be available there as it is.
+fn is_stuck(binding: &ClusterResourceBinding) -> bool {
+    let Some(status) = &binding.status else {
+        return false;
+    };
+    let is_current = [APPLIED, AVAILABLE].into_iter().any(|kind| {
+        find(&status.conditions, kind).is_some_and(|it| {
+            it.status == FALSE && it.observed_generation == binding.metadata.generation
+        })
+    });
+    let mut failed = status.failed_placements.iter();
+    is_current
+        && failed.any(|FailedPlacement { condition, .. }| {
+            condition.reason == PROGRESS_DEADLINE_EXCEEDED
+                || (condition.type_ == APPLIED && condition.reason != PREPARING)
+        })
+}
