@@ -31,7 +31,7 @@ type Colour = [u8; 3];
 
 /// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder; then holds a
 /// new version back from two clusters, and writes `paused.png`; then describes a Remedy, and writes
-/// `planned.png`.
+/// `planned.png`; then breaks what is placed, and writes `placements.png`.
 pub async fn take(folder: &Path) -> Result<()> {
     let sandbox = Sandbox::start(&[]).await?;
     let chromium = Chromium::start().await?;
@@ -53,6 +53,8 @@ pub async fn take(folder: &Path) -> Result<()> {
     picture(&tab, &folder.join("paused.png")).await?;
     describe_window(&tab).await?;
     picture(&tab, &folder.join("planned.png")).await?;
+    break_the_store(&tab).await?;
+    picture(&tab, &folder.join("placements.png")).await?;
     chromium.stop().await?;
     sandbox.stop().await
 }
@@ -88,6 +90,19 @@ async fn describe_window(tab: &Tab) -> Result<()> {
     let told = "byId('plan').innerText.includes('left: member2, member3')";
     tab.until("the plan is told", told).await?;
     let aimed = "(byId('rules').scrollIntoView({ block: 'end', behavior: 'instant' }), true)";
+    tab.until("it is in sight", aimed).await
+}
+
+/// Places a version that never becomes available, and waits until it is stuck in the first wave.
+async fn break_the_store(tab: &Tab) -> Result<()> {
+    tab.press("Remedies of the fleet", "Cancel", With::Mouse)
+        .await?;
+    tab.press("Placements of the hub", "Break it", With::Mouse)
+        .await?;
+    tab.until("it is stuck", &timeline_has("placement-stuck"))
+        .await?;
+    longer(tab).await?;
+    let aimed = "(byId('placed').scrollIntoView({ block: 'end', behavior: 'instant' }), true)";
     tab.until("it is in sight", aimed).await
 }
 

@@ -29,6 +29,8 @@ use crate::sandbox::{Action, Sandbox};
 const PAGE: &str = include_str!("page/index.html");
 /// The part of the page's script on Remedies.
 const REMEDIES: &str = include_str!("page/remedies.js");
+/// The part of the page's script on placements.
+const PLACEMENTS: &str = include_str!("page/placements.js");
 
 /// Serves the page of a sandbox and never returns but with an error.
 pub(crate) async fn serve(listener: TcpListener, sandbox: Arc<Sandbox>) -> io::Result<()> {
@@ -51,6 +53,7 @@ fn routes(sandbox: Arc<Sandbox>) -> Router {
     Router::new()
         .route("/", get(async || Html(PAGE)))
         .route("/remedies.js", get(async || script(REMEDIES)))
+        .route("/placements.js", get(async || script(PLACEMENTS)))
         .route("/events", get(events).with_state(record))
         .route("/actions", post(act))
         .route("/plans", post(plan))

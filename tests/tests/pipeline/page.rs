@@ -20,6 +20,7 @@ const TOO_FAINT: &str = include_str!("page/too_faint.js");
 
 /// `xtask test` skips these without Chromium.
 mod in_chromium {
+    mod placements;
     mod remedies;
 
     use super::*;

@@ -31,6 +31,10 @@ use crate::objects::WEB;
 use crate::rollout::{image, version};
 use crate::update::{HubUpdate, Request};
 
+/// What is said of a cluster about which a placement has decided nothing.
+const NOT_CONSIDERED: &str =
+    "it has not been looked at: a placement looks for clusters when it needs one";
+
 #[derive(Debug, Default)]
 pub(super) struct Placements {
     clusters: BTreeMap<String, FleetCluster>,
@@ -360,7 +364,7 @@ impl Placements {
             let text = match reason {
                 _ if known.member.is_none() => "it is not in the fleet".to_owned(),
                 Some(other) => other.reason.clone(),
-                None => "nothing is decided about it yet".to_owned(),
+                None => NOT_CONSIDERED.to_owned(),
             };
             return PlacedClusterState {
                 name: name.to_owned(),
@@ -435,4 +439,212 @@ fn is_stuck(binding: &ClusterResourceBinding) -> bool {
             condition.reason == PROGRESS_DEADLINE_EXCEEDED
                 || (condition.type_ == APPLIED && condition.reason != PREPARING)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::fleet::names::RESOURCE_INDEX;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::super::timeline::Clock;
+    use super::*;
+
+    struct Hub {
+        placements: Placements,
+        timeline: Timeline,
+    }
+
+    impl Hub {
+        /// Starts with a placement of the store in three clusters.
+        fn new() -> Self {
+            let names = ["m1", "m2", "m3"].map(str::to_owned);
+            let mut hub = Self {
+                placements: Placements::new(&names),
+                timeline: Timeline::new(Clock::new()),
+            };
+            let known =
+                json!({ "metadata": { "name": "store" }, "spec": { "resourceSelectors": [] } });
+            assert_eq!(hub.note(HubUpdate::Placements(parsed([known]))), [""; 0]);
+            hub
+        }
+
+        /// Notes an update, and returns the entries of the timeline about it.
+        fn note(&mut self, update: HubUpdate) -> Vec<String> {
+            let timeline = &mut self.timeline;
+            self.placements.apply(Instant::now(), update, timeline);
+            let entries = timeline.take().into_iter();
+            let text = |cluster: Option<String>| cluster.map_or_else(String::new, |it| it + " ");
+            entries.map(|it| text(it.cluster) + &it.text).collect()
+        }
+
+        /// Takes this for the latest snapshot.
+        fn snapshot(&mut self, index: usize) -> Vec<String> {
+            let name = format!("store-{index}-snapshot");
+            let labels = json!({ PARENT_PLACEMENT: "store", RESOURCE_INDEX: index.to_string() });
+            let annotations = json!({ "kubernetes-fleet.io/number-of-resource-snapshots": "1",
+                "kubernetes-fleet.io/resource-hash": "a" });
+            let metadata = json!({ "name": name, "labels": labels, "annotations": annotations });
+            let snapshot = json!({ "metadata": metadata, "spec": { "selectedResources": [] } });
+            self.note(HubUpdate::Snapshots(parsed([snapshot])))
+        }
+
+        fn cluster(&mut self, name: &str) -> PlacedClusterState {
+            let state = self.placements.state(Instant::now());
+            let [store] = &state.placements[..] else {
+                panic!("{state:?}");
+            };
+            let found = store.clusters.iter().find(|it| it.name == name);
+            found.unwrap().clone()
+        }
+    }
+
+    fn parsed<K: DeserializeOwned>(objects: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
+        let objects = objects.into_iter();
+        objects
+            .map(|object| Arc::new(serde_json::from_value(object).unwrap()))
+            .collect()
+    }
+
+    /// Returns the binding of a cluster, with a snapshot of this index that is available or not.
+    fn binding(cluster: &str, index: usize, is_available: bool) -> Value {
+        let status = if is_available { "True" } else { "False" };
+        let condition = json!({ "type": AVAILABLE, "status": status, "reason": "R", "message": "m",
+            "observedGeneration": 1, "lastTransitionTime": "2026-11-20T08:00:00Z" });
+        let name = format!("store-{cluster}");
+        json!({
+            "metadata": { "name": name, "generation": 1, "labels": { PARENT_PLACEMENT: "store" } },
+            "spec": { "state": "Bound", "targetCluster": cluster,
+                "resourceSnapshotName": format!("store-{index}-snapshot"),
+                "schedulingPolicySnapshotName": "store-0",
+                "clusterDecision": { "clusterName": cluster, "selected": true, "reason": "picked" } },
+            "status": { "conditions": [condition] },
+        })
+    }
+
+    /// A cluster that gets a change while another has it and is not available is in the same wave.
+    #[tokio::test]
+    async fn waves_follow_availability() {
+        let mut hub = Hub::new();
+        hub.snapshot(0);
+        let mut bindings = |bindings: [Value; 3]| hub.note(HubUpdate::Bindings(parsed(bindings)));
+        let [one, two, three] = ["m1", "m2", "m3"];
+        let all = [one, two, three].map(|it| binding(it, 0, false));
+        let first = "gets store-0-snapshot, in wave 1";
+        let entries = bindings(all);
+        assert_eq!(entries.iter().filter(|it| it.ends_with(first)).count(), 3);
+        assert_eq!(entries.len(), 6, "{entries:?}");
+        assert_eq!(
+            bindings([one, two, three].map(|it| binding(it, 0, true))),
+            [""; 0]
+        );
+
+        hub.snapshot(1);
+        let mut bindings = |bindings: [Value; 3]| hub.note(HubUpdate::Bindings(parsed(bindings)));
+        let given = bindings([
+            binding(one, 1, false),
+            binding(two, 0, true),
+            binding(three, 0, true),
+        ]);
+        assert_eq!(given, ["m1 gets store-1-snapshot, in wave 1"]);
+        let given = bindings([
+            binding(one, 1, false),
+            binding(two, 1, false),
+            binding(three, 0, true),
+        ]);
+        assert_eq!(given, ["m2 gets store-1-snapshot, in wave 1"]);
+        let given = bindings([
+            binding(one, 1, true),
+            binding(two, 1, true),
+            binding(three, 1, false),
+        ]);
+        assert_eq!(given, ["m3 gets store-1-snapshot, in wave 2"]);
+        assert_eq!(hub.cluster(three).wave, Some(2));
+        assert_eq!(hub.cluster(three).phase, PlacedPhase::RollingOut);
+        assert_eq!(hub.cluster(one).phase, PlacedPhase::Available);
+    }
+
+    /// What its controller has given up is told once, with the object.
+    #[tokio::test]
+    async fn stuck_cluster_is_told_once() {
+        let mut hub = Hub::new();
+        hub.snapshot(1);
+        let waiting = binding("m2", 0, true);
+        let mut stuck = binding("m1", 1, false);
+        let reported = hub.note(HubUpdate::Bindings(parsed([
+            stuck.clone(),
+            waiting.clone(),
+        ])));
+        assert_eq!(reported.len(), 3, "{reported:?}");
+        let condition = json!({ "type": AVAILABLE, "status": "False", "message": "given up",
+            "reason": PROGRESS_DEADLINE_EXCEEDED, "lastTransitionTime": "2026-11-20T08:00:00Z" });
+        stuck["status"]["failedPlacements"] = json!([{ "group": "apps", "version": "v1",
+            "kind": "Deployment", "namespace": "store", "name": "web", "condition": condition }]);
+        let both = || HubUpdate::Bindings(parsed([stuck.clone(), waiting.clone()]));
+        let object = "Deployment store/web: ProgressDeadlineExceeded: given up";
+        let told = format!("m1 placement store is stuck: {object}");
+        assert_eq!(hub.note(both()), [told]);
+        assert_eq!(hub.note(both()), [""; 0]);
+        let seen = hub.cluster("m1");
+        assert_eq!(
+            (seen.phase, &*seen.failures),
+            (PlacedPhase::Stuck, &[object.to_owned()][..])
+        );
+        assert_eq!(hub.cluster("m2").phase, PlacedPhase::Waiting);
+        let state = hub.placements.state(Instant::now());
+        assert_eq!(state.placements[0].phase, PlacementPhase::Stuck);
+    }
+
+    /// A cluster that is not picked has the scheduler's reason; one that left the fleet has that.
+    #[tokio::test]
+    async fn unpicked_clusters_have_reasons() {
+        let mut hub = Hub::new();
+        let members = ["m1", "m2"].map(|name| json!({ "metadata": { "name": name }, "spec": {} }));
+        assert_eq!(hub.note(HubUpdate::Clusters(parsed(members))), [""; 0]);
+        let decision = json!({ "clusterName": "m1", "selected": false, "reason": "tainted" });
+        let policy = json!({
+            "metadata": { "name": "store-0", "labels": { PARENT_PLACEMENT: "store",
+                "kubernetes-fleet.io/policy-index": "0" } },
+            "spec": { "policyHash": "" }, "status": { "targetClusters": [decision] },
+        });
+        hub.note(HubUpdate::Policies(parsed([policy])));
+        let texts = ["m1", "m2", "m3"].map(|name| hub.cluster(name).text);
+        assert_eq!(texts, ["tainted", NOT_CONSIDERED, "it is not in the fleet"]);
+    }
+
+    /// A cluster joins, is cordoned, and leaves before the reader's eyes.
+    #[tokio::test]
+    async fn membership_is_told() {
+        let mut hub = Hub::new();
+        let member = |taints: Value, joined: &str| {
+            let condition = json!({ "type": "Joined", "status": joined, "reason": "R",
+                "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
+            json!({ "metadata": { "name": "m1" }, "spec": { "taints": taints },
+                "status": { "conditions": [condition] } })
+        };
+        let cordoned = json!([{ "key": CORDONED, "effect": "NoSchedule" }]);
+        let mut leaving = member(json!([]), "True");
+        leaving["metadata"]["deletionTimestamp"] = json!("2026-11-20T08:00:00Z");
+        for (members, expected) in [
+            (vec![member(json!([]), "Unknown")], None),
+            (
+                vec![member(json!([]), "True")],
+                Some("m1 has joined the fleet"),
+            ),
+            (
+                vec![member(cordoned, "True")],
+                Some("m1 is cordoned: placements give it nothing new"),
+            ),
+            (
+                vec![member(json!([]), "True")],
+                Some("m1 is cordoned no longer"),
+            ),
+            (vec![leaving], Some("m1 is leaving the fleet")),
+            (vec![], Some("m1 has left the fleet, and keeps what it has")),
+        ] {
+            let told = hub.note(HubUpdate::Clusters(parsed(members)));
+            let expected: Vec<_> = expected.into_iter().collect();
+            assert_eq!(told, expected);
+        }
+    }
 }
