@@ -12,7 +12,7 @@ use crate::{
 
 const VIEW: View = View {
     width: 1600,
-    height: 1020,
+    height: 1260,
     dark: false,
 };
 
