@@ -50,7 +50,8 @@ impl Pods {
             Some(copy) if is_rolled_out(copy) => (image, None),
             // A change of anything else than the image starts no pods.
             Some(_) if image == self.runs => (image, None),
-            Some(_) => (self.runs.clone(), image),
+            Some(copy) if has_ready_pods(copy) => (self.runs.clone(), image),
+            Some(_) => (None, image),
             None => (None, None),
         };
         self.starts = starts;
@@ -75,6 +76,11 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
             && status.available_replicas.unwrap_or_default() >= replicas
             && status.unavailable_replicas.is_none_or(|count| count == 0)
     })
+}
+
+fn has_ready_pods(deployment: &Deployment) -> bool {
+    let status = deployment.status.as_ref();
+    status.is_some_and(|status| status.ready_replicas.unwrap_or_default() > 0)
 }
 
 impl Rollout {

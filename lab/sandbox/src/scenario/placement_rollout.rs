@@ -35,10 +35,11 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     stops_at_first_wave(&later)?;
     none_failed(&before, &later)?;
     for cluster in [&first, &second] {
-        let runs = later.placements.cluster(cluster).map(|it| it.runs.clone());
+        let [then, now] = [&stuck, &later].map(|state| state.placements.cluster(cluster));
+        let (then, now) = then.zip(now).context("a cluster is gone")?;
         ensure!(
-            runs == Some(old.clone()),
-            "expected: the pods of {old:?} go on in {cluster}; observed: {runs:?}"
+            now.runs == old && now.requests > then.requests,
+            "expected: the pods of {old:?} go on serving in {cluster}; observed: {now:?} after {then:?}"
         );
     }
 
