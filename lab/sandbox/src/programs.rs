@@ -60,13 +60,19 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
     ])
 }
 
+/// The time after which what is placed and not available has failed: that of the store's Deployment.
+const PROGRESS_DEADLINE: &str = "5s";
+
 /// Starts those that place what the hub has. The contexts of `kubeconfig` are the hub and the members.
 pub(crate) async fn start_placement<'a>(
     kubeconfig: &Path,
     members: impl Iterator<Item = &'a String>,
 ) -> Result<Vec<Program>> {
     let controller = own_flags(placement_controller::NAME, kubeconfig);
-    let controller = controller.chain([flag("--context", HUB)]);
+    let controller = controller.chain([
+        flag("--context", HUB),
+        flag("--progress-deadline", PROGRESS_DEADLINE),
+    ]);
     let controller = placement_controller::Args::try_parse_from(controller)?;
     let mut programs = vec![
         started(placement_controller::IDENTITY, async |program| {
