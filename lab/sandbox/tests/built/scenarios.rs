@@ -125,7 +125,7 @@ async fn workload_follows_to_backup() {
     plays("failover-to-backup", &stages).await;
 }
 
-/// A broken version stops at the first wave and a mended one completes.
+/// Case F5: a broken version stops at the first wave, and a mended one completes; no request fails on the way.
 #[tokio::test]
 async fn broken_placement_stops_until_mended() {
     let stages = [
