@@ -146,6 +146,37 @@ fn pods_have_own_accounts() {
     assert_eq!(checked, 9);
 }
 
+/// Nobody but Prometheus reaches the port of a program, and a default-deny policy cuts none off from its API.
+#[test]
+fn ports_are_guarded() {
+    let mut guarded = 0;
+    for place in [
+        "host",
+        "propagation/host",
+        "propagation/cluster/host",
+        "placement/hub/host",
+        "placement/member",
+    ] {
+        let objects = installed(place);
+        let policies = of_kind(&objects, "NetworkPolicy");
+        for program in of_kind(&objects, "Deployment") {
+            let name = &program["metadata"]["name"];
+            let own = |policy: &&&Value| policy["metadata"]["name"] == *name;
+            let policy = policies.iter().find(own).unwrap();
+            assert_eq!(
+                policy["spec"]["podSelector"],
+                program["spec"]["selector"],
+                "{name}"
+            );
+            let from = &policy["spec"]["ingress"][0]["from"];
+            assert_eq!(from.as_array().map(Vec::len), Some(1), "{name}");
+            assert_eq!(policy["spec"]["egress"], serde_json::json!([{}]), "{name}");
+            guarded += 1;
+        }
+    }
+    assert_eq!(guarded, 8);
+}
+
 /// The replicas of a controller are spread over nodes.
 #[test]
 fn replicas_are_spread() {
