@@ -68,6 +68,9 @@ pub struct LeaderElectionArgs {
     /// Act only while holding the lease of this program.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
+    /// Namespace of the lease; that of the program's manifests by default. Karmada's own scheduler has its lease in the namespace of Karmada, and ours must wait for that one.
+    #[arg(long, alias = "leader-election-namespace", value_name = "NAMESPACE")]
+    pub leader_elect_resource_namespace: Option<String>,
 }
 
 /// The flags of the programs that record Events.

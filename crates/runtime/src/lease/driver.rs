@@ -53,9 +53,9 @@ impl LeaseMetrics {
     }
 }
 
-/// Returns the leadership of a control-plane program: that of the lease with its name in the namespace
-/// of its [`Identity`](crate::program::Identity), held only while this replica can read, or an
-/// unconditional one without leader election.
+/// Returns the leadership of a control-plane program: that of the lease with its name, held only while this replica can
+/// read, or an unconditional one without leader election. The lease is in the namespace of the flag, or of the program's
+/// [`Identity`](crate::program::Identity).
 pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionArgs) -> Leadership {
     let name = program.identity.name.to_owned();
     leadership_by(program, client, args, name)
@@ -72,7 +72,8 @@ pub fn leadership_by(
         return Leadership::always();
     }
     let host = gethostname::gethostname().to_string_lossy().into_owned();
-    let namespace = program.identity.lease_namespace.to_owned();
+    let namespace = args.leader_elect_resource_namespace.clone();
+    let namespace = namespace.unwrap_or_else(|| program.identity.lease_namespace.to_owned());
     let config = LeaseConfig {
         mode: candidacy::start(program),
         ..LeaseConfig::eager(namespace, name, host)

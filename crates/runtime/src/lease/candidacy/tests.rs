@@ -57,7 +57,10 @@ impl Replica {
             Identity::for_tests(),
             SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         );
-        let args = LeaderElectionArgs { leader_elect: true };
+        let args = LeaderElectionArgs {
+            leader_elect: true,
+            leader_elect_resource_namespace: None,
+        };
         let leadership = leadership(&mut program, client.clone(), &args);
         let observe = |_: Event<Decoded<ConfigMap>>| {};
         let all = watcher::Config::default();
@@ -84,6 +87,28 @@ impl Replica {
         let line = metrics.lines().find_map(|line| line.strip_prefix(prefix));
         line.unwrap().parse().unwrap()
     }
+}
+
+/// Where Karmada is installed in another namespace, the lease is there, too.
+#[tokio::test(start_paused = true)]
+async fn lease_is_where_asked() {
+    let server = server().await;
+    let client = Client::new(server.service(), "default");
+    let mut program = Program::new(
+        Identity::for_tests(),
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+    );
+    let args = LeaderElectionArgs {
+        leader_elect: true,
+        leader_elect_resource_namespace: Some("default".to_owned()),
+    };
+    let leadership = leadership(&mut program, client.clone(), &args);
+    sleep(SOON).await;
+    assert!(leadership.held_until().is_some());
+    assert_eq!(lease(&server).await, None);
+    let leases: Api<Lease> = Api::namespaced(client, "default");
+    let name = Identity::for_tests().name;
+    assert!(leases.get_opt(name).await.unwrap().is_some());
 }
 
 /// A replica that cannot list does not seek the lease.
