@@ -1,6 +1,7 @@
 //! The writes about a Work beside those of its objects: on the hub to the Work, in the member to its `AppliedWork`.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::names::WORK_FINALIZER;
 use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier};
 use karmada_api::fleet::{AppliedWork, Work};
@@ -61,6 +62,14 @@ impl Reporter {
         if let (Some(events), Some(event)) = (&self.events, event) {
             events.record(owner.object_ref(&()), event);
         }
+    }
+
+    /// Returns `true` if a Work is on the hub now, and stays there.
+    pub(crate) async fn exists(&self, work: &Work) -> Result<bool, BoxError> {
+        let (works, of) = (self.works(work), &work.metadata);
+        let found = works.get_metadata_opt(of.name()).await?;
+        let is_same = |found: &ObjectMeta| found.uid == of.uid && !found.is_deleting();
+        Ok(found.is_some_and(|found| is_same(&found.metadata)))
     }
 
     /// Adds our finalizer to a Work. `work` is then as it is stored.

@@ -69,6 +69,9 @@ impl Controller for WorkReconciler {
             JOIN => {
                 if !is_held {
                     self.reporter.hold(&mut work).await?;
+                } else if self.index.applied(key).is_none() && !self.reporter.exists(&work).await? {
+                    // A list was out of date: what it shows has ended, and nobody would take away what comes of it now.
+                    return Ok(());
                 }
                 self.apply(key, work).await
             }

@@ -261,6 +261,24 @@ async fn deletion_waits_for_objects() {
     assert_eq!(stage.hub.find(WORK).await, None);
 }
 
+/// A hub whose list is out of date shows a Work that has ended: its objects do not come again, for nobody would take them
+/// away.
+#[tokio::test(start_paused = true)]
+async fn ended_work_stays_ended() {
+    let mut stage = Stage::placed().await;
+    stage.hub.send("DELETE", WORK, &Value::Null).await;
+    stage.settle().await;
+    assert_eq!(stage.member.find(OWNER).await, None);
+    stage.written();
+    stage.kill().await;
+    let faults = stage.hub.server.faults();
+    let stale = Fault::StaleList { versions: 2 };
+    faults.inject(stale.lasting(Duration::from_secs(5)));
+    stage.start(&[]).await;
+    assert!(stage.hub.server.faults().hits()["StaleList"] > 0);
+    assert_eq!(stage.written(), [""; 0]);
+}
+
 /// Case F49: a cluster that leaves keeps everything, and goes on with it when it comes back: nothing is written to an
 /// object.
 #[tokio::test(start_paused = true)]
