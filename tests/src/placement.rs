@@ -37,6 +37,7 @@ pub struct PlacementFleet {
     /// The API of the hub.
     pub hub: ControlPlane,
     members: Vec<ControlPlane>,
+    profile: Profile,
 }
 
 /// The programs that place. Dropping them kills them.
@@ -86,7 +87,12 @@ impl PlacementPrograms {
 impl PlacementFleet {
     /// Starts a hub and this many members, with the kinds and the rights of the programs. No cluster is registered.
     pub async fn start(server: ApiKind, members: u8) -> Result<Self> {
-        let mut fleet = Self::before_us(server, members).await?;
+        Self::start_for([server; 2], members, Profile::Debug).await
+    }
+
+    /// Does the same on these kinds of API, of the hub and of the members, for programs that are built so.
+    pub async fn start_for(kinds: [ApiKind; 2], members: u8, profile: Profile) -> Result<Self> {
+        let mut fleet = Self::start_apis(kinds, members, profile).await?;
         let kinds = [manifests::path("placement/crds")];
         fleet.hub.install_crds(&kinds).await?;
         fleet.hub.namespace(SYSTEM).await?;
@@ -108,15 +114,25 @@ impl PlacementFleet {
 
     /// Starts the APIs as they are before a user installs us.
     pub async fn before_us(server: ApiKind, members: u8) -> Result<Self> {
+        Self::start_apis([server; 2], members, Profile::Debug).await
+    }
+
+    async fn start_apis(
+        [of_hub, of_members]: [ApiKind; 2],
+        members: u8,
+        profile: Profile,
+    ) -> Result<Self> {
         let names = (1..=members).map(|number| Member(number).name());
-        let starting = [String::from("hub")].into_iter().chain(names);
-        let starting = starting.map(async |name| {
-            ControlPlane::start(ControlPlaneOptions::named(&name).on(server)).await
+        let names = names.map(|name| (name, of_members));
+        let starting = [(String::from("hub"), of_hub)].into_iter().chain(names);
+        let starting = starting.map(async |(name, kind)| {
+            ControlPlane::start(ControlPlaneOptions::named(&name).on(kind)).await
         });
         let mut members = try_join_all(starting).await?;
         Ok(Self {
             hub: members.remove(0),
             members,
+            profile,
         })
     }
 
@@ -138,16 +154,24 @@ impl PlacementFleet {
 
     /// Starts the programs, each with the rights that `manifests/` grants it.
     pub async fn run(&self) -> Result<PlacementPrograms> {
+        self.run_with(&[]).await
+    }
+
+    /// Does the same, with further flags of the controller.
+    pub async fn run_with(&self, flags: &[&str]) -> Result<PlacementPrograms> {
         let agents = self.members().map(|member| self.run_agent(member));
-        let (controller, agents) = tokio::try_join!(self.run_controller(), try_join_all(agents))?;
+        let controller = self.run_controller(flags);
+        let (controller, agents) = tokio::try_join!(controller, try_join_all(agents))?;
         Ok(PlacementPrograms { controller, agents })
     }
 
-    async fn run_controller(&self) -> Result<Running> {
+    /// Starts the controller alone, with further flags.
+    pub async fn run_controller(&self, flags: &[&str]) -> Result<Running> {
         let account = format!("system:serviceaccount:{SYSTEM}:placement-controller");
         let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
-        let flags = [format!("--kubeconfig={}", kubeconfig.display())];
-        let started = Running::start(Binary::PlacementController, Profile::Debug, flags).await;
+        let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+        let flags = [&*kubeconfig].into_iter().chain(flags.iter().copied());
+        let started = Running::start(Binary::PlacementController, self.profile, flags).await;
         started.context("placement-controller does not start")
     }
 
@@ -162,7 +186,7 @@ impl PlacementFleet {
             format!("--hub-kubeconfig={}", hub.display()),
             format!("--cluster-name={name}"),
         ];
-        let started = Running::start(Binary::PlacementAgent, Profile::Debug, flags).await;
+        let started = Running::start(Binary::PlacementAgent, self.profile, flags).await;
         started.with_context(|| format!("the agent of {name} does not start"))
     }
 

@@ -131,7 +131,8 @@ pub fn build(profile: Profile) -> Result<()> {
         // The agent has not the features that only controllers need.
         cargo::build_dist(&[Binary::Agent.name()])?;
         build_controllers()?;
-        return build_propagation();
+        build_propagation()?;
+        return build_placement();
     }
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
@@ -157,6 +158,12 @@ pub fn build_propagation() -> Result<()> {
         Binary::Scheduler,
         Binary::ExecutionController,
     ];
+    cargo::build_dist(&programs.map(Binary::name))
+}
+
+/// Builds the programs that place as clusters run them.
+pub fn build_placement() -> Result<()> {
+    let programs = [Binary::PlacementController, Binary::PlacementAgent];
     cargo::build_dist(&programs.map(Binary::name))
 }
 

@@ -5,8 +5,10 @@
 
 pub mod agent;
 pub mod ingresses;
+pub mod placement;
 pub mod propagation;
 pub mod remedies;
+mod requests;
 
 use std::{
     cmp::Ordering, collections::HashSet, convert::Infallible, fmt, fmt::Debug, time::Duration,

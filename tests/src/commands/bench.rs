@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lab_parts::interrupt::until_interrupted;
+use pipeline_tests::bench::placement::PlacementBench;
 use pipeline_tests::bench::propagation::PropagationBench;
-use pipeline_tests::bench::{agent, ingresses, propagation, remedies};
+use pipeline_tests::bench::{agent, ingresses, placement, propagation, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
 use pipeline_tests::programs::{self, Binary, Profile, path};
 use tools::Tool;
@@ -43,6 +44,15 @@ pub(crate) enum Bench {
         /// The number of members
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=100))]
         clusters: u8,
+    },
+    /// Both programs that place: many clusters on a hub, and three real members
+    Placement {
+        /// The number of placements
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        placements: u16,
+        /// The number of clusters, whose agents are scripted
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        clusters: u16,
     },
 }
 
@@ -86,6 +96,18 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
             };
             in_a_fleet(programs::build_propagation, async || {
                 propagation::bench(extent, print).await
+            })
+        }
+        Bench::Placement {
+            placements,
+            clusters,
+        } => {
+            let extent = PlacementBench {
+                placements: *placements,
+                clusters: *clusters,
+            };
+            in_a_fleet(programs::build_placement, async || {
+                placement::bench(extent, print).await
             })
         }
     }

@@ -1,13 +1,10 @@
-//! A bare client's requests to the API of the fleet.
+//! The APIs that a bare client writes to.
 
-use anyhow::Result;
 use karmada_api::{ResourceBinding, names};
 use kube::{
     Api, Resource,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::objects::Binding;
 use crate::{fleet::NAMESPACE, propagation::PropagationFleet};
@@ -30,32 +27,4 @@ pub(super) fn untyped<K: Resource<DynamicType = ()>>(
         return Api::all_with(fleet.karmada.client(), &resource);
     }
     Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource)
-}
-
-pub(super) async fn create(objects: &Api<DynamicObject>, object: &Value) -> Result<()> {
-    let object = DynamicObject::deserialize(object)?;
-    objects.create(&PostParams::default(), &object).await?;
-    Ok(())
-}
-
-pub(super) async fn merge(objects: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<()> {
-    let patch = Patch::Merge(patch);
-    objects.patch(name, &PatchParams::default(), &patch).await?;
-    Ok(())
-}
-
-pub(super) async fn merge_status(
-    objects: &Api<DynamicObject>,
-    name: &str,
-    status: &Value,
-) -> Result<()> {
-    let patch = Patch::Merge(json!({ "status": status }));
-    let parameters = PatchParams::default();
-    objects.patch_status(name, &parameters, &patch).await?;
-    Ok(())
-}
-
-pub(super) async fn delete(objects: &Api<DynamicObject>, name: &str) -> Result<()> {
-    objects.delete(name, &DeleteParams::default()).await?;
-    Ok(())
 }

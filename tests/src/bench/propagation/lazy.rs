@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    clients::{bindings, create, merge, untyped},
+    clients::{bindings, untyped},
     objects::{is_reported, waits},
     stand::Bench,
 };
 use crate::{
-    bench::{Seen, all},
+    bench::{
+        Seen, all,
+        requests::{create, merge},
+    },
     fleet::{Member, NAMESPACE},
 };
 

@@ -17,12 +17,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    clients::{binding_name, bindings, create, delete, merge, merge_status, untyped},
-    objects::{Deployed, LOST, Made, bare, is_moved, is_paused, makes_paused, template},
+    clients::{binding_name, bindings, untyped},
+    objects::{Deployed, LOST, Made, is_moved, is_paused, makes_paused, template},
     stand::{Bench, Times, until_count, until_edited},
 };
 use crate::{
-    bench::{Seen, all, beside_a_watch, median},
+    bench::{
+        Seen, all, beside_a_watch, median,
+        requests::{bare, create, delete, merge, merge_status},
+    },
     fleet::{Member, NAMESPACE},
     propagation::PropagationFleet,
 };

@@ -18,12 +18,16 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::{
-    clients::{binding_name, bindings, create, delete, merge, untyped},
+    clients::{binding_name, bindings, untyped},
     limit::Chain,
-    objects::{Binding, LOST, bare, is_moved, is_paused, policy, template},
+    objects::{Binding, LOST, is_moved, is_paused, policy, template},
     stand::{Bench, ROWS, Times, until_count, until_edited},
 };
-use super::{AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median, rests};
+use super::{
+    AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median,
+    requests::{bare, create, delete, merge},
+    rests,
+};
 use crate::{
     control_plane::ApiKind,
     programs::{Binary, Profile},

@@ -3,7 +3,7 @@
 use karmada_api::condition::{FALSE, TRUE};
 use kube::core::{NotUsed, Object};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::fleet::{Member, NAMESPACE};
 
@@ -127,26 +127,4 @@ pub(super) fn policy(template: &str) -> Value {
         "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": template }],
         "placement": {},
     })
-}
-
-/// Returns the object without its status and what the API server adds, to create it again.
-pub(super) fn bare(object: &Value) -> Value {
-    let kept = [
-        "name",
-        "namespace",
-        "labels",
-        "annotations",
-        "finalizers",
-        "ownerReferences",
-    ];
-    let metadata = kept.map(|field| (field, object["metadata"].get(field)));
-    let metadata = metadata
-        .into_iter()
-        .filter_map(|(field, value)| Some((field.to_owned(), value?.clone())));
-    let mut object = object.clone();
-    object["metadata"] = Value::Object(metadata.collect::<Map<_, _>>());
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
-    }
-    object
 }

@@ -1,0 +1,34 @@
+//! The two programs that place: the controller of a hub with many clusters, whose agents are scripted, and both with
+//! three real members.
+//!
+//! - `hub`: many placements in many clusters, on the hub alone.
+//! - `members`: from the hub into members, as a KubeFleet of this size was measured.
+//! - `limit`: the same writes by a bare client; `objects`: what is placed, and what is read of it.
+
+mod hub;
+mod limit;
+mod members;
+mod objects;
+
+use anyhow::Result;
+
+/// The extent of the benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacementBench {
+    /// The number of placements on the hub.
+    pub placements: u16,
+    /// The number of its clusters.
+    pub clusters: u16,
+}
+
+/// The beginning of the names of the controller's metrics.
+const CONTROLLER: &str = "karmada_placement_controller";
+
+/// Runs the benchmark and passes each line of its results to `print`. Every API is a real one.
+///
+/// # Errors
+/// A part does not start, or no change is seen for five minutes.
+pub async fn bench(extent: PlacementBench, mut print: impl FnMut(&str)) -> Result<()> {
+    members::bench(&mut print).await?;
+    hub::bench(extent, &mut print).await
+}
