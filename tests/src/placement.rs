@@ -165,8 +165,7 @@ impl PlacementFleet {
         Ok(PlacementPrograms { controller, agents })
     }
 
-    /// Starts the controller alone, with further flags.
-    pub async fn run_controller(&self, flags: &[&str]) -> Result<Running> {
+    async fn run_controller(&self, flags: &[&str]) -> Result<Running> {
         let account = format!("system:serviceaccount:{SYSTEM}:placement-controller");
         let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());

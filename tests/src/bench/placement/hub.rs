@@ -22,11 +22,10 @@ use crate::{
     bench::{
         AT_ONCE, Pairs, ROUNDS, Seen, all, beside_a_watch, leads, memory,
         requests::{create, delete, merge_status},
-        rests,
     },
     control_plane::ApiKind,
-    placement::PlacementFleet,
-    programs::{Profile, Running},
+    placement::{PlacementFleet, PlacementPrograms},
+    programs::Profile,
 };
 
 /// A scripted agent beats once.
@@ -106,7 +105,7 @@ impl Hub {
             create(&members, &cluster).await
         }))
         .await?;
-        let controller = self.start().await?;
+        let programs = self.start().await?;
         let of_clusters = || told::<MemberCluster>(self.client());
         let mut ready = Seen::watch(of_clusters(), Config::default(), is_ready_to_join).await?;
         ready.until_count(self.clusters).await?;
@@ -125,20 +124,20 @@ impl Hub {
         .await?;
         let mut joined = Seen::watch(of_clusters(), Config::default(), is_joined).await?;
         joined.until_count(self.clusters).await?;
-        rests(&controller, CONTROLLER).await?;
-        controller.stop().await
+        programs.settled().await?;
+        programs.stop().await
     }
 
-    async fn start(&self) -> Result<Running> {
-        let controller = self.fleet.run_controller(&FLAGS).await?;
-        leads(&controller, CONTROLLER).await?;
-        rests(&controller, CONTROLLER).await?;
-        Ok(controller)
+    async fn start(&self) -> Result<PlacementPrograms> {
+        let programs = self.fleet.run_with(&FLAGS).await?;
+        leads(&programs.controller, CONTROLLER).await?;
+        programs.settled().await?;
+        Ok(programs)
     }
 
     /// Measures the controller. Returns the times, the objects that it made, and what else is of note.
     async fn round(&mut self) -> Result<([Duration; 2], Vec<Chain>, Vec<String>)> {
-        let controller = self.start().await?;
+        let programs = self.start().await?;
         let before = self.fleet.hub.successful_writes().await?;
         let began = Instant::now();
         let placing = all(self
@@ -148,24 +147,24 @@ impl Hub {
         let count = self.names.len() * self.clusters;
         let ((), there) = tokio::try_join!(placing, self.bound.until_count(count))?;
         let created = there - began;
-        rests(&controller, CONTROLLER).await?;
+        programs.settled().await?;
         let written = self.fleet.hub.successful_writes().await?.since(&before);
         let mut notes = vec![
             format!("writes until there: {written}"),
-            format!("with {count} bindings: {}", memory(&controller)?),
+            format!("with {count} bindings: {}", memory(&programs.controller)?),
         ];
-        controller.stop().await?;
+        programs.stop().await?;
         let chains = limit::chains(&self.client()).await?;
 
         let before = self.fleet.hub.successful_writes().await?;
         let began = Instant::now();
-        let controller = self.start().await?;
+        let programs = self.start().await?;
         let ready = began.elapsed();
         sleep(REST).await;
         let written = self.fleet.hub.successful_writes().await?.since(&before);
         notes.push(format!(
             "started again: at rest after {ready:.2?}, {written}; {}",
-            memory(&controller)?
+            memory(&programs.controller)?
         ));
 
         let began = Instant::now();
@@ -175,8 +174,8 @@ impl Hub {
         let deleting = all(self.names.iter().map(|name| delete(&placements, name)));
         let ((), gone, _) =
             tokio::try_join!(deleting, left.until_count(0), self.bound.until_count(0))?;
-        rests(&controller, CONTROLLER).await?;
-        controller.stop().await?;
+        programs.settled().await?;
+        programs.stop().await?;
         Ok(([created, gone - began], chains, notes))
     }
 
