@@ -272,8 +272,8 @@ async fn ended_work_stays_ended() {
     stage.written();
     stage.kill().await;
     let faults = stage.hub.server.faults();
-    let stale = Fault::StaleList { versions: 2 };
-    faults.inject(stale.lasting(Duration::from_secs(5)));
+    let of_before = Fault::StaleList { versions: 2 };
+    faults.inject(of_before.lasting(Duration::from_secs(5)));
     stage.start(&[]).await;
     assert!(stage.hub.server.faults().hits()["StaleList"] > 0);
     assert_eq!(stage.written(), [""; 0]);
