@@ -262,7 +262,7 @@ mod tests {
     /// A fleet that is set up as its page says has what the tests have.
     #[test]
     fn page_names_same_controllers() {
-        let page = include_str!("../../../docs/propagation.md");
+        let page = include_str!("../../../docs/fleet.md");
         let command = format!("kube-controller-manager --controllers={CONTROLLERS}`");
         assert!(page.contains(&command), "{command}");
     }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::apis::Apis;
 use super::objects::{
-    self, APPS, BINDINGS, CLUSTERS, MEMBERS, NAMESPACES, PLACEMENT, PLACEMENTS, SNAPSHOTS, app,
-    cluster,
+    self, APPS, BINDINGS, MEMBERS, NAMESPACES, PLACEMENT, PLACEMENTS, SNAPSHOTS, app, cluster,
 };
 use super::programs::Programs;
+use super::role::CLUSTERS;
 use super::step::{PlacementShape, Policy, Scope, Server, Step};
 use crate::harness::access::Access;
 use crate::harness::traffic::Traffic;

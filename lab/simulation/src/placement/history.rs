@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::model::{self, Place};
-use super::objects::{APPS, CLUSTERS, app, cluster};
+use super::objects::{APPS, app, cluster};
+use super::role::CLUSTERS;
 use super::snapshot::Snapshot;
 use super::step::Step;
 use crate::harness::value::{is_deleting, items};

@@ -4,8 +4,6 @@ use serde_json::{Value, json};
 
 use super::step::{PlacementShape, Policy, Scope};
 
-/// The number of clusters.
-pub(crate) const CLUSTERS: u8 = 3;
 /// The number of applications: a namespace, and a placement of the same name.
 pub(crate) const APPS: u8 = 2;
 /// The number of maps that an application may have.

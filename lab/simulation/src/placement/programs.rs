@@ -7,8 +7,8 @@ use clap::Parser;
 use karmada_runtime::program::Program;
 
 use super::apis::Apis;
-use super::objects::{self, CLUSTERS};
-use super::role::Role;
+use super::objects;
+use super::role::{CLUSTERS, Role};
 use crate::harness::connection::{Connection, SharedFate, client};
 use crate::harness::process::{self, Running};
 use crate::harness::traffic::Traffic;

@@ -2,7 +2,8 @@
 
 use karmada_runtime::program::Identity;
 
-use super::objects;
+/// The number of clusters.
+pub(crate) const CLUSTERS: u8 = 3;
 
 /// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ impl Role {
     pub fn all() -> impl Iterator<Item = Self> {
         [Self::Controller]
             .into_iter()
-            .chain((0..objects::CLUSTERS).map(Self::Agent))
+            .chain((0..CLUSTERS).map(Self::Agent))
     }
 
     /// Returns the name of the program.

@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::objects::{APPS, CLUSTERS, MAPS};
-use super::role::Role;
+use super::objects::{APPS, MAPS};
+use super::role::{CLUSTERS, Role};
 use super::step::{PlacementShape, Policy, Scope, Server, Step};
 use crate::harness::ApiFault;
 

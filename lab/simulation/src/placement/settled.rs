@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::history::History;
 use super::model::{self, Place};
-use super::objects::{APPS, CLUSTERS, app, cluster};
+use super::objects::{APPS, app, cluster};
+use super::role::CLUSTERS;
 use super::snapshot::Snapshot;
 use crate::harness::value::{is_deleting, items, name, text};
 

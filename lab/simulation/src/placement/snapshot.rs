@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::apis::Apis;
 use super::objects::{
-    self, APPS, BINDINGS, CLUSTERS, MEMBERS, NAMESPACES, OWNERS, PLACEMENT, PLACEMENTS, POLICIES,
-    SNAPSHOTS, app, cluster,
+    self, APPS, BINDINGS, MEMBERS, NAMESPACES, OWNERS, PLACEMENT, PLACEMENTS, POLICIES, SNAPSHOTS,
+    app, cluster,
 };
+use super::role::CLUSTERS;
 use crate::harness::access::Access;
 use crate::harness::value::{is_deleting, name, text};
 

@@ -9,8 +9,7 @@ use proptest::strategy::{BoxedStrategy, Strategy};
 
 use super::fleet::Fleet;
 use super::history::History;
-use super::objects::CLUSTERS;
-use super::role::Role;
+use super::role::{CLUSTERS, Role};
 use super::sequences::sequences;
 use super::settled;
 use super::snapshot::Snapshot;
