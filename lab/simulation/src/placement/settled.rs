@@ -84,9 +84,10 @@ impl Check<'_> {
             found.extend(self.copies(&bound, None));
             return found;
         };
-        found.extend(self.picked(placement, &bound));
         found.extend(self.snapshots());
+        // A placement that is refused moves nothing: not even away from clusters that it no longer picks.
         if let Ok(selected) = model::selected(snapshot, placement, self.app) {
+            found.extend(self.picked(placement, &bound));
             found.extend(self.copies(&bound, selected.as_ref()));
             found.extend(told(placement, &bound));
         } else {
