@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 
-use super::role::CLUSTERS;
+use super::clusters::CLUSTERS;
 use crate::clock;
 
 /// A server with the kinds of a fleet. Every run gets forks of it, because compiling the definitions takes longer than

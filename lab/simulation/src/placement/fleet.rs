@@ -9,11 +9,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::apis::Apis;
+use super::clusters::{self, CLUSTERS, cluster};
 use super::objects::{
-    self, APPS, BINDINGS, MEMBERS, NAMESPACES, PLACEMENT, PLACEMENTS, SNAPSHOTS, app, cluster,
+    self, APPS, BINDINGS, MEMBERS, NAMESPACES, PLACEMENT, PLACEMENTS, SNAPSHOTS, app,
 };
 use super::programs::Programs;
-use super::role::CLUSTERS;
 use super::step::{PlacementShape, Policy, Scope, Server, Step};
 use crate::harness::access::Access;
 use crate::harness::traffic::Traffic;
@@ -80,12 +80,12 @@ impl Fleet {
                 cluster,
                 is_tainted,
             } => {
-                let path = format!("{MEMBERS}/{}", objects::cluster(cluster));
+                let path = format!("{MEMBERS}/{}", clusters::cluster(cluster));
                 let change = json!({ "spec": { "taints": objects::taints(is_tainted) } });
                 self.write(Method::PATCH, &path, &change).await?;
             }
             Step::Leave { cluster } => {
-                self.delete(&format!("{MEMBERS}/{}", objects::cluster(cluster)))
+                self.delete(&format!("{MEMBERS}/{}", clusters::cluster(cluster)))
                     .await?;
             }
             Step::Drift {
@@ -99,7 +99,7 @@ impl Fleet {
             }
             Step::DeleteBinding { cluster, app } => self.delete_binding(cluster, app).await?,
             Step::DeleteWork { cluster, app } => {
-                let works = objects::works(&objects::cluster(cluster));
+                let works = objects::works(&clusters::cluster(cluster));
                 self.delete(&format!("{works}/{}-work", objects::app(app)))
                     .await?;
             }
@@ -197,7 +197,7 @@ impl Fleet {
     }
 
     async fn delete_binding(&self, cluster: u8, app: u8) -> Result<()> {
-        let (cluster, app) = (objects::cluster(cluster), self::app(app));
+        let (cluster, app) = (clusters::cluster(cluster), self::app(app));
         for binding in self.apis.hub.list(BINDINGS).await? {
             let target = text(&binding, "/spec/targetCluster");
             if text(&binding, PLACEMENT) == app && target == cluster {

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `world.rs` | what the harness drives, and what must hold at every moment |
 //! | `step.rs`, `sequences.rs` | what may happen, and how often |
-//! | `fleet.rs`, `objects.rs` | what a step does |
+//! | `fleet.rs`, `objects.rs`, `clusters.rs` | what a step does, and to what |
 //! | `role.rs`, `programs.rs` | which processes run |
 //! | `apis.rs`, `snapshot.rs` | which servers there are, and what they hold at one moment |
 //! | `history.rs` | what of the past decides, since it may be kept |
@@ -24,6 +24,7 @@
 //! properties of clusters.
 
 mod apis;
+mod clusters;
 mod fleet;
 mod history;
 mod model;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::clusters::cluster;
 use super::step::{PlacementShape, Policy, Scope};
 
 /// The number of applications: a namespace, and a placement of the same name.
@@ -23,10 +24,6 @@ pub(crate) const OWNERS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/app
 
 /// The label of what belongs to a placement.
 pub(crate) const PLACEMENT: &str = "/metadata/labels/kubernetes-fleet.io~1parent-CRP";
-
-pub(crate) fn cluster(nth: u8) -> String {
-    format!("m{nth}")
-}
 
 /// Returns the names of the clusters whose bits are set.
 pub(crate) fn clusters(bits: u8) -> Vec<String> {

@@ -7,8 +7,8 @@ use clap::Parser;
 use karmada_runtime::program::Program;
 
 use super::apis::Apis;
-use super::objects;
-use super::role::{CLUSTERS, Role};
+use super::clusters::{self, CLUSTERS};
+use super::role::Role;
 use crate::harness::connection::{Connection, SharedFate, client};
 use crate::harness::process::{self, Running};
 use crate::harness::traffic::Traffic;
@@ -111,7 +111,7 @@ fn assemble(apis: &Apis, role: Role, fate: &SharedFate, traffic: &Traffic) -> Re
             placement_controller::assemble(&args, hub, &mut program);
         }
         Role::Agent(cluster) => {
-            let name = objects::cluster(cluster);
+            let name = clusters::cluster(cluster);
             let member = connect(&name, apis.member(cluster).service())?;
             let flags = [role.name(), ALONE, "--cluster-name", &name];
             let args = placement_agent::Args::try_parse_from(flags)?;

@@ -2,8 +2,7 @@
 
 use karmada_runtime::program::Identity;
 
-/// The number of clusters.
-pub(crate) const CLUSTERS: u8 = 3;
+use super::clusters::{CLUSTERS, cluster};
 
 /// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ impl Role {
     pub(crate) fn process(self) -> String {
         match self {
             Self::Controller => self.name().to_owned(),
-            Self::Agent(nth) => format!("{}-{}", self.name(), objects::cluster(nth)),
+            Self::Agent(nth) => format!("{}-{}", self.name(), cluster(nth)),
         }
     }
 }

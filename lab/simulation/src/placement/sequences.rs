@@ -4,8 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::clusters::CLUSTERS;
 use super::objects::{APPS, MAPS};
-use super::role::{CLUSTERS, Role};
+use super::role::Role;
 use super::step::{PlacementShape, Policy, Scope, Server, Step};
 use crate::harness::ApiFault;
 

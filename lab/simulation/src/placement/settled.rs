@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::clusters::{CLUSTERS, cluster};
 use super::history::History;
 use super::model::{self, Place};
-use super::objects::{APPS, app, cluster};
-use super::role::CLUSTERS;
+use super::objects::{APPS, app};
 use super::snapshot::Snapshot;
 use crate::harness::value::{is_deleting, items, name, text};
 

@@ -7,11 +7,11 @@ use embedded_apiserver::ApiServer;
 use serde_json::Value;
 
 use super::apis::Apis;
+use super::clusters::{CLUSTERS, cluster};
 use super::objects::{
     self, APPS, BINDINGS, MEMBERS, NAMESPACES, OWNERS, PLACEMENT, PLACEMENTS, POLICIES, SNAPSHOTS,
-    app, cluster,
+    app,
 };
-use super::role::CLUSTERS;
 use crate::harness::access::Access;
 use crate::harness::value::{is_deleting, name, text};
 

@@ -7,9 +7,10 @@ use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
+use super::clusters::CLUSTERS;
 use super::fleet::Fleet;
 use super::history::History;
-use super::role::{CLUSTERS, Role};
+use super::role::Role;
 use super::sequences::sequences;
 use super::settled;
 use super::snapshot::Snapshot;
