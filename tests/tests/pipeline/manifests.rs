@@ -164,8 +164,7 @@ fn ports_are_guarded() {
             let own = |policy: &&&Value| policy["metadata"]["name"] == *name;
             let policy = policies.iter().find(own).unwrap();
             assert_eq!(
-                policy["spec"]["podSelector"],
-                program["spec"]["selector"],
+                policy["spec"]["podSelector"], program["spec"]["selector"],
                 "{name}"
             );
             let from = &policy["spec"]["ingress"][0]["from"];

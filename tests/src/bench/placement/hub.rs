@@ -14,7 +14,6 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    CONTROLLER, PlacementBench,
     limit::{self, Chain},
     objects::{Told, everywhere, is_joined, is_ready_to_join, is_synchronized, map, told, untyped},
 };
@@ -27,6 +26,18 @@ use crate::{
     placement::{PlacementFleet, PlacementPrograms},
     programs::Profile,
 };
+
+/// The extent of the benchmark on the hub.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacementBench {
+    /// The number of placements.
+    pub placements: u16,
+    /// The number of clusters.
+    pub clusters: u16,
+}
+
+/// The beginning of the names of the controller's metrics.
+const CONTROLLER: &str = "karmada_placement_controller";
 
 /// A scripted agent beats once.
 const FLAGS: [&str; 1] = ["--heartbeat-timeout=24h"];

@@ -12,17 +12,7 @@ mod objects;
 
 use anyhow::Result;
 
-/// The extent of the benchmark.
-#[derive(Clone, Copy, Debug)]
-pub struct PlacementBench {
-    /// The number of placements on the hub.
-    pub placements: u16,
-    /// The number of its clusters.
-    pub clusters: u16,
-}
-
-/// The beginning of the names of the controller's metrics.
-const CONTROLLER: &str = "karmada_placement_controller";
+pub use self::hub::PlacementBench;
 
 /// Runs the benchmark and passes each line of its results to `print`. Every API is a real one.
 ///
