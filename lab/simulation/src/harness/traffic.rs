@@ -1,7 +1,9 @@
 //! The requests of all programs of a world.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anyhow::{Result, bail};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -52,14 +54,34 @@ impl Traffic {
         self.shared.lock().writes.len()
     }
 
-    /// Returns `true` while a write is in flight.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.shared.lock().pending > 0
+    /// Counts the writes of each of these programs, by the beginnings of their names.
+    pub(crate) fn judged(
+        &self,
+        programs: impl IntoIterator<Item = &'static str>,
+    ) -> BTreeMap<&'static str, u64> {
+        let programs: Vec<_> = programs.into_iter().collect();
+        let mut judged = BTreeMap::new();
+        for write in &self.shared.lock().writes {
+            let wrote = |program: &&&str| write.starts_with(**program);
+            let program = programs.iter().find(wrote).copied();
+            *judged.entry(program.unwrap_or_default()).or_default() += 1;
+        }
+        judged
     }
 
-    /// Returns a request that exceeded the limit of one instant.
-    pub(crate) fn without_pause(&self) -> Option<String> {
-        self.shared.lock().pace.exceeded()
+    /// Returns why the programs cannot be at rest, while a write is in flight.
+    pub(crate) fn unrest(&self) -> Option<String> {
+        let waits = || "programs wait for a response to a write".to_owned();
+        (self.shared.lock().pending > 0).then(waits)
+    }
+
+    /// Fails once a request has exceeded the limit of one instant.
+    pub(crate) fn check_pace(&self) -> Result<()> {
+        let exceeded = self.shared.lock().pace.exceeded();
+        if let Some(request) = exceeded {
+            bail!("a program repeats a request without a pause: {request}");
+        }
+        Ok(())
     }
 
     /// Counts a request. Returns `false` if this instant has too many.

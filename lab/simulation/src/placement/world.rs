@@ -1,6 +1,5 @@
 //! The world of placements.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -64,9 +63,7 @@ impl Members {
         if let Some(ended) = self.fleet.programs.ended() {
             bail!("{} ended by itself", ended.process());
         }
-        if let Some(request) = self.traffic.without_pause() {
-            bail!("a program repeats a request without a pause: {request}");
-        }
+        self.traffic.check_pace()?;
         let servers = self.fleet.apis.all();
         let versions = servers.map(embedded_apiserver::ApiServer::version);
         let versions: Vec<_> = versions.collect();
@@ -158,8 +155,7 @@ impl World for Members {
     }
 
     fn unrest(&self) -> Option<String> {
-        let waits = || "programs wait for a response to a write".to_owned();
-        self.traffic.is_waiting().then(waits)
+        self.traffic.unrest()
     }
 
     async fn differences(&mut self) -> Result<Vec<String>> {
@@ -181,15 +177,11 @@ impl World for Members {
     }
 
     fn figures(&self) -> Figures {
-        let mut judged = BTreeMap::new();
-        for write in self.traffic.writes_since(0) {
-            let mut programs = [Role::Controller, Role::Agent(0)].into_iter();
-            let program = programs.find(|program| write.starts_with(program.name()));
-            *judged.entry(program.map_or("", Role::name)).or_default() += 1;
-        }
         Figures {
             requests: self.traffic.requests(),
-            judged,
+            judged: self
+                .traffic
+                .judged([Role::Controller, Role::Agent(0)].map(Role::name)),
             faults: self.fleet.faults(),
         }
     }

@@ -1,6 +1,5 @@
 //! The world of propagation.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -77,9 +76,7 @@ impl Members {
         if let Some(ended) = self.fleet.programs.ended() {
             bail!("{} ended by itself", ended.name());
         }
-        if let Some(request) = self.traffic.without_pause() {
-            bail!("a program repeats a request without a pause: {request}");
-        }
+        self.traffic.check_pace()?;
         let versions = self.fleet.apis.versions();
         if step.is_none() && versions == self.versions {
             return none(&self.held.observe(None, self.moves.snapshot()));
@@ -148,8 +145,7 @@ impl World for Members {
     }
 
     fn unrest(&self) -> Option<String> {
-        let waits = || "programs wait for a response to a write".to_owned();
-        self.traffic.is_waiting().then(waits)
+        self.traffic.unrest()
     }
 
     async fn differences(&mut self) -> Result<Vec<String>> {
@@ -176,15 +172,9 @@ impl World for Members {
     }
 
     fn figures(&self) -> Figures {
-        let mut judged = BTreeMap::new();
-        for write in self.traffic.writes_since(0) {
-            let wrote = |program: &Role| write.starts_with(program.name());
-            let program = Role::ALL.into_iter().find(wrote);
-            *judged.entry(program.map_or("", Role::name)).or_default() += 1;
-        }
         Figures {
             requests: self.traffic.requests(),
-            judged,
+            judged: self.traffic.judged(Role::ALL.map(Role::name)),
             faults: self.fleet.faults(),
         }
     }
