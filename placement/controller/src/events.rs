@@ -1,5 +1,6 @@
 //! The Events about placements, each recorded when a condition becomes true.
 
+use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::conditions::ROLLOUT_STUCK;
 use karmada_api::fleet::placement::PlacementStatus;
@@ -39,10 +40,7 @@ const STEPS: [(&str, Reason, &str); 5] = [
 ];
 
 /// Returns the Events of the change from one status to another.
-pub(crate) fn transitions<'a>(
-    before: &'a PlacementStatus,
-    after: &'a PlacementStatus,
-) -> Vec<Event> {
+pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> Vec<Event> {
     let is_true = |status: &PlacementStatus, kind: &str| {
         find(&status.conditions, kind).is_some_and(|condition| condition.status == TRUE)
     };
@@ -58,10 +56,6 @@ pub(crate) fn transitions<'a>(
         let note = "Placement has finished the rollout process and reached the desired status";
         events.push(event(Reason::PlacementRolloutCompleted, note));
     }
-    let stuck = |status: &'a PlacementStatus| {
-        let mut conditions = status.conditions.iter();
-        conditions.find(|condition| condition.reason == ROLLOUT_STUCK)
-    };
     if let (Some(stuck), None) = (stuck(after), stuck(before)) {
         events.push(Event {
             type_: EventType::Warning,
@@ -69,6 +63,12 @@ pub(crate) fn transitions<'a>(
         });
     }
     events
+}
+
+/// Returns the condition that says that the rollout is stuck.
+fn stuck(status: &PlacementStatus) -> Option<&Condition> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|condition| condition.reason == ROLLOUT_STUCK)
 }
 
 fn event(reason: Reason, note: &str) -> Event {

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
@@ -100,8 +99,7 @@ impl Reconciler {
         let scheduler = self.index.scheduler();
         let next = next_due(&scheduler, snapshot.binding.view(), &clusters, now);
         if let Some(at) = next {
-            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-            self.index.wake_after(key.clone(), wait);
+            self.index.wake_at(key.clone(), at, now);
         }
     }
 

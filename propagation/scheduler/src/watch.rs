@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
+use jiff::Timestamp;
 use karmada_api::ClusterView;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
@@ -16,7 +16,6 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use crate::binding::Trim;
 use crate::index::{Index, Snapshot};
@@ -76,9 +75,9 @@ impl SharedIndex {
         index.ours().map(|binding| binding.key()).collect()
     }
 
-    /// Wakes the binding `key` after this time.
-    pub(crate) fn wake_after(&self, key: Key, wait: Duration) {
-        self.queue.add_at(key, Instant::now() + wait);
+    /// Wakes the binding `key` at a time of the clock that shows `now`.
+    pub(crate) fn wake_at(&self, key: Key, at: Timestamp, now: Timestamp) {
+        self.queue.add_at_time(key, at, now);
     }
 
     /// Returns a snapshot of the binding `key`, and `None` if it does not exist.

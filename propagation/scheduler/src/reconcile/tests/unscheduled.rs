@@ -1,4 +1,5 @@
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use karmada_runtime::controller;
 use karmada_runtime::program::Program;
