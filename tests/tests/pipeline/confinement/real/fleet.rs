@@ -373,6 +373,8 @@ fn of_agent() -> Vec<Attempt> {
 }
 
 /// Somebody with every right over Clusters and Works, but not of the programs.
+const USER: &str = "somebody";
+
 fn of_user() -> Vec<Attempt> {
     let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
     let pointing = |name: &str| {
@@ -504,6 +506,7 @@ fn stolen_tokens_reach_no_further() {
                 .chain(["admission/clusters.yaml"]),
         )
         .await?;
+        grant_all(&api, USER).await?;
         until_guarded(&api).await?;
         let mut refusals = 0;
         for (program, attempts) in [
@@ -519,8 +522,7 @@ fn stolen_tokens_reach_no_further() {
         }
         let agent = "system:serviceaccount:karmada-es-member1:cluster-health-agent";
         refusals += play(&api, agent, of_agent()).await?;
-        grant_all(&api, "somebody").await?;
-        refusals += play(&api, "somebody", of_user()).await?;
+        refusals += play(&api, USER, of_user()).await?;
         ensure!(refusals >= 40, "{refusals}");
         Ok(())
     });
@@ -529,11 +531,10 @@ fn stolen_tokens_reach_no_further() {
 /// Waits until the policies and the rights are in effect, which the API watches: the policies come in the order of
 /// their files, and the last of them refuses this.
 async fn until_guarded(api: &ControlPlane) -> Result<()> {
-    grant_all(api, "probe").await?;
-    let probe = kubeconfig::client(&api.kubeconfig_for("probe", None)?).await?;
+    let user = kubeconfig::client(&api.kubeconfig_for(USER, None)?).await?;
     let work = named("probe", &json!({ "spec": { "workload": {} } }));
     loop {
-        match send(&probe, "POST", &format!("{WORKS}?dryRun=All"), &work).await {
+        match send(&user, "POST", &format!("{WORKS}?dryRun=All"), &work).await {
             Err(kube::Error::Api(status)) if status.message.contains("Works are written by") => {
                 return Ok(());
             }

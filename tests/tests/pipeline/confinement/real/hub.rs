@@ -87,11 +87,6 @@ fn of_placement_controller() -> Vec<Attempt> {
 }
 
 fn of_placement_agent() -> Vec<Attempt> {
-    let works = |cluster: &str| {
-        format!(
-            "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works"
-        )
-    };
     let work = named("a", &json!({ "spec": { "workload": { "manifests": [] } } }));
     let fleet = "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop";
     let cluster = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/member2";
@@ -126,6 +121,11 @@ fn of_placement_agent() -> Vec<Attempt> {
     ]
 }
 
+/// Returns the path of the Works of a cluster.
+fn works(cluster: &str) -> String {
+    format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works")
+}
+
 /// Case F58: nor with those of placements can anything but clusters' namespaces be written on the hub.
 #[test]
 fn stolen_tokens_spare_the_hub() {
@@ -152,7 +152,14 @@ fn stolen_tokens_spare_the_hub() {
         {
         }
         play(&hub, &controller, of_placement_controller()).await?;
-        play(&hub, &account("member1"), of_placement_agent()).await?;
+        let agent = account("member1");
+        let client = kubeconfig::client(&hub.kubeconfig_for(&agent, None)?).await?;
+        // Its rights were made now.
+        while send(&client, "GET", &works("member1"), &Value::Null)
+            .await
+            .is_err()
+        {}
+        play(&hub, &agent, of_placement_agent()).await?;
         Ok(())
     });
 }
