@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingStatus;
-use karmada_api::fleet::names::{PARENT_PLACEMENT, WORK_FINALIZER, member_namespace};
+use karmada_api::fleet::names::{PARENT_PLACEMENT, member_namespace};
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
-use karmada_rules::placement::deletion::released;
+use karmada_rules::placement::deletion::{held, released};
 use karmada_rules::placement::snapshot::whole_group;
 use karmada_rules::placement::works::{
     Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
@@ -130,15 +130,13 @@ impl Controller for WorksReconciler {
 }
 
 impl WorksReconciler {
-    /// Gives a binding the finalizer with which it waits for its Works, and returns its version then.
+    /// Gives a binding the finalizer with which it waits for its Works, unless the rollout has, and returns its version
+    /// then.
     async fn hold(&self, binding: &ClusterResourceBinding) -> Result<String, BoxError> {
-        let metadata = &binding.metadata;
-        let version = metadata.resource_version();
-        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
-        if finalizers.iter().any(|one| one == WORK_FINALIZER) {
+        let version = binding.metadata.resource_version();
+        let Some(finalizers) = held(binding) else {
             return Ok(version.to_owned());
-        }
-        finalizers.push(WORK_FINALIZER.to_owned());
+        };
         let held = self.set_finalizers(binding, &finalizers).await?;
         Ok(held.unwrap_or_else(|| version.to_owned()))
     }

@@ -74,6 +74,16 @@ pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
 /// The finalizers that a placement has while something is left of it.
 pub const FINALIZERS: [&str; 2] = [PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER];
 
+/// Returns the finalizers of a binding with that by which it waits for its Works, unless it has it.
+pub fn held(binding: &ClusterResourceBinding) -> Option<Vec<String>> {
+    let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
+    if finalizers.iter().any(|one| one == WORK_FINALIZER) {
+        return None;
+    }
+    finalizers.push(WORK_FINALIZER.to_owned());
+    Some(finalizers)
+}
+
 /// Returns the finalizers that a binding which is being deleted need not wait for: its scheduler has let it go at once,
 /// and once its Works are gone nothing is left in its cluster.
 pub fn released(binding: &ClusterResourceBinding, works: usize) -> Vec<&'static str> {

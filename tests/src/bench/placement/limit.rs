@@ -123,10 +123,11 @@ impl Chain {
         merge_status(&policies, name(&self.policy), &self.policy["status"]).await?;
         for (binding, work) in &self.bindings {
             let name = name(binding);
-            merge(&bindings, name, &json!({ "spec": binding["spec"] })).await?;
+            let mut bound = mark();
+            bound["spec"] = binding["spec"].clone();
+            merge(&bindings, name, &bound).await?;
             let started = json!({ "conditions": [binding["status"]["conditions"][0]] });
             merge_status(&bindings, name, &started).await?;
-            merge(&bindings, name, &mark()).await?;
             let works = untyped::<Work>(hub.clone(), &namespace(work));
             create(&works, &anew(work)).await?;
             merge_status(&bindings, name, &binding["status"]).await?;

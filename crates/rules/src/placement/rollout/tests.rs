@@ -3,6 +3,7 @@ mod world;
 
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::ROLLOUT_STARTED;
+use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER};
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
 use objects::condition::find;
 use serde_json::{Value, from_value, json, to_value};
@@ -66,6 +67,11 @@ fn recorded_bindings_are_bound() {
         expected[field] = bound["spec"][field].clone();
     }
     assert_eq!(bound["spec"], expected);
+    // One that is bound waits for its Works, too.
+    assert_eq!(
+        bound["metadata"]["finalizers"],
+        json!([BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER])
+    );
 
     let bound: ClusterResourceBinding = from_value(fixture("binding-bound-no-status")).unwrap();
     let plan = step(&[bound], "crp-five-0-snapshot", "16:44:45");

@@ -13,6 +13,7 @@ use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use crate::placement::condition::condition;
+use crate::placement::deletion::held;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +59,20 @@ impl RolloutWrite {
         if binding.spec.apply_strategy.as_ref() != Some(strategy) {
             spec["applyStrategy"] = json!(strategy);
         }
+        let mut body = json!({});
         if let Some(snapshot) = snapshot {
             spec["state"] = json!(BindingState::Bound);
             spec["resourceSnapshotName"] = json!(snapshot);
+            // Works are about to follow: it waits for those with the same write.
+            if let Some(finalizers) = held(binding) {
+                body["metadata"]["finalizers"] = json!(finalizers);
+            }
         }
+        body["spec"] = spec;
         let version = binding.metadata.resource_version();
         Self::Spec {
             name: binding.metadata.name().to_owned(),
-            patch: guarded(Some(version), json!({ "spec": spec })),
+            patch: guarded(Some(version), body),
         }
     }
 }
