@@ -9,13 +9,14 @@ use std::{
     },
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use axum::{
     Router,
     extract::{Request, State},
     http::Method,
     response::Response,
 };
+use futures::future::try_join_all;
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
@@ -29,10 +30,11 @@ use crate::{
 /// A program whose every write is its last. It reaches APIs only through proxies, with every right there.
 pub struct CrashingProgram {
     program: Binary,
-    flags: &'static [&'static str],
+    flags: Vec<String>,
     current: CurrentRun,
-    karmada: Proxy,
-    members: Vec<Proxy>,
+    /// The API of its `--kubeconfig`.
+    own: Proxy,
+    others: Vec<Proxy>,
     crashes: AtomicUsize,
 }
 
@@ -55,31 +57,40 @@ impl Default for OneRun {
 }
 
 impl CrashingProgram {
-    /// Prepares a program for the API of a fleet; it does not run yet.
-    pub async fn new(program: Binary, karmada: &ControlPlane) -> Result<Self> {
+    /// Prepares a program for the API of its `--kubeconfig`; it does not run yet.
+    pub async fn new(program: Binary, api: &ControlPlane) -> Result<Self> {
         let current = CurrentRun::default();
         Ok(Self {
             program,
-            flags: &[],
-            karmada: proxy(karmada, &current).await?,
+            flags: Vec::new(),
+            own: proxy(api, &current).await?,
             current,
-            members: Vec::new(),
+            others: Vec::new(),
             crashes: AtomicUsize::default(),
         })
     }
 
     /// Returns it with these flags.
     #[must_use]
-    pub fn with(self, flags: &'static [&'static str]) -> Self {
-        Self { flags, ..self }
+    pub fn with(mut self, flags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.flags.extend(flags.into_iter().map(Into::into));
+        self
     }
 
     /// Returns the URL by which it may reach a member's API.
     pub async fn reach(&mut self, member: &ControlPlane) -> Result<String> {
         let proxy = proxy(member, &self.current).await?;
         let url = proxy.url();
-        self.members.push(proxy);
+        self.others.push(proxy);
         Ok(url)
+    }
+
+    /// Returns it with this flag: a kubeconfig by which it may reach another API.
+    pub async fn reaching(mut self, flag: &str, api: &ControlPlane) -> Result<Self> {
+        let proxy = proxy(api, &self.current).await?;
+        let flag = format!("{flag}={}", proxy.kubeconfig().display());
+        self.others.push(proxy);
+        Ok(self.with([flag]))
     }
 
     /// Starts it again and again, and kills it after each write.
@@ -87,12 +98,12 @@ impl CrashingProgram {
     /// # Errors
     /// It cannot be started, or not killed.
     pub async fn run(&self) -> Result<Infallible> {
-        let kubeconfig = format!("--kubeconfig={}", self.karmada.kubeconfig().display());
+        let kubeconfig = format!("--kubeconfig={}", self.own.kubeconfig().display());
         loop {
             let run = Arc::new(OneRun::default());
             *self.current.lock() = Arc::clone(&run);
             let own = [kubeconfig.as_str(), "--leader-elect=false"];
-            let flags = own.iter().chain(self.flags);
+            let flags = own.into_iter().chain(self.flags.iter().map(String::as_str));
             let running = Running::start_unready(self.program, Profile::Debug, flags).await?;
             run.written.notified().await;
             running.kill().await?;
@@ -104,6 +115,25 @@ impl CrashingProgram {
     pub fn crashes(&self) -> usize {
         self.crashes.load(Ordering::Relaxed)
     }
+}
+
+/// Tells a story while each of these programs dies after every write.
+///
+/// # Errors
+/// The story fails, or a program cannot be started or killed, or has hardly anything to write.
+pub async fn crash_during(
+    programs: &[CrashingProgram],
+    story: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let running = try_join_all(programs.iter().map(CrashingProgram::run));
+    tokio::select! {
+        ended = running => { ended.context("a program cannot be started or killed")?; }
+        told = story => told?,
+    }
+    for program in programs {
+        ensure!(program.crashes() > 1, "one crashed too seldom");
+    }
+    Ok(())
 }
 
 async fn proxy(api: &ControlPlane, current: &CurrentRun) -> Result<Proxy> {

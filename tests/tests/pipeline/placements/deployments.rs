@@ -1,10 +1,11 @@
-//! Deployments, which nobody but a member's own controllers can make available.
+//! Deployments, which nobody but a member's own controllers can make available: this plays those.
 
 use std::pin::pin;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
+use karmada_api::fleet::placement::ClusterPlacementStatus;
 use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},
@@ -13,9 +14,10 @@ use kube::{
         watcher::{Config, watcher},
     },
 };
+use pipeline_tests::propagation::create;
 use serde_json::json;
 
-use super::Stage;
+use super::{Stage, said};
 
 /// The image that never becomes available.
 pub(super) const BROKEN: &str = "web:broken";
@@ -30,8 +32,36 @@ pub(super) async fn set_image(deployments: &Api<Deployment>, image: &str) -> Res
     Ok(())
 }
 
+/// Creates a Deployment on the hub.
+pub(super) async fn create_web<P>(stage: &Stage<P>, namespace: &str) -> Result<Api<Deployment>> {
+    let labels = json!({ "app": "web" });
+    let web = json!({ "metadata": { "name": "web" }, "spec": {
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels },
+            "spec": { "containers": [{ "name": "web", "image": "web:1" }] } },
+    } });
+    let templates: Api<Deployment> = Api::namespaced(stage.fleet.hub.client(), namespace);
+    create(&templates, web).await?;
+    Ok(templates)
+}
+
+/// Waits until a rollout has stopped, and says so: one member has what is not available, and the others are held.
+pub(super) async fn until_stopped<P>(stage: &Stage<P>, placement: &str) -> Result<()> {
+    let is_held = |one: &&ClusterPlacementStatus| {
+        said(&one.conditions).contains(&"RolloutStarted False RolloutNotStartedYet".to_owned())
+    };
+    stage
+        .until_status(placement, "stopped", |status| {
+            let clusters = &status.placement_statuses;
+            let mut failed = clusters.iter().flat_map(|one| &one.failed_placements);
+            clusters.iter().filter(is_held).count() == 2
+                && failed.any(|failed| failed.identifier.name == "web")
+        })
+        .await
+}
+
 /// Returns the image that each member runs.
-pub(super) async fn images(stage: &Stage, namespace: &str) -> Result<Vec<String>> {
+pub(super) async fn images<P>(stage: &Stage<P>, namespace: &str) -> Result<Vec<String>> {
     let mut images = Vec::new();
     for member in stage.fleet.members() {
         let client = stage.fleet.member(member).client();
@@ -48,6 +78,14 @@ fn image(deployment: &Deployment) -> Option<String> {
 
 /// Runs the Deployments of a member in place of its own controllers: each is available at once, unless it is broken.
 pub(super) async fn run(member: Client) -> Result<()> {
+    run_with(member, async |_, _| Ok(())).await
+}
+
+/// Does the same, and before a version is available has its pod serve, which is told its namespace and image.
+pub(super) async fn run_with(
+    member: Client,
+    mut serve: impl AsyncFnMut(&str, &str) -> Result<()>,
+) -> Result<()> {
     let deployments: Api<Deployment> = Api::all(member.clone());
     let mut changes = pin!(watcher(deployments, Config::default()).applied_objects());
     while let Some(deployment) = changes.next().await {
@@ -57,11 +95,15 @@ pub(super) async fn run(member: Client) -> Result<()> {
         if status.observed_generation == generation {
             continue;
         }
-        let available = i32::from(image(&deployment).as_deref() != Some(BROKEN));
+        let namespace = deployment.namespace().unwrap_or_default();
+        let image = image(&deployment).context("no image")?;
+        let available = i32::from(image != BROKEN);
+        if available == 1 {
+            serve(&namespace, &image).await?;
+        }
         let status = json!({ "status": { "observedGeneration": generation, "replicas": 1,
             "updatedReplicas": 1, "readyReplicas": available, "availableReplicas": available,
             "unavailableReplicas": 1 - available } });
-        let namespace = deployment.namespace().unwrap_or_default();
         let within: Api<Deployment> = Api::namespaced(member.clone(), &namespace);
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(status));
         match within

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use futures::future::try_join_all;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
-use karmada_api::fleet::{AppliedWork, placement::ClusterPlacementStatus};
+use k8s_openapi::api::core::v1::Secret;
+use karmada_api::fleet::AppliedWork;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -12,9 +12,9 @@ use pipeline_tests::{fleet::Member, propagation::create, wait::until};
 use serde_json::{Value, from_str, json};
 
 use super::{
-    COMPLETE, MAP, Stage,
-    deployments::{self, BROKEN, images, set_image},
-    maps, namespaces, said, stories,
+    MAP, Stage,
+    deployments::{self, BROKEN, create_web, images, set_image, until_stopped},
+    maps, namespaces, stories,
 };
 
 /// Cases F7, F19, F46 and F48: a namespace goes to every member with all that is in it, and the placement says what
@@ -216,42 +216,21 @@ async fn broken_version_stops(stage: &mut Stage) -> Result<()> {
 async fn break_and_mend(stage: &Stage) -> Result<()> {
     const NAME: &str = "rollout";
     stage.fleet.hub.namespace(NAME).await?;
-    let labels = json!({ "app": "web" });
-    let web = json!({ "metadata": { "name": "web" }, "spec": {
-        "selector": { "matchLabels": labels },
-        "template": { "metadata": { "labels": labels },
-            "spec": { "containers": [{ "name": "web", "image": "web:1" }] } },
-    } });
-    let templates: Api<Deployment> = Api::namespaced(stage.fleet.hub.client(), NAME);
-    create(&templates, web).await?;
+    let templates = create_web(stage, NAME).await?;
     stage
         .place(NAME, json!({ "placementType": "PickAll" }))
         .await?;
     stage.until_complete(NAME).await?;
 
     set_image(&templates, BROKEN).await?;
-    let is_held = |one: &&ClusterPlacementStatus| {
-        said(&one.conditions).contains(&"RolloutStarted False RolloutNotStartedYet".to_owned())
-    };
-    stage
-        .until_status(NAME, "stopped", |status| {
-            let clusters = &status.placement_statuses;
-            let mut failed = clusters.iter().flat_map(|one| &one.failed_placements);
-            clusters.iter().filter(is_held).count() == 2
-                && failed.any(|failed| failed.identifier.name == "web")
-        })
-        .await?;
+    until_stopped(stage, NAME).await?;
     // Those that are held were looked at with the version that is not available.
     let mut running = images(stage, NAME).await?;
     running.sort();
     assert_eq!(running, ["web:1", "web:1", BROKEN]);
 
     set_image(&templates, "web:2").await?;
-    stage
-        .until_status(NAME, "of the third version", |status| {
-            status.observed_resource_index == "2" && said(&status.conditions) == COMPLETE
-        })
-        .await?;
+    stage.until_complete_at(NAME, 2).await?;
     assert_eq!(images(stage, NAME).await?, ["web:2"; 3]);
     stage.remove(NAME).await
 }

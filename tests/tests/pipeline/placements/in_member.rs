@@ -85,27 +85,7 @@ async fn member_does_without_hub(stage: &mut Stage) -> Result<()> {
 async fn next_programs_write_nothing(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "handover";
     stage.placed(NAME).await?;
-    stage.programs.settled().await?;
-    let fleet = &stage.fleet;
-    let (hub, member) = (&fleet.hub, fleet.member(MEMBER));
-    let before = (
-        hub.successful_writes().await?,
-        member.successful_writes().await?,
-    );
-    let next = fleet.run().await?;
-    std::mem::replace(&mut stage.programs, next).stop().await?;
-    stage.programs.settled().await?;
-    let written = hub.successful_writes().await?.since(&before.0);
-    let heartbeats = ["internalmemberclusters", "memberclusters"];
-    let is_heartbeat =
-        |resource: &str, part: &str| heartbeats.contains(&resource) && part == "status";
-    let mut others = written.clone();
-    others
-        .0
-        .retain(|write, _| !is_heartbeat(&write.resource, &write.subresource));
-    assert_eq!(others.to_string(), "no writes", "{written}");
-    let written = member.successful_writes().await?.since(&before.1);
-    assert_eq!(written.to_string(), "no writes");
+    stage.hand_over().await?;
     stage.remove(NAME).await
 }
 
@@ -115,11 +95,7 @@ async fn leaving_keeps_objects(stage: &mut Stage) -> Result<()> {
     stage.placed(NAME).await?;
     let member = stage.fleet.member(MEMBER);
     let copy = maps(member, NAME).get(MAP).await?;
-    let clusters = stage.fleet.clusters();
-    clusters
-        .delete(&MEMBER.name(), &DeleteParams::default())
-        .await?;
-    until(&clusters, &MEMBER.name(), "gone", |found| found.is_none()).await?;
+    stage.leave(MEMBER).await?;
     let owners: Api<AppliedWork> = Api::all(member.client());
     owners.get("leaving-work").await?;
     assert!(namespaces(member).get_opt(NAME).await?.is_some());

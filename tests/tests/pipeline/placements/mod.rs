@@ -2,6 +2,8 @@
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
 //! - `in_member`: what becomes of it there: one of them.
+//! - `crashes`: what becomes of all that if the programs die after each of their writes.
+//! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
 //!
 //! On the embedded API each story has a fleet of its own. On the real one they follow each other on one fleet, for its
@@ -9,12 +11,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod admission;
+mod crashes;
 mod deployments;
 mod fleet_wide;
 mod in_member;
+mod website;
 mod with_tools;
 
 use anyhow::Result;
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::Condition;
 use karmada_api::fleet::{
@@ -90,19 +95,15 @@ const COMPLETE: [&str; 6] = [
 ];
 
 /// A fleet and its programs.
-struct Stage {
+struct Stage<Programs = PlacementPrograms> {
     fleet: PlacementFleet,
-    programs: PlacementPrograms,
+    programs: Programs,
 }
 
 impl Stage {
     /// Starts a fleet whose members have joined.
     async fn start(server: ApiKind, members: u8) -> Result<Self> {
-        let fleet = PlacementFleet::start(server, members).await?;
-        for (member, [region, env]) in fleet.members().zip(LABELS) {
-            let labels = json!({ "region": region, "env": env });
-            fleet.register(member, labels).await?;
-        }
+        let fleet = registered(server, members).await?;
         let programs = fleet.run().await?;
         let stage = Self { fleet, programs };
         for member in stage.fleet.members() {
@@ -111,6 +112,42 @@ impl Stage {
         Ok(stage)
     }
 
+    /// Has other programs take over, and checks that they write nothing but heartbeats.
+    async fn hand_over(&mut self) -> Result<()> {
+        self.programs.settled().await?;
+        let members = self.fleet.members().map(|member| self.fleet.member(member));
+        let apis: Vec<_> = [&self.fleet.hub].into_iter().chain(members).collect();
+        let before = try_join_all(apis.iter().map(|api| api.successful_writes())).await?;
+        let next = self.fleet.run().await?;
+        std::mem::replace(&mut self.programs, next).stop().await?;
+        self.programs.settled().await?;
+        for (api, before) in apis.into_iter().zip(&before) {
+            let written = api.successful_writes().await?.since(before);
+            let mut others = written.clone();
+            others.0.retain(|write, _| {
+                let is_cluster = HEARTBEATS.contains(&&*write.resource);
+                !(is_cluster && write.subresource == "status")
+            });
+            assert_eq!(others.to_string(), "no writes", "{written}");
+        }
+        Ok(())
+    }
+}
+
+/// What is told of a member's heartbeats: by its agent, and by the controller.
+const HEARTBEATS: [&str; 2] = ["internalmemberclusters", "memberclusters"];
+
+/// Starts a fleet with its clusters, and no program.
+async fn registered(server: ApiKind, members: u8) -> Result<PlacementFleet> {
+    let fleet = PlacementFleet::start(server, members).await?;
+    for (member, [region, env]) in fleet.members().zip(LABELS) {
+        let labels = json!({ "region": region, "env": env });
+        fleet.register(member, labels).await?;
+    }
+    Ok(fleet)
+}
+
+impl<Programs> Stage<Programs> {
     async fn until_joined(&self, member: Member) -> Result<()> {
         let is_joined = |cluster: &MemberCluster| {
             let status = cluster.status.as_ref();
@@ -158,6 +195,15 @@ impl Stage {
         .await
     }
 
+    /// Waits until a snapshot of what a placement selects is available in all of its clusters.
+    async fn until_complete_at(&self, placement: &str, snapshot: u8) -> Result<()> {
+        let snapshot = snapshot.to_string();
+        self.until_status(placement, "complete with it", |status| {
+            status.observed_resource_index == snapshot && said(&status.conditions) == COMPLETE
+        })
+        .await
+    }
+
     /// Waits until the status of a placement is as wanted.
     async fn until_status(
         &self,
@@ -191,6 +237,14 @@ impl Stage {
             data.and_then(|data| data.get(KEY)).map(String::as_str) == Some(value)
         })
         .await?;
+        Ok(())
+    }
+
+    /// Has a member leave the fleet, and waits until its cluster is gone.
+    async fn leave(&self, member: Member) -> Result<()> {
+        let (clusters, name) = (self.fleet.clusters(), member.name());
+        clusters.delete(&name, &DeleteParams::default()).await?;
+        until(&clusters, &name, "gone", |found| found.is_none()).await?;
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! The lives of policies while every program dies after each of its writes.
 
-use anyhow::{Context, Result, ensure};
-use futures::future::try_join_all;
+use anyhow::{Context, Result};
 use karmada_api::ClusterView;
 use kube::{
     Api, ResourceExt,
@@ -9,7 +8,7 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
-    crashes::CrashingProgram,
+    crashes::{CrashingProgram, crash_during},
     fleet::Member,
     on_both,
     programs::Binary,
@@ -47,25 +46,9 @@ pub(super) async fn crashing_programs(
     let choosing = CrashingProgram::new(Binary::Scheduler, karmada).await?;
     Ok([
         CrashingProgram::new(Binary::PropagationController, karmada).await?,
-        choosing.with(scheduling),
+        choosing.with(scheduling.iter().copied()),
         executing,
     ])
-}
-
-/// Tells a story while each of these programs dies after every write.
-pub(super) async fn crash_during(
-    programs: &[CrashingProgram],
-    story: impl Future<Output = Result<()>>,
-) -> Result<()> {
-    let running = try_join_all(programs.iter().map(CrashingProgram::run));
-    tokio::select! {
-        ended = running => { ended.context("a program cannot be started or killed")?; }
-        told = story => told?,
-    }
-    for program in programs {
-        ensure!(program.crashes() > 1, "one crashed too seldom");
-    }
-    Ok(())
 }
 
 /// Tells a story while every program dies after each of its writes, and then starts others, which complete what is

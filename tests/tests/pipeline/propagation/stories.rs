@@ -9,6 +9,7 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
+    crashes::crash_during,
     fleet::Member,
     on_both,
     propagation::{PropagationFleet, create, namespaced},
@@ -16,7 +17,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::crashes::{crash_after_each_write, crash_during, crashing_programs};
+use super::crashes::{crash_after_each_write, crashing_programs};
 use super::record::{Ran, Record, ran};
 use super::{
     WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
