@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
+use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, Selected, WatchState};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 use objects::drift::take_left_out;
@@ -53,7 +53,10 @@ impl<O: Ownership> Applier<O> {
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let ownership = Arc::new(ownership);
         let records = Arc::new(Mutex::new(Records::default()));
-        let selected = ownership.watched();
+        let selected = Selected {
+            marked: false,
+            ..ownership.watched()
+        };
         let (owner, waiting) = (Arc::clone(&ownership), Arc::clone(&records));
         let observe = move |_: &GroupVersionKind, event| match event {
             DynamicEvent::Changed(changes) => changes

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use karmada_runtime::cache::Transition;
 use karmada_runtime::untyped::Untyped;
-use kube::Resource;
 use objects::Key;
 use objects::drift::Settled;
 
@@ -22,17 +21,15 @@ pub enum Wake {
 
 /// Returns the units that the change concerns: those that the object names and named.
 pub(crate) fn woken(ownership: &impl Ownership, change: &Transition<Untyped>) -> Vec<Wake> {
-    let versions = change.old.iter().chain(&change.new);
+    let value = |object: &Option<Arc<Untyped>>| object.as_ref().map(|object| object.value());
+    let (old, new) = (value(&change.old), value(&change.new));
+    let versions = old.iter().chain(&new);
     let units: BTreeSet<_> = versions
-        .filter_map(|object| ownership.unit_of(object.meta()))
+        .filter_map(|object| ownership.unit_of(object))
         .collect();
-    let wake = match (&change.old, &change.new) {
-        (Some(old), Some(new)) if content(old) == content(new) => Wake::Paced,
+    let wake = match (&old, &new) {
+        (Some(old), Some(new)) if Settled::of(old) == Settled::of(new) => Wake::Paced,
         _ => Wake::Now,
     };
     units.into_iter().map(wake).collect()
-}
-
-fn content(object: &Arc<Untyped>) -> Settled {
-    Settled::of(&object.value())
 }

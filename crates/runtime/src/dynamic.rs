@@ -77,6 +77,8 @@ pub struct Selected {
     pub sent: Config,
     /// Returns `true` for those of them that are kept. The others do not exist for the watches.
     pub keeps: fn(&ObjectMeta) -> bool,
+    /// True if each is kept with its marks at hand: labels, annotations and owners. Without them it takes half the memory.
+    pub marked: bool,
 }
 
 impl From<Config> for Selected {
@@ -84,6 +86,7 @@ impl From<Config> for Selected {
         Self {
             sent,
             keeps: |_| true,
+            marked: true,
         }
     }
 }
@@ -276,7 +279,11 @@ impl Watch {
         let served = self.look_up(stop).await;
         let mut log = WatchLog::named(&self.kind.kind);
         let objects: Api<Decoded<Untyped>> = Api::all_with(self.client.clone(), &served.resource);
-        let Selected { sent, keeps } = (self.select)(&served);
+        let Selected {
+            sent,
+            keeps,
+            marked,
+        } = (self.select)(&served);
         let mut attempts = std::pin::pin!(attempts(objects, sent));
         while let Some(result) = attempts.next().await {
             if result.as_ref().is_err_and(is_forbidden) {
@@ -290,6 +297,9 @@ impl Watch {
                 &mut event
             {
                 object.name_kind(&self.kind);
+                if !marked {
+                    object.drop_marks();
+                }
             }
             let listed = matches!(event, Event::InitDone);
             let mut transitions = Vec::new();

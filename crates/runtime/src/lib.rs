@@ -5,7 +5,8 @@
 //!
 //! - `client` connects, `watch` reads what changes, and `delivery` passes it on and tells `reading` and
 //!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
-//! - `cache` keeps the last good version of each object, made small by `as_text` or `partial`; the program's own
+//! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
+//!   `packed` text, or by `partial`; the program's own
 //!   index wakes keys, and `queue` holds them.
 //! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster; `conflicts`
 //!   tells the failures that are news.
@@ -34,6 +35,7 @@ mod identity;
 pub mod lease;
 pub mod members;
 pub mod metrics;
+mod packed;
 pub mod partial;
 pub mod program;
 pub mod queue;

@@ -55,9 +55,9 @@ impl Ownership for PlacedObjects {
 
     fn watched(&self) -> Selected {
         Selected {
-            sent: Config::default(),
             // No label tells: KubeFleet's objects have none.
             keeps: ownership::is_placed,
+            ..Config::default().into()
         }
     }
 
