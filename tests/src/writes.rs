@@ -1,4 +1,4 @@
-//! Writes to an API server, in its own count.
+//! Writes to an API server and reads of it, in its own count.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -115,6 +115,16 @@ impl fmt::Display for WriteCounts {
     }
 }
 
+/// Counts the reads of single objects in the API server's metrics, those included that found nothing.
+pub(crate) fn reads(text: &str) -> u64 {
+    let samples = text.lines().filter_map(sample);
+    let of_one = samples.filter(|(labels, _)| {
+        let is = |name, value| labels.get(name) == Some(&value);
+        is("verb", "GET") && is("scope", "resource") && !is("resource", "leases")
+    });
+    of_one.map(|(_, count)| count).sum()
+}
+
 /// Parses labels and value of a line of that metric, whose label values have neither quotes nor commas.
 fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
     let rest = line.strip_prefix("apiserver_request_total{")?;
@@ -136,7 +146,7 @@ fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::WriteCounts;
+    use super::{WriteCounts, reads};
 
     const EARLIER: &str = r#"
 # TYPE apiserver_request_total counter
@@ -155,6 +165,13 @@ apiserver_request_total{code="409",component="apiserver",dry_run="",group="",res
             WriteCounts::from_metrics(EARLIER).to_string(),
             "2 PATCH clusters.cluster.karmada.io/status, 1048577 POST services"
         );
+    }
+
+    /// Of reads only those of single objects are counted, leases aside.
+    #[test]
+    fn reads_of_one_are_counted() {
+        let lease = EARLIER.replace("PUT", "GET").replace("\"} 3", "\"} 5");
+        assert_eq!((reads(EARLIER), reads(&lease)), (9, 9 + 5));
     }
 
     /// Writes since an earlier reading hold only what was added.

@@ -27,7 +27,7 @@ use crate::{
     crds,
     kubeconfig::{self, Access},
     manifests, scratch,
-    writes::WriteCounts,
+    writes::{self, WriteCounts},
 };
 
 /// The implementation of an API.
@@ -197,11 +197,18 @@ impl ControlPlane {
 
     /// Returns the writes since the API server started, in its own count.
     pub async fn successful_writes(&self) -> Result<WriteCounts> {
+        Ok(WriteCounts::from_metrics(&self.metrics().await?))
+    }
+
+    /// Returns the number of reads of single objects since the API server started.
+    pub async fn reads(&self) -> Result<u64> {
+        Ok(writes::reads(&self.metrics().await?))
+    }
+
+    async fn metrics(&self) -> Result<String> {
         let request = Request::get("/metrics").body(Vec::new())?;
         let metrics = self.client.request_text(request).await;
-        let metrics =
-            metrics.with_context(|| format!("cannot read the metrics of {}", self.access.name))?;
-        Ok(WriteCounts::from_metrics(&metrics))
+        metrics.with_context(|| format!("cannot read the metrics of {}", self.access.name))
     }
 
     /// Kills the API server: connections are lost and new ones refused, data and address are kept.

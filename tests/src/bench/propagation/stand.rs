@@ -101,6 +101,13 @@ impl Bench {
         Ok(format!("{fleet}; in the members {members}"))
     }
 
+    /// Returns the number of single objects that were read in the members.
+    pub(super) async fn reads(&self) -> Result<u64> {
+        let members = self.fleet.members().map(|member| self.fleet.member(member));
+        let reads = futures::future::try_join_all(members.map(ControlPlane::reads)).await?;
+        Ok(reads.into_iter().sum())
+    }
+
     /// Returns the template of each edit, and if the edit pauses or resumes it. They take turns: a user
     /// does not edit one a hundred times a second.
     pub(super) fn edits(&self) -> impl Iterator<Item = (&String, bool)> {
