@@ -17,6 +17,17 @@ pub(crate) fn manifests(_: &mut SchemaGenerator) -> Schema {
     } })
 }
 
+/// Returns the schema of objects by names of their own, of which the API server checks nothing.
+pub(crate) fn any_objects(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+        },
+    })
+}
+
 /// Returns the schema of a value of any type.
 pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })

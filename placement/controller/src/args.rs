@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 use jiff::SignedDuration;
 use karmada_rules::placement::content::Hub;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
@@ -73,6 +73,9 @@ pub(crate) struct SelectionArgs {
     /// The hub runs workloads itself: its volume claims are its own and not placed.
     #[arg(long)]
     enable_workload: bool,
+    /// Open a ConfigMap with the annotation `kubernetes-fleet.io/envelope-configmap`: what is in it is placed instead of it. KubeFleet no longer does.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) configmap_envelopes: bool,
     /// Wait until nothing that a placement selects has changed for this time before a new snapshot. The first is taken at once.
     #[arg(long, alias = "resource-changes-collection-duration", value_parser = pause, default_value = "200ms", value_name = "DURATION")]
     pub(crate) snapshot_quiet: Duration,

@@ -141,6 +141,7 @@ impl Loops<'_> {
             let works = WorksReconciler {
                 index: Arc::clone(index),
                 hub: hub.clone(),
+                opens_config_maps: self.args.selection.configmap_envelopes,
                 clock,
             };
             self.spawn_one(program, "works", works, &queues.works);

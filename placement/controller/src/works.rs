@@ -27,6 +27,8 @@ use crate::watch::{Echo, SharedIndex};
 pub(crate) struct WorksReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) hub: HubApi,
+    /// True if a `ConfigMap` that is annotated as an envelope is opened.
+    pub(crate) opens_config_maps: bool,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -97,6 +99,7 @@ impl Controller for WorksReconciler {
             placement: binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default(),
             binding,
             snapshots: &known.snapshots.iter().collect::<Vec<_>>(),
+            opens_config_maps: self.opens_config_maps,
             works: &works,
         });
         match plan {

@@ -6,6 +6,7 @@ use kube::Resource;
 use serde_json::{Value, json};
 
 use super::binding::{BindingSpec, BindingStatus};
+use super::envelope::EnvelopeContent;
 use super::member::{
     InternalMemberClusterSpec, InternalMemberClusterStatus, MemberClusterSpec, MemberClusterStatus,
 };
@@ -13,8 +14,9 @@ use super::placement::{PlacementSpec, PlacementStatus};
 use super::snapshot::{PolicySnapshotSpec, PolicySnapshotStatus, ResourceSnapshotSpec};
 use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
 use super::{
-    AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, InternalMemberCluster, MemberCluster, Work,
+    AppliedWork, ClusterResourceBinding, ClusterResourceEnvelope, ClusterResourcePlacement,
+    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, MemberCluster,
+    ResourceEnvelope, Work,
 };
 use crate::crd::{age, schema};
 
@@ -77,6 +79,8 @@ pub fn definitions() -> Vec<Value> {
             columns: vec![age()],
         }
         .of::<InternalMemberCluster>("Namespaced"),
+        envelope::<ClusterResourceEnvelope>("Cluster"),
+        envelope::<ResourceEnvelope>("Namespaced"),
     ]
 }
 
@@ -90,7 +94,6 @@ struct Definition {
 
 impl Definition {
     fn of<K: Resource<DynamicType = ()>>(self, scope: &str) -> Value {
-        let (group, plural, kind) = (K::group(&()), K::plural(&()), K::kind(&()));
         let mut properties = json!({ "spec": self.spec });
         if let Some(status) = &self.status {
             properties["status"] = status.clone();
@@ -107,28 +110,46 @@ impl Definition {
             }
             version
         };
-        let category = group.split('.').next().unwrap_or_default();
-        let mut names = json!({
-            "categories": ["fleet", format!("fleet-{category}")],
-            "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
-        });
-        if self
-            .short_names
-            .as_array()
-            .is_some_and(|names| !names.is_empty())
-        {
-            names["shortNames"] = self.short_names.clone();
-        }
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": format!("{plural}.{group}") },
-            "spec": {
-                "group": group, "scope": scope, "names": names,
-                "versions": [version("v1", false), version("v1beta1", true)],
-            },
-        })
+        let versions = json!([version("v1", false), version("v1beta1", true)]);
+        definition::<K>(scope, &self.short_names, &versions)
     }
+}
+
+/// Returns the definition of an envelope, which KubeFleet has in one version.
+fn envelope<K: Resource<DynamicType = ()>>(scope: &str) -> Value {
+    let mut content = schema::<EnvelopeContent>();
+    content["required"] = json!(["data"]);
+    let bounds = json!({ "minProperties": 1, "maxProperties": 50 });
+    let version = json!({
+        "name": "v1beta1", "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": amended(content, &[at("data", bounds)]) },
+    });
+    definition::<K>(scope, &json!([]), &json!([version]))
+}
+
+fn definition<K: Resource<DynamicType = ()>>(
+    scope: &str,
+    short_names: &Value,
+    versions: &Value,
+) -> Value {
+    let (group, plural, kind) = (K::group(&()), K::plural(&()), K::kind(&()));
+    let category = group.split('.').next().unwrap_or_default();
+    let mut names = json!({
+        "categories": ["fleet", format!("fleet-{category}")],
+        "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
+    });
+    if short_names
+        .as_array()
+        .is_some_and(|names| !names.is_empty())
+    {
+        names["shortNames"] = short_names.clone();
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": { "group": group, "scope": scope, "names": names, "versions": versions },
+    })
 }
 
 /// A field of a schema, and what is true of it beside its type. `[]` are the elements of a list.

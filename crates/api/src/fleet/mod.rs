@@ -8,6 +8,7 @@
 //! - [`snapshot`]: what a placement selected, and its policy, as they were at one moment.
 //! - [`binding`]: a placement on one cluster.
 //! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
+//! - [`envelope`]: objects that have no effect on the hub.
 //! - [`member`]: the clusters.
 //! - [`conditions`]: what bindings and Works say of themselves.
 //! - [`definitions()`]: their `CustomResourceDefinition`s.
@@ -16,6 +17,7 @@
 pub mod binding;
 pub mod conditions;
 mod definitions;
+pub mod envelope;
 pub mod member;
 pub mod names;
 pub mod placement;
@@ -25,6 +27,7 @@ pub mod work;
 
 pub use binding::ClusterResourceBinding;
 pub use definitions::definitions;
+pub use envelope::{ClusterResourceEnvelope, ResourceEnvelope};
 pub use member::{InternalMemberCluster, MemberCluster};
 pub use placement::ClusterResourcePlacement;
 pub use snapshot::{ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot};

@@ -39,6 +39,15 @@ pub const CLUSTER_OVERRIDES_HASH: &str =
 /// The annotation of a Work: the hash of the names of the namespaced overrides in it.
 pub const OVERRIDES_HASH: &str = "kubernetes-fleet.io/parent-resource-override-snapshot-hash";
 
+/// The label of a Work that an envelope became: the kind of the envelope.
+pub const ENVELOPE_TYPE: &str = "kubernetes-fleet.io/envelope-work";
+/// The label of such a Work: the name of the envelope.
+pub const ENVELOPE_NAME: &str = "kubernetes-fleet.io/envelope-name";
+/// The label of such a Work: the namespace of the envelope, if it has one.
+pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
+/// The annotation of a `ConfigMap` that is an envelope: `true`.
+pub const ENVELOPE_CONFIG_MAP: &str = "kubernetes-fleet.io/envelope-configmap";
+
 /// The annotation of an object in a member: the hash of the manifest that was written last.
 pub const SPEC_HASH: &str = "kubernetes-fleet.io/spec-hash";
 /// The annotation of an object in a member, ours: the placement that it is of.

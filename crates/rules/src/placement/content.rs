@@ -4,6 +4,8 @@ use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
 
+use super::envelope::is_envelope;
+
 /// The settings of a hub that decide what is placed.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
@@ -23,9 +25,7 @@ fn is_of_a_control_plane(object: &Value) -> bool {
     let api_version = objects::api_version(object);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     match group {
-        "placement.kubernetes-fleet.io" => {
-            !matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
-        }
+        "placement.kubernetes-fleet.io" => !is_envelope(object),
         // On an API that is shared with a Karmada, its policies and bindings stay there.
         _ => [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"]
             .iter()

@@ -5,6 +5,7 @@ use std::io;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use karmada_api::fleet::placement::EnvelopeIdentifier;
 use karmada_api::fleet::policy::PlacementPolicy;
 use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
 use objects::metadata;
@@ -40,6 +41,20 @@ pub fn of_resources(content: &ResourceSnapshotSpec) -> serde_json::Result<String
 /// Fails if the names cannot be written as JSON.
 pub fn of_names<T: Serialize>(names: Option<&[T]>) -> serde_json::Result<String> {
     hex_of(&names)
+}
+
+/// Returns the end of the name of an envelope's Work.
+pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
+    let EnvelopeIdentifier {
+        name,
+        namespace,
+        type_,
+    } = envelope;
+    let hash = Sha256::digest(format!("{type_}/{namespace}/{name}"));
+    hash.iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Returns the hash of a manifest as the object that was written by it carries it: of its metadata only labels and

@@ -17,6 +17,7 @@
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
+//! - `envelope`: what is in an envelope.
 //! - [`works`]: the Works of a binding, and what the binding says of them.
 //! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is.
 //! - [`waves`], [`availability`], [`work_status`]: there, what is applied first, what does its work, and what the Work
@@ -29,6 +30,7 @@ mod condition;
 pub mod content;
 pub mod deletion;
 pub mod eligible;
+mod envelope;
 pub mod explain;
 mod filter;
 pub mod hash;

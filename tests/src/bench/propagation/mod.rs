@@ -94,13 +94,13 @@ impl Bench {
     /// Measures the programs. Returns the times, the objects that they made, and what else is of note.
     async fn round(&mut self) -> Result<(Times, Vec<Chain>, Vec<String>)> {
         let programs = self.start().await?;
-        let (before, reads) = (self.writes().await?, self.reads().await?);
+        let (before, read_before) = (self.writes().await?, self.reads().await?);
         let [created, reported] = self.create_all().await?;
         programs.rest().await?;
         let mut notes = vec![format!(
             "writes until there: {}; single objects read there: {}",
             self.written(&before).await?,
-            self.reads().await? - reads,
+            self.reads().await? - read_before,
         )];
         notes.extend(memory(&programs)?);
         let chains = limit::chains(&self.fleet, &self.names).await?;

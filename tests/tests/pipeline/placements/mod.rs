@@ -2,6 +2,7 @@
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
 //! - `in_member`: what becomes of it there: one of them.
+//! - `envelopes`: what is placed without an effect on the hub.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
@@ -13,6 +14,7 @@
 mod admission;
 mod crashes;
 mod deployments;
+mod envelopes;
 mod fleet_wide;
 mod in_member;
 mod website;

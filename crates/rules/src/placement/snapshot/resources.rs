@@ -9,11 +9,12 @@ use karmada_api::fleet::names::{
 };
 use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
 use karmada_api::fleet::{ClusterResourcePlacement, ClusterResourceSnapshot};
-use objects::{Metadata, kind};
+use objects::Metadata;
 use serde_json::Value;
 
 use super::sequence::{Group, SnapshotWrite, groups, metadata, next_index, tidy};
 use super::split::split;
+use crate::placement::envelope::is_envelope;
 use crate::placement::hash::of_resources;
 
 /// Returns the master of the latest group: the last of those that are whole.
@@ -149,8 +150,4 @@ impl Snapshots<'_> {
             spec: ResourceSnapshotSpec { selected_resources },
         }
     }
-}
-
-fn is_envelope(object: &Value) -> bool {
-    matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
 }

@@ -2,44 +2,55 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::names::{
-    CLUSTER_OVERRIDES_HASH, OVERRIDES_HASH, PARENT_BINDING, PARENT_PLACEMENT,
-    PARENT_SNAPSHOT_INDEX, PARENT_SNAPSHOT_NAME, PART_INDEX, RESOURCE_INDEX, member_namespace,
+    CLUSTER_OVERRIDES_HASH, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE, OVERRIDES_HASH,
+    PARENT_BINDING, PARENT_PLACEMENT, PARENT_SNAPSHOT_INDEX, PARENT_SNAPSHOT_NAME, PART_INDEX,
+    RESOURCE_INDEX, member_namespace,
 };
+use karmada_api::fleet::placement::EnvelopeIdentifier;
 use karmada_api::fleet::work::WorkSpec;
 use karmada_api::fleet::{ClusterResourceSnapshot, Work};
 use karmada_api::work::Workload;
-use objects::{Metadata, kind};
+use objects::Metadata;
+use serde_json::Value;
 
 use super::facts::WorksFacts;
-use crate::placement::hash::of_names;
-use crate::placement::select::{identifier, show};
+use crate::placement::envelope::{Opened, is_config_map_envelope, is_envelope, open};
+use crate::placement::hash::{of_envelope_identity, of_names};
 
-/// Returns the Works that the cluster of a binding should have: one for each part of the snapshot, even an empty one.
+/// Returns the Works that the cluster of a binding should have: one for each part of the snapshot, even an empty one, and
+/// one for each envelope in it.
 ///
 /// # Errors
-/// Fails if an object asks for more than that.
+/// Fails if an envelope cannot be opened.
 pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, String> {
-    let objects = facts
-        .snapshots
-        .iter()
-        .flat_map(|snapshot| &snapshot.spec.selected_resources);
-    let mut envelopes = objects
-        .filter(|object| matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope"));
-    if let Some(envelope) = envelopes.next() {
-        let name = show(&identifier(envelope));
-        return Err(format!(
-            "{name} cannot be placed: envelopes are not opened yet"
-        ));
-    }
     let no_names = of_names::<String>(None).map_err(|error| error.to_string())?;
-    let works = facts
-        .snapshots
-        .iter()
-        .map(|snapshot| work(facts, snapshot, &no_names));
-    Ok(works.collect())
+    let mut works = Vec::new();
+    for snapshot in facts.snapshots {
+        let objects = snapshot.spec.selected_resources.iter();
+        let (envelopes, objects): (Vec<_>, Vec<_>) = objects.partition(|object| {
+            is_envelope(object) || facts.opens_config_maps && is_config_map_envelope(object)
+        });
+        let work = |manifests| work(facts, snapshot, &no_names, manifests);
+        let of_part = work(objects.into_iter().cloned().collect());
+        let part = of_part.metadata.name().to_owned();
+        works.push(of_part);
+        for envelope in envelopes {
+            let Opened {
+                identifier,
+                manifests,
+            } = open(envelope)?;
+            works.push(of_envelope(work(manifests), &part, identifier));
+        }
+    }
+    Ok(works)
 }
 
-fn work(facts: &WorksFacts<'_>, snapshot: &ClusterResourceSnapshot, no_names: &str) -> Work {
+fn work(
+    facts: &WorksFacts<'_>,
+    snapshot: &ClusterResourceSnapshot,
+    no_names: &str,
+    manifests: Vec<Value>,
+) -> Work {
     let WorksFacts {
         placement, binding, ..
     } = facts;
@@ -70,11 +81,22 @@ fn work(facts: &WorksFacts<'_>, snapshot: &ClusterResourceSnapshot, no_names: &s
             ..ObjectMeta::default()
         },
         spec: WorkSpec {
-            workload: Workload {
-                manifests: snapshot.spec.selected_resources.clone(),
-            },
+            workload: Workload { manifests },
             apply_strategy: binding.spec.apply_strategy.clone(),
         },
         status: None,
     }
+}
+
+/// Names a Work after its envelope and the Work of the part of the snapshot that the envelope is in.
+fn of_envelope(mut work: Work, part: &str, envelope: EnvelopeIdentifier) -> Work {
+    let suffix = of_envelope_identity(&envelope);
+    work.metadata.name = Some(format!("{part}-envelope-{suffix}"));
+    let labels = work.metadata.labels.get_or_insert_default();
+    labels.insert(ENVELOPE_TYPE.to_owned(), envelope.type_);
+    labels.insert(ENVELOPE_NAME.to_owned(), envelope.name);
+    if !envelope.namespace.is_empty() {
+        labels.insert(ENVELOPE_NAMESPACE.to_owned(), envelope.namespace);
+    }
+    work
 }

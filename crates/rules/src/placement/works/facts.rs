@@ -11,6 +11,8 @@ pub struct WorksFacts<'a> {
     pub binding: &'a ClusterResourceBinding,
     /// The group of snapshots that it names, the master first; empty while one of them cannot be found.
     pub snapshots: &'a [&'a ClusterResourceSnapshot],
+    /// True if a `ConfigMap` that is annotated as an envelope is opened.
+    pub opens_config_maps: bool,
     /// The Works that are labelled as its own.
     pub works: &'a [&'a Work],
 }

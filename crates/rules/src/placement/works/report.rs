@@ -8,7 +8,8 @@ use karmada_api::fleet::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, UNTRACKABLE,
     WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
 };
-use karmada_api::fleet::placement::{FailedPlacement, ResourceIdentifier};
+use karmada_api::fleet::names::{ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE};
+use karmada_api::fleet::placement::{EnvelopeIdentifier, FailedPlacement, ResourceIdentifier};
 use karmada_api::fleet::work::WorkResourceIdentifier;
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
@@ -158,16 +159,32 @@ fn reported<'w>(work: &'w Work, kind: &str) -> Option<&'w Condition> {
 
 /// Returns the objects of which a condition is not True.
 fn failed(works: &[&Work], kind: &str) -> Vec<FailedPlacement> {
-    let statuses = works.iter().filter_map(|work| work.status.as_ref());
-    let manifests = statuses.flat_map(|status| &status.manifest_conditions);
-    let failed = manifests.filter_map(|manifest| {
+    let manifests = works.iter().flat_map(|work| {
+        let manifests = work.status.iter();
+        let manifests = manifests.flat_map(|status| &status.manifest_conditions);
+        manifests.map(|manifest| (*work, manifest))
+    });
+    let failed = manifests.filter_map(|(work, manifest)| {
         let condition = find(&manifest.conditions, kind).filter(|one| one.status == FALSE)?;
         Some(FailedPlacement {
-            identifier: identifier(&manifest.identifier),
+            identifier: ResourceIdentifier {
+                envelope: envelope(work),
+                ..identifier(&manifest.identifier)
+            },
             condition: condition.clone(),
         })
     });
     failed.take(MOST_FAILED).collect()
+}
+
+/// Returns the envelope whose content is in a Work.
+fn envelope(work: &Work) -> Option<EnvelopeIdentifier> {
+    let label = |key| work.metadata.label(key).map(ToOwned::to_owned);
+    Some(EnvelopeIdentifier {
+        type_: label(ENVELOPE_TYPE)?,
+        name: label(ENVELOPE_NAME).unwrap_or_default(),
+        namespace: label(ENVELOPE_NAMESPACE).unwrap_or_default(),
+    })
 }
 
 fn identifier(manifest: &WorkResourceIdentifier) -> ResourceIdentifier {

@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
+use karmada_api::fleet::names::ENVELOPE_TYPE;
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
 use serde_json::{Value, from_value, json, to_value};
 
@@ -31,6 +34,20 @@ impl Recorded {
         }
     }
 
+    /// A placement with envelopes, before it has Works.
+    fn of_envelopes() -> Self {
+        let mut binding = Self::seed("crp-1-work").binding;
+        binding.metadata.name = Some("crp-env-kind-cluster-1-77e37a68".to_owned());
+        binding.spec.target_cluster = "kind-cluster-1".to_owned();
+        binding.spec.resource_snapshot_name = "crp-env-0-snapshot".to_owned();
+        Self {
+            placement: "crp-env",
+            binding,
+            snapshots: vec![from_value(fixture("crp-env-resourcesnapshot-0")).unwrap()],
+            works: Vec::new(),
+        }
+    }
+
     fn plan(&self) -> WorksPlan {
         let snapshots: Vec<_> = self.snapshots.iter().collect();
         let works: Vec<_> = self.works.iter().collect();
@@ -38,6 +55,7 @@ impl Recorded {
             placement: self.placement,
             binding: &self.binding,
             snapshots: &snapshots,
+            opens_config_maps: false,
             works: &works,
         })
     }
@@ -129,11 +147,62 @@ fn works_follow_their_binding() {
     );
 }
 
+/// Case F38: the Works of envelopes are those that a running KubeFleet made, which leaves the old `ConfigMap` as it is.
 #[test]
-fn envelopes_are_refused_by_name() {
-    let mut recorded = Recorded::seed("crp-1-work");
-    recorded.snapshots = vec![from_value(fixture("crp-env-resourcesnapshot-0")).unwrap()];
-    let reason = "ClusterResourceEnvelope env-c cannot be placed: envelopes are not opened yet";
+fn recorded_envelopes_are_opened() {
+    let mut recorded = Recorded::of_envelopes();
+    let WorksPlan::Write(writes) = recorded.plan() else {
+        panic!()
+    };
+    let made = writes.iter().map(|write| match write {
+        WorkWrite::Create(work) => to_value(&**work).unwrap(),
+        write => panic!("{write:?}"),
+    });
+    let made: BTreeMap<_, _> = made.map(|work| (work.name().to_owned(), work)).collect();
+    let expected = items("crp-env-works").into_iter().map(|work| {
+        let mut work = without_server_fields(work);
+        work.as_object_mut().unwrap().remove("status");
+        work["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("finalizers");
+        (work.name().to_owned(), work)
+    });
+    assert_eq!(made, expected.collect());
+    let works = items("crp-env-works").into_iter();
+    recorded.works = works.map(|work| from_value(work).unwrap()).collect();
+    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+}
+
+/// Case F38: what fails is told with the envelope that it came in.
+#[test]
+fn wrapped_failure_names_its_envelope() {
+    let mut recorded = Recorded::of_envelopes();
+    let works = items("crp-env-works").into_iter();
+    recorded.works = works.map(|work| from_value(work).unwrap()).collect();
+    let labelled = recorded.works.iter_mut();
+    let mut labelled = labelled.filter(|work| work.metadata.label(ENVELOPE_TYPE).is_some());
+    let status = labelled.next().unwrap().status.as_mut().unwrap();
+    let manifests = status.manifest_conditions.iter_mut();
+    let conditions = manifests.flat_map(|manifest| &mut manifest.conditions);
+    for condition in conditions.chain(&mut status.conditions) {
+        if condition.type_ == "Applied" {
+            condition.status = "False".to_owned();
+        }
+    }
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let envelope = json!({ "name": "env-n", "namespace": "app-7", "type": "ResourceEnvelope" });
+    assert_eq!(status["failedPlacements"][0]["envelope"], envelope);
+}
+
+/// Case F38: an envelope with a bad entry keeps everything of its placement as it is.
+#[test]
+fn bad_envelope_is_named() {
+    let mut recorded = Recorded::of_envelopes();
+    let objects = &mut recorded.snapshots[0].spec.selected_resources;
+    objects.last_mut().unwrap()["data"]["quota.yaml"]["metadata"]["namespace"] = json!("other");
+    let reason = "ResourceEnvelope app-7/env-n cannot be opened: quota.yaml (ResourceQuota other/q) is of another \
+                  namespace than its envelope";
     assert_eq!(recorded.plan(), WorksPlan::Refuse(reason.to_owned()));
     let status = recorded.report(Synchronization::Failed(reason)).unwrap();
     let conditions = status["conditions"].as_array().unwrap();

@@ -1,0 +1,197 @@
+//! Envelopes: objects that are placed without an effect on the hub, for there they are the content of another.
+
+use std::cmp::Reverse;
+
+use karmada_api::fleet::names::ENVELOPE_CONFIG_MAP;
+use karmada_api::fleet::placement::EnvelopeIdentifier;
+use objects::{Metadata, api_version, kind};
+use serde_json::Value;
+
+use super::select::{identifier, show};
+
+/// The longest name that fits into a label.
+const LONGEST_NAME: usize = 63;
+
+/// An envelope whose content may go out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Opened {
+    pub(crate) identifier: EnvelopeIdentifier,
+    /// The objects, in KubeFleet's order, or every Work would be written anew when a fleet changes hands: the texts
+    /// of their JSON, descending.
+    pub(crate) manifests: Vec<Value>,
+}
+
+/// Returns `true` for an object of a kind that is an envelope and nothing else.
+pub(crate) fn is_envelope(object: &Value) -> bool {
+    matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
+}
+
+/// Returns `true` for a `ConfigMap` that its user calls an envelope.
+pub(crate) fn is_config_map_envelope(object: &Value) -> bool {
+    api_version(object) == "v1"
+        && kind(object) == "ConfigMap"
+        && object.annotation(ENVELOPE_CONFIG_MAP) == Some("true")
+}
+
+/// Opens an envelope.
+///
+/// # Errors
+/// Fails with the entry that may not be in it.
+pub(crate) fn open(envelope: &Value) -> Result<Opened, String> {
+    let refused = |reason: String| {
+        let name = show(&identifier(envelope));
+        format!("{name} cannot be opened: {reason}")
+    };
+    if envelope.name().len() > LONGEST_NAME {
+        let reason = format!("its name is longer than {LONGEST_NAME} characters");
+        return Err(refused(reason));
+    }
+    let data = envelope["data"].as_object();
+    let manifests = data.into_iter().flatten().map(|(key, entry)| {
+        let manifest = manifest(entry).and_then(|manifest| fitting(envelope, manifest));
+        manifest.map_err(|reason| refused(format!("{key} {reason}")))
+    });
+    let mut manifests = manifests.collect::<Result<Vec<_>, _>>()?;
+    manifests.sort_by_cached_key(|manifest| Reverse(manifest.to_string()));
+    Ok(Opened {
+        identifier: EnvelopeIdentifier {
+            name: envelope.name().to_owned(),
+            namespace: envelope.namespace().to_owned(),
+            type_: kind(envelope).to_owned(),
+        },
+        manifests,
+    })
+}
+
+/// Reads an entry: an object, or in a `ConfigMap` its YAML or JSON.
+fn manifest(entry: &Value) -> Result<Value, String> {
+    let manifest = match entry {
+        Value::String(text) => serde_saphyr::from_str::<Value>(text).map_err(|error| {
+            let error = error.to_string();
+            let line = error.lines().next().unwrap_or_default();
+            format!("is no YAML of one object: {line}")
+        })?,
+        entry => entry.clone(),
+    };
+    if api_version(&manifest).is_empty() || kind(&manifest).is_empty() || manifest.name().is_empty()
+    {
+        return Err("has no apiVersion, kind and name".to_owned());
+    }
+    Ok(manifest)
+}
+
+/// Returns an entry that is of the scope of its envelope.
+fn fitting(envelope: &Value, manifest: Value) -> Result<Value, String> {
+    let (own, namespace) = (envelope.namespace(), manifest.namespace());
+    let reason = match kind(envelope) {
+        _ if is_envelope(&manifest) => "is an envelope itself",
+        "ClusterResourceEnvelope" if !namespace.is_empty() => {
+            "is namespaced: it belongs into a ResourceEnvelope"
+        }
+        "ResourceEnvelope" if namespace.is_empty() => {
+            "has no namespace: cluster-scoped, it belongs into a ClusterResourceEnvelope"
+        }
+        "ResourceEnvelope" | "ConfigMap" if ![own, ""].contains(&namespace) => {
+            "is of another namespace than its envelope"
+        }
+        _ => return Ok(manifest),
+    };
+    let name = show(&identifier(&manifest));
+    Err(format!("({name}) {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn envelope(kind: &str, entry: &Value) -> Value {
+        let mut envelope = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
+            "metadata": { "name": "wrapped" }, "data": { "one.yaml": entry } });
+        if kind != "ClusterResourceEnvelope" {
+            envelope["metadata"]["namespace"] = json!("shop");
+        }
+        if kind == "ConfigMap" {
+            envelope["apiVersion"] = json!("v1");
+        }
+        envelope
+    }
+
+    fn object(namespace: Option<&str>) -> Value {
+        json!({ "apiVersion": "v1", "kind": "X", "metadata": { "name": "x", "namespace": namespace } })
+    }
+
+    /// Case F38: what may be in which envelope, and what is said of the rest.
+    #[test]
+    fn scopes_must_fit() {
+        let (cluster, own, other) = (object(None), object(Some("shop")), object(Some("b")));
+        let yaml = |object: &Value| Value::String(object.to_string());
+        for (kind, entry, problem) in [
+            ("ClusterResourceEnvelope", cluster.clone(), None),
+            (
+                "ClusterResourceEnvelope",
+                own.clone(),
+                Some("is namespaced"),
+            ),
+            ("ResourceEnvelope", own.clone(), None),
+            (
+                "ResourceEnvelope",
+                cluster.clone(),
+                Some("has no namespace"),
+            ),
+            ("ResourceEnvelope", other.clone(), Some("another namespace")),
+            ("ConfigMap", yaml(&cluster), None),
+            ("ConfigMap", yaml(&own), None),
+            ("ConfigMap", yaml(&other), Some("another namespace")),
+            ("ConfigMap", json!("a: ["), Some("one.yaml is no YAML")),
+            (
+                "ConfigMap",
+                json!("a: 1\n---\nb: 2"),
+                Some("one.yaml is no YAML"),
+            ),
+            (
+                "ConfigMap",
+                json!("some text"),
+                Some("no apiVersion, kind and name"),
+            ),
+            (
+                "ResourceEnvelope",
+                json!({}),
+                Some("no apiVersion, kind and name"),
+            ),
+            (
+                "ResourceEnvelope",
+                Value::Null,
+                Some("no apiVersion, kind and name"),
+            ),
+            (
+                "ResourceEnvelope",
+                envelope("ResourceEnvelope", &own),
+                Some("is an envelope itself"),
+            ),
+        ] {
+            let opened = open(&envelope(kind, &entry));
+            match problem {
+                None => assert_eq!(opened.unwrap().manifests.len(), 1, "{kind} {entry}"),
+                Some(problem) => {
+                    let refused = opened.unwrap_err();
+                    assert!(
+                        refused.contains(problem) && !refused.contains('\n'),
+                        "{refused}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A label has the name, and cannot have all that an object may have.
+    #[test]
+    fn longest_name_fits_a_label() {
+        for (length, is_good) in [(63, true), (64, false)] {
+            let mut envelope = envelope("ResourceEnvelope", &object(Some("shop")));
+            envelope["metadata"]["name"] = json!("x".repeat(length));
+            assert_eq!(open(&envelope).is_ok(), is_good, "{length}");
+        }
+    }
+}
