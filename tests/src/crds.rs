@@ -25,16 +25,21 @@ const SERVED_WITHIN: Duration = Duration::from_secs(90);
 /// The interval between two attempts to list a new kind.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Returns the folder that makes a plain API server a Karmada API: the kinds that a real Karmada serves by itself, with
-/// our additions to them.
-pub fn karmada() -> [PathBuf; 1] {
-    [manifests::path("fleet")]
+/// Returns the files that make a plain API server a Karmada API: the kinds that a real Karmada serves by itself, with
+/// our additions to them, but for [`exports`].
+///
+/// # Panics
+/// The folder cannot be read.
+pub fn karmada() -> Vec<PathBuf> {
+    #[expect(clippy::unwrap_used, reason = "a test fails so")]
+    let mut all = files(&manifests::path("fleet")).unwrap();
+    all.retain(|file| *file != exports());
+    all
 }
 
-/// Returns the folder of the kind by which Karmada collects endpoints of Services, which not every Karmada
-/// has.
+/// Returns the file of the kind by which endpoints of Services are collected, which not every Karmada has.
 pub fn exports() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports")
+    manifests::path("fleet/multicluster.x-k8s.io_serviceexports.yaml")
 }
 
 /// Returns the definition of a namespaced kind whose `spec` has these fields, each with its schema.
@@ -210,6 +215,13 @@ fn read(folder: &Path) -> Result<Vec<DynamicObject>> {
     if folder.is_file() {
         return Ok(vec![read_one(folder)?]);
     }
+    let read =
+        |path: &PathBuf| read_one(path).with_context(|| format!("cannot read {}", path.display()));
+    files(folder)?.iter().map(read).collect()
+}
+
+/// Returns the files of a folder but its kustomization.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
@@ -222,10 +234,7 @@ fn read(folder: &Path) -> Result<Vec<DynamicObject>> {
     }
     ensure!(!paths.is_empty(), "no .yaml file in {}", folder.display());
     paths.sort();
-    paths
-        .iter()
-        .map(|path| read_one(path).with_context(|| format!("cannot read {}", path.display())))
-        .collect()
+    Ok(paths)
 }
 
 fn read_one(path: &Path) -> Result<DynamicObject> {

@@ -14,7 +14,8 @@ use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
 use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
-    MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding, Work,
+    MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
+    Work,
 };
 
 /// Returns the definitions that Karmada has too, with our additions to them.
@@ -29,7 +30,7 @@ pub fn installed() -> serde_json::Result<Vec<Value>> {
 }
 
 /// Returns the definitions of the kinds that Karmada serves itself, for a fleet without Karmada: its
-/// clusters, policies, bindings and Works.
+/// clusters, policies, bindings and Works, and the exports of Services.
 ///
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.
@@ -53,6 +54,7 @@ pub fn fleet() -> serde_json::Result<Vec<Value>> {
         policy::<OverridePolicy>("Namespaced", "op", &schema::<OverrideSpec>()),
         policy::<ClusterOverridePolicy>("Cluster", "cop", &schema::<OverrideSpec>()),
         work(),
+        kind_definition::<ServiceExport>("Namespaced", "svcex", json!({}), json!([age()])),
     ]);
     Ok(definitions)
 }

@@ -85,6 +85,27 @@ pub const MANAGED_BY: &str = "binding.karmada.io/managed-by";
 /// The annotation of a Work with its generation at the last change of its manifests.
 pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
 
+/// The label of an `EndpointSlice` with the name of its Service.
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// The label of an `EndpointSlice` with the name of the program that keeps it.
+pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// The value of [`SLICE_MANAGED_BY`] on the slices that were collected from members.
+pub const SLICE_COLLECTOR: &str = "endpointslice-controller.karmada.io";
+/// The beginning of the name of the Service to which the slices collected of a Service belong.
+pub const DERIVED_PREFIX: &str = "derived-";
+
+/// Returns the name of the copy of the `EndpointSlice` `name` of a member: Karmada's
+/// `imported-<cluster>-<name>`, and a hash, because two clusters, or two address types, may lead to one such name.
+pub fn collected_slice(cluster: &str, name: &str, address_type: &str) -> String {
+    let hash = fnv1a_32(format!("{cluster}/{name}/{address_type}").as_bytes());
+    let readable: String = name.chars().take(READABLE).collect();
+    let readable = readable.trim_end_matches(['-', '.']);
+    format!(
+        "imported-{cluster}-{readable}-{}",
+        safe_encode(&hash.to_string())
+    )
+}
+
 /// Returns the name of the binding of the template `name` of kind `kind`.
 pub fn binding(kind: &str, name: &str) -> String {
     format!("{name}-{kind}").replace(':', ".").to_lowercase()
@@ -249,6 +270,25 @@ mod tests {
         let first = |name| bindings("apps", "Deployment", name).next().unwrap();
         assert_eq!(first("nginx"), "nginx-deployment");
         assert_eq!(first("A:b"), "a.b-deployment");
+    }
+
+    /// Clusters and slices whose names read alike have copies of their own, all with valid names.
+    #[test]
+    fn alike_slices_differ_by_hash() {
+        let longest = format!("{}.b", "a".repeat(READABLE - 1)).repeat(2);
+        let names = [
+            collected_slice("a", "b-web", "IPv4"),
+            collected_slice("a-b", "web", "IPv4"),
+            collected_slice("a-b", "web", "IPv6"),
+            collected_slice(&"c".repeat(48), &longest[..253], "IPv4"),
+        ];
+        for (i, name) in names.iter().enumerate() {
+            assert!(
+                is_subdomain(name) && !names[i + 1..].contains(name),
+                "{name}"
+            );
+        }
+        assert_eq!(names[1], "imported-a-b-web-865c444464");
     }
 
     /// A binding of a name that is not ours keeps the Works that Karmada made.

@@ -29,10 +29,15 @@ pub(crate) fn page(definitions: &[Value]) -> anyhow::Result<String> {
         for kind in alike.filter(|kind| kind.pointer(FIELDS) == Some(parts)) {
             page += &title(kind)?;
         }
-        page += "\n| Field | Type | Meaning |\n|---|---|---|\n";
+        let mut rows = String::new();
         for part in ["spec", "status"] {
-            fields(&parts[part], part, &mut page)?;
+            fields(&parts[part], part, &mut rows)?;
         }
+        page += match &*rows {
+            "" => "\nIts name says everything.\n",
+            _ => "\n| Field | Type | Meaning |\n|---|---|---|\n",
+        };
+        page += &rows;
     }
     Ok(page)
 }
