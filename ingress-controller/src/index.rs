@@ -9,10 +9,10 @@ use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
     Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
 };
+use karmada_rules::endpoints::slice_service;
 use karmada_rules::ingress::{
     Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
     binding_names, binding_of, bound_clusters, bound_service, decide, service_locations, services,
-    slice_service,
 };
 use karmada_rules::remedy::{Expiries, RemedyIndex};
 use karmada_runtime::cache::{Cache, Undecoded};

@@ -11,10 +11,10 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_rules::endpoints::{COLLECTED, slice_cluster, slice_service};
 use karmada_rules::ingress::{
     Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
     bound_clusters, bound_service, cut_of_left, decide, decided_scope, desired, excluded, services,
-    slice_cluster, slice_service,
 };
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
@@ -30,11 +30,6 @@ use tokio::sync::Notify;
 
 use self::exports::{life, routing};
 use crate::index::{Backends, Index};
-
-/// Selects the `EndpointSlice`s that Karmada collected from member clusters, and no others of the
-/// control plane.
-const COLLECTED: &str =
-    "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
 
 /// The queues of the loops, which share no worker.
 #[derive(Clone, Debug, Default)]

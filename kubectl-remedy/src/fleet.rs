@@ -10,9 +10,10 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_rules::endpoints::{COLLECTED, slice_service};
 use karmada_rules::ingress::{
     Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
-    desired, slice_service,
+    desired,
 };
 use karmada_rules::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 use karmada_runtime::cache::Cache;
@@ -27,10 +28,6 @@ use crate::error::Error;
 
 /// The number of objects in a page of a list. A cluster may have 100 kB.
 const PAGE: u32 = 500;
-
-/// Selects the `EndpointSlice`s that Karmada collected from member clusters.
-const COLLECTED: &str =
-    "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
 
 /// The objects that decide about traffic, as the caches of the controllers hold them.
 #[derive(Debug, Default)]

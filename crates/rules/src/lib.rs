@@ -3,6 +3,7 @@
 
 pub mod binding_ref;
 pub mod cluster;
+pub mod endpoints;
 pub mod execution;
 pub mod health;
 pub mod ingress;

@@ -5,17 +5,14 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{MultiClusterIngressStatus, cluster_of_execution_namespace};
+use karmada_api::MultiClusterIngressStatus;
 use objects::Key;
 
 use super::admission::{Admission, admission_of};
 use super::facts::{Cached, Facts};
 use super::locations::{located, services};
 use super::when_all_blocked::WhenAllBlocked;
-
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-const DERIVED_PREFIX: &str = "derived-";
-const EXECUTION_NAMESPACE_ANNOTATION: &str = "work.karmada.io/namespace";
+use crate::endpoints::slice_cluster;
 
 /// The desired state of the load balancer for one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,18 +65,6 @@ pub struct ClusterEndpoints {
 
 /// The clusters of which a load balancer holds endpoints, by the load balancer's name of the Service.
 pub type Held = BTreeMap<String, BTreeSet<String>>;
-
-/// Returns the Service whose endpoints Karmada collected in `slice`.
-pub fn slice_service(slice: &EndpointSlice) -> Option<&str> {
-    let labels = slice.metadata.labels.as_ref()?;
-    labels.get(SERVICE_LABEL)?.strip_prefix(DERIVED_PREFIX)
-}
-
-/// Returns the cluster from which Karmada collected `slice`.
-pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
-    let annotations = slice.metadata.annotations.as_ref()?;
-    cluster_of_execution_namespace(annotations.get(EXECUTION_NAMESPACE_ANNOTATION)?)
-}
 
 impl Desired {
     /// Returns the desired state for the ingress `key` with `spec`. `status` is the last decision.

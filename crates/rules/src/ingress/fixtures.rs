@@ -15,9 +15,9 @@ use karmada_api::{
     ResourceBinding, ServiceLocation, TRAFFIC_CONTROL, TargetCluster, execution_namespace,
 };
 
-use super::desired::slice_service;
 use super::facts::{Cached, Facts};
 use super::locations::binding_of;
+use crate::endpoints::slice_service;
 
 /// Facts in memory. Every namespaced object is in the namespace `ns`.
 #[derive(Clone, Debug, Default)]

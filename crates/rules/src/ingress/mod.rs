@@ -38,9 +38,7 @@ pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decided::decided_scope;
 pub use decision::{Decision, Release, Serve, Settings, cut_of_left, decide, desired};
-pub use desired::{
-    Backend, ClusterEndpoints, Desired, Held, excluded, slice_cluster, slice_service,
-};
+pub use desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
 pub use facts::{Cached, Facts};
 pub use locations::{

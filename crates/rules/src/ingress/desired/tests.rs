@@ -1,3 +1,4 @@
+use karmada_api::names::WORK_NAMESPACE;
 use proptest::prelude::*;
 
 use super::super::fixtures::{
@@ -106,24 +107,13 @@ fn unreadable_objects_exclude_nothing() {
 fn foreign_slice_is_left_out() {
     let mut stray = slice("s", "m1", "x", &["10.0.0.1"]);
     let annotations = stray.metadata.annotations.as_mut().unwrap();
-    annotations.insert(EXECUTION_NAMESPACE_ANNOTATION.into(), "default".into());
+    annotations.insert(WORK_NAMESPACE.into(), "default".into());
     let mut bare = slice("s", "m1", "y", &["10.0.0.1"]);
     bare.metadata.annotations = None;
     let fixture = Fixture::default()
         .with_cluster(cluster("m1"))
         .with_slices(&[stray, bare]);
     assert_eq!(admissions(&desired(&fixture, &["s"]), "s"), []);
-}
-
-/// A slice belongs to the service its derived one was made for.
-#[test]
-fn slice_belongs_to_its_service() {
-    assert_eq!(slice_service(&slice("s", "m1", "x", &[])), Some("s"));
-    let mut own = slice("s", "m1", "x", &[]);
-    let labels = own.metadata.labels.as_mut().unwrap();
-    labels.insert(SERVICE_LABEL.into(), "s".into());
-    assert_eq!(slice_service(&own), None);
-    assert_eq!(slice_service(&EndpointSlice::default()), None);
 }
 
 /// Annotations are passed on but those of kubectl Karmada and ourselves.

@@ -7,6 +7,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use karmada_api::names::{SERVICE_NAME, SLICE_MANAGED_BY};
 use objects::Key;
 use serde_json::json;
 
@@ -14,8 +15,6 @@ use super::names::{managed_by, object_name};
 use crate::ingress::{Backend, Cached, ClusterEndpoints, ControllerName, Desired};
 
 pub(in crate::ingress) const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
-const SLICE_MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
-pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
 /// Lists the annotations that an Ingress has from the user's ingress, as JSON.
@@ -142,9 +141,9 @@ impl Gateway {
             let name = object_name(&ingress.name, &backend.service, &distinct);
             let mut metadata = self.meta(ingress, name);
             metadata.labels.get_or_insert_default().extend(map([
-                (SERVICE_LABEL, service.as_str()),
+                (SERVICE_NAME, service.as_str()),
                 // Keeps the gateway's EndpointSlice controllers away from slices that are not theirs.
-                (SLICE_MANAGED_BY_LABEL, &self.managed_by),
+                (SLICE_MANAGED_BY, &self.managed_by),
                 (CLUSTER_LABEL, &cluster.cluster),
             ]));
             let annotations = metadata.annotations.get_or_insert_default();

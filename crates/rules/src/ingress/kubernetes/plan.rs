@@ -6,13 +6,12 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::names::SERVICE_NAME;
 use objects::Key;
 use objects::patch::JsonPatch;
 
 use super::drift::Managed;
-use super::objects::{
-    CLUSTER_LABEL, Gateway, Objects, SERVICE_LABEL, SOURCE_ANNOTATION, ingress_of,
-};
+use super::objects::{CLUSTER_LABEL, Gateway, Objects, SOURCE_ANNOTATION, ingress_of};
 use crate::ingress::{Admission, Cached, Desired, Held};
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that
@@ -204,7 +203,7 @@ fn is_blocked(desired: &Desired, slice: &EndpointSlice) -> bool {
 /// slices belong to.
 pub fn slice_origin(slice: &EndpointSlice) -> Option<(&str, &str)> {
     let labels = slice.metadata.labels.as_ref()?;
-    Some((labels.get(SERVICE_LABEL)?, labels.get(CLUSTER_LABEL)?))
+    Some((labels.get(SERVICE_NAME)?, labels.get(CLUSTER_LABEL)?))
 }
 
 fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {

@@ -1,0 +1,214 @@
+//! The collection of the endpoints of one Service from one cluster.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::names::{
+    DERIVED_PREFIX, SERVICE_NAME, SLICE_COLLECTOR, SLICE_MANAGED_BY, WORK_NAMESPACE,
+    collected_slice,
+};
+use karmada_api::{ClusterView, ServiceExport, execution_namespace};
+use objects::Key;
+use objects::patch::guarded;
+use serde_json::{Value, json};
+
+use super::collected::{OWNER, OWNER_LABEL, is_ours};
+use crate::ingress::Cached;
+
+/// The need for the endpoints of a Service from a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The Service is exported, and was propagated to the cluster.
+    Wanted,
+    /// It is not, or there is no such cluster.
+    Unwanted,
+    /// What decides about it cannot be read, or an agent in the cluster is in charge.
+    Unclear,
+}
+
+/// The facts that decide about the slices of one Service from one cluster.
+#[derive(Clone, Debug)]
+pub struct CollectionFacts<'a> {
+    /// The cluster's name.
+    pub cluster: &'a str,
+    /// The Service.
+    pub service: &'a Key,
+    /// The need for its endpoints.
+    pub need: Need,
+    /// Its slices in the cluster; `None` while they are unknown.
+    pub sources: Option<&'a [Arc<EndpointSlice>]>,
+    /// Those that were collected from there, whoever did.
+    pub collected: &'a [Arc<EndpointSlice>],
+}
+
+/// The writes that collect the endpoints of a Service from a cluster: in this order, so that none is missing for a
+/// while.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CollectionPlan {
+    /// Create these slices.
+    pub create: Vec<EndpointSlice>,
+    /// Change these.
+    pub change: Vec<SlicePatch>,
+    /// Delete these.
+    pub delete: Vec<Outdated>,
+    /// True if another program collects them, to which they are left.
+    pub is_theirs: bool,
+}
+
+/// A change of a collected slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlicePatch {
+    /// Its name.
+    pub name: String,
+    /// The merge patch (RFC 7396), which fails on another version.
+    pub body: Value,
+}
+
+/// A collected slice that is to be deleted in this version only: in another one it may be another's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outdated {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+}
+
+impl Need {
+    /// Returns the need for the endpoints of a Service from `cluster`. `work` is the Work that brings the Service there.
+    pub fn of(
+        cluster: Cached<&ClusterView>,
+        export: Cached<&ServiceExport>,
+        work: Cached<()>,
+    ) -> Self {
+        let is_leaving = |export: &ServiceExport| export.metadata.deletion_timestamp.is_some();
+        match (cluster, export, work) {
+            (Cached::Absent, ..) | (_, Cached::Absent, _) | (.., Cached::Absent) => Self::Unwanted,
+            (_, Cached::Present(export), _) if is_leaving(export) => Self::Unwanted,
+            (Cached::Present(cluster), Cached::Present(_), Cached::Present(()))
+                if cluster.spec.sync_mode == "Push" =>
+            {
+                Self::Wanted
+            }
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// Plans the slices of a Service from a cluster: a copy of each in the member. A member that is not reached keeps those
+/// that were collected last. Where another program collects, ours go: twice the same endpoints would get twice the
+/// requests.
+pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
+    let collected = facts.collected.iter().map(AsRef::as_ref);
+    let (ours, theirs): (Vec<&EndpointSlice>, Vec<_>) =
+        collected.partition(|slice| is_ours(&slice.metadata));
+    let is_theirs = facts.need == Need::Wanted && !theirs.is_empty();
+    let wanted = match (facts.need, facts.sources) {
+        (Need::Unwanted, _) => Vec::new(),
+        (Need::Wanted, _) if is_theirs => Vec::new(),
+        (Need::Wanted, Some(sources)) => sources.iter().map(|source| copy(facts, source)).collect(),
+        (Need::Wanted, None) | (Need::Unclear, _) => return CollectionPlan::default(),
+    };
+    let mut plan = CollectionPlan {
+        is_theirs,
+        ..CollectionPlan::default()
+    };
+    let stays = |slice: &EndpointSlice| {
+        let name = &slice.metadata.name;
+        wanted.iter().any(|copy| copy.metadata.name == *name)
+    };
+    plan.delete = ours
+        .iter()
+        .filter(|slice| !stays(slice))
+        .map(|slice| outdated(slice))
+        .collect();
+    for copy in wanted {
+        let name = copy.metadata.name.clone().unwrap_or_default();
+        let same = ours
+            .iter()
+            .find(|slice| slice.metadata.name == copy.metadata.name);
+        match same {
+            None => plan.create.push(copy),
+            Some(slice) => {
+                let body = change(slice, &copy);
+                plan.change
+                    .extend(body.map(|body| SlicePatch { name, body }));
+            }
+        }
+    }
+    plan
+}
+
+/// Returns the copy of a slice of a member: its addresses and ports. Its nodes, zones and pods do not exist elsewhere.
+fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
+    let (cluster, service) = (facts.cluster, facts.service);
+    let name = source.metadata.name.as_deref().unwrap_or_default();
+    let labels = [
+        (SERVICE_NAME, format!("{DERIVED_PREFIX}{}", service.name)),
+        (SLICE_MANAGED_BY, SLICE_COLLECTOR.to_owned()),
+        (OWNER_LABEL, OWNER.to_owned()),
+    ];
+    let annotations = [(WORK_NAMESPACE, execution_namespace(cluster))];
+    EndpointSlice {
+        metadata: ObjectMeta {
+            name: Some(collected_slice(cluster, name, &source.address_type)),
+            namespace: Some(service.namespace.clone()),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
+            annotations: Some(
+                annotations
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .into(),
+            ),
+            ..ObjectMeta::default()
+        },
+        address_type: source.address_type.clone(),
+        endpoints: Some(endpoints(source)),
+        ports: Some(ports(source)),
+    }
+}
+
+fn endpoints(slice: &EndpointSlice) -> Vec<Endpoint> {
+    let endpoints = slice.endpoints.iter().flatten();
+    let copied = endpoints.map(|endpoint| Endpoint {
+        addresses: endpoint.addresses.clone(),
+        conditions: Some(endpoint.conditions.clone().unwrap_or_default()),
+        hostname: endpoint.hostname.clone(),
+        ..Endpoint::default()
+    });
+    copied.collect()
+}
+
+fn ports(slice: &EndpointSlice) -> Vec<EndpointPort> {
+    slice.ports.clone().unwrap_or_default()
+}
+
+/// Returns the merge patch that makes `wanted` of `slice`, if something that is ours differs.
+fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Value> {
+    let (old, new) = (&slice.metadata, &wanted.metadata);
+    let labels = old.labels.as_ref();
+    let mut expected = new.labels.iter().flatten();
+    let is_same = expected
+        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+        && endpoints(slice) == endpoints(wanted)
+        && ports(slice) == ports(wanted);
+    (!is_same).then(|| {
+        let metadata = json!({ "labels": new.labels });
+        let body =
+            json!({ "metadata": metadata, "endpoints": wanted.endpoints, "ports": wanted.ports });
+        guarded(old.resource_version.as_deref(), body)
+    })
+}
+
+fn outdated(slice: &EndpointSlice) -> Outdated {
+    let metadata = &slice.metadata;
+    Outdated {
+        name: metadata.name.clone().unwrap_or_default(),
+        uid: metadata.uid.clone(),
+        version: metadata.resource_version.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! The endpoints of exported Services, which are collected from the members into the API of the fleet.
+//!
+//! - `collected`: the form in which Karmada collects them, and we: of which Service and which cluster is a slice, and
+//!   is it ours? Everybody who serves them asks.
+//! - `collection`: in a fleet without Karmada, which slices should there be of one Service from one cluster, and which
+//!   writes lead there? The execution-controller carries them out.
+//! - `selection`: which slices of a member does it need to see?
+
+mod collected;
+mod collection;
+mod selection;
+
+pub use collected::{COLLECTED, is_ours, slice_cluster, slice_service};
+pub use collection::{CollectionFacts, CollectionPlan, Need, Outdated, SlicePatch, plan};
+pub use selection::{source_service, sources};
