@@ -9,7 +9,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use kube::discovery::{Scope, pinned_kind};
-use kube::runtime::watcher::{self, Config, Event};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::{Cache, Transition};
 use crate::error::{Chain, LastError};
 use crate::untyped::Untyped;
-use crate::watch::{Decoded, WatchLog, attempts};
+use crate::watch::{Decoded, WatchLog, attempts, is_forbidden};
 
 /// The pause before a kind that the API did not serve, or about which it did not answer, is looked up
 /// again. Long, because a kind is often named before its definition is installed, and for good.
@@ -392,16 +392,6 @@ fn kept(
         // If it was, the end of the list shows that it is missing.
         Event::InitApply(object) if !keeps(object.meta()) => None,
         event => Some(event),
-    }
-}
-
-/// Returns `true` if the API answered that the kind may not be listed.
-fn is_forbidden(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code == 403,
-        _ => false,
     }
 }
 

@@ -50,8 +50,35 @@ pub fn events<K>(
 where
     K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    events_or_failures(api, config, |_| {})
+}
+
+/// Returns the stream of [`events`], and passes each error to `failed`, too.
+pub fn events_or_failures<K>(
+    api: Api<Decoded<K>>,
+    config: Config,
+    mut failed: impl FnMut(&watcher::Error) + Send,
+) -> impl Stream<Item = Event<Decoded<K>>> + Send
+where
+    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let mut log = WatchLog::new::<K>();
-    attempts(api, config).filter_map(move |result| ready(log.filter(result)))
+    attempts(api, config).filter_map(move |result| {
+        if let Err(error) = &result {
+            failed(error);
+        }
+        ready(log.filter(result))
+    })
+}
+
+/// Returns `true` if the API answered that we may not list or watch a kind.
+pub fn is_forbidden(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code == 403,
+        _ => false,
+    }
 }
 
 /// Returns the stream of [`events`] with its errors, which are not logged.
