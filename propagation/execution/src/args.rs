@@ -15,6 +15,9 @@ pub struct Args {
     /// Decide everything and write nothing, neither in Karmada nor in a member; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,
+    /// Collect the EndpointSlices of exported Services from the members, for a fleet without Karmada: a Karmada does that itself.
+    #[arg(long, env = "KARMADA_COLLECT_ENDPOINTS")]
+    pub(crate) collect_endpoints: bool,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }

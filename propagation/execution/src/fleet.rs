@@ -1,6 +1,7 @@
 //! The connections to the members.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::Arc;
 
 use apply::Applier;
@@ -15,6 +16,7 @@ use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::endpoints::{SharedEndpoints, member};
 use crate::index::SharedIndex;
 use crate::ownership::KarmadaWork;
 
@@ -25,6 +27,8 @@ pub(crate) type Member = Applier<KarmadaWork>;
 pub(crate) struct Fleet {
     client: Client,
     index: Arc<SharedIndex>,
+    /// Absent if no endpoints are collected.
+    endpoints: Option<Arc<SharedEndpoints>>,
     background: Background,
     connect: Connect,
     unverified: Unverified,
@@ -46,12 +50,14 @@ impl Fleet {
     pub(crate) fn new(
         client: Client,
         index: Arc<SharedIndex>,
+        endpoints: Option<Arc<SharedEndpoints>>,
         background: Background,
         connect: Connect,
     ) -> Self {
         Self {
             client,
             index,
+            endpoints,
             background,
             connect,
             unverified: Unverified::default(),
@@ -91,6 +97,7 @@ impl Fleet {
         let owner = KarmadaWork {
             namespace: execution_namespace(name),
         };
+        let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
         let (member, watches) = Applier::new(client, owner, wake);
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();
@@ -101,6 +108,7 @@ impl Fleet {
                 biased;
                 () = ended.cancelled() => {}
                 () = watches => {}
+                () = collecting => {}
                 () = renewal => {}
             }
         });
@@ -177,5 +185,13 @@ impl Fleet {
     /// Returns the members that were tried, and if they were reached the last time.
     pub(crate) fn reached(&self) -> BTreeMap<String, bool> {
         self.reached.lock().clone()
+    }
+}
+
+/// Watches the endpoints in a member, if any are collected, and never returns.
+async fn collect(endpoints: Option<Arc<SharedEndpoints>>, name: String, client: Client) {
+    match endpoints {
+        Some(endpoints) => member::watch(&endpoints, &name, client).await,
+        None => pending().await,
     }
 }

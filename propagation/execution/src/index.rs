@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use apply::{KindCounts, Wake};
 use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_rules::ingress::Cached;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::watch::Decoded;
@@ -103,6 +104,23 @@ impl SharedIndex {
         let key = Key::cluster_scoped(name);
         let index = self.index.lock();
         index.clusters.get(&key).is_none() && !index.clusters.unread().contains(&key)
+    }
+
+    /// Returns the cluster `name` as far as it is known.
+    pub(crate) fn cached_cluster(&self, name: &str) -> Cached<Arc<ClusterView>> {
+        match self.cluster(name) {
+            Some(cluster) => Cached::Present(cluster),
+            None if self.is_gone(name) => Cached::Absent,
+            None => Cached::Unread,
+        }
+    }
+
+    /// Returns `true` if a Work of a cluster could never be read.
+    pub(crate) fn has_unread_works(&self, cluster: &str) -> bool {
+        let namespace = execution_namespace(cluster);
+        let index = self.index.lock();
+        let mut unread = index.works.unread().iter();
+        unread.any(|key| key.namespace == namespace)
     }
 
     /// Returns the kinds of a cluster's manifests.

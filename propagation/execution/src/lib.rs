@@ -6,6 +6,8 @@
 //! object in the member changed → fleet ↗
 //! ```
 //!
+//! Beside that, with `--collect-endpoints`, `endpoints` brings those of exported Services the other way.
+//!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
@@ -13,6 +15,7 @@
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
 
 mod args;
+mod endpoints;
 mod events;
 mod fleet;
 mod identity;
@@ -39,6 +42,7 @@ use karmada_runtime::write::WriteMode;
 use kube::Client;
 
 pub use crate::args::Args;
+use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::index::SharedIndex;
@@ -74,20 +78,37 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
     let queues = MemberQueues::default();
     let background = Background::spawn(program, "members");
     let index = Arc::new(SharedIndex::new(queues.clone()));
+    let endpoints = args.collect_endpoints;
+    let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
     let fleet = Arc::new(Fleet::new(
         client.clone(),
         Arc::clone(&index),
+        endpoints.clone(),
         background,
         connect,
     ));
-    watch::watch(program, &client, &index, &fleet);
+    watch::watch(program, &client, &index, &fleet, endpoints.as_ref());
     let gauges = FleetMetrics {
         index: Arc::clone(&index),
         fleet: Arc::clone(&fleet),
+        endpoints: endpoints.clone(),
     };
-    program
-        .registry
-        .register_collector(gauges, &[("member_reachable", "member")]);
+    let labels = [
+        ("member_reachable", "member"),
+        ("collected_endpoint_slices", "member"),
+    ];
+    program.registry.register_collector(gauges, &labels);
+    if let Some(endpoints) = endpoints {
+        let (writes, events) = (writes.clone(), events.clone());
+        endpoints::spawn(
+            program,
+            client.clone(),
+            endpoints,
+            writes,
+            events,
+            leadership.clone(),
+        );
+    }
     let reconciler = Reconciler {
         index,
         fleet,

@@ -8,6 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 
@@ -15,6 +16,8 @@ use crate::index::SharedIndex;
 pub(crate) struct FleetMetrics {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) fleet: Arc<Fleet>,
+    /// Absent if no endpoints are collected.
+    pub(crate) endpoints: Option<Arc<SharedEndpoints>>,
 }
 
 impl fmt::Debug for FleetMetrics {
@@ -42,6 +45,18 @@ impl Collector for FleetMetrics {
         for (member, reached) in self.fleet.reached() {
             let labels = [("member", member.as_str())];
             let gauge = ConstGauge::new(i64::from(reached));
+            gauge.encode(metric.encode_family(&labels)?)?;
+        }
+        let mut metric = encoder.encode_descriptor(
+            "collected_endpoint_slices",
+            "EndpointSlices in the fleet that were collected from a member, with --collect-endpoints",
+            None,
+            MetricType::Gauge,
+        )?;
+        let endpoints = self.endpoints.as_ref();
+        for (member, count) in endpoints.map(|all| all.collected()).unwrap_or_default() {
+            let labels = [("member", member.as_str())];
+            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
             gauge.encode(metric.encode_family(&labels)?)?;
         }
         Ok(())

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use karmada_api::Work;
 use karmada_runtime::as_text::AsText;
-use objects::GroupVersionKind;
+use objects::{GroupVersionKind, Key, Metadata};
+use serde_json::Value;
 
 /// A Work as text, with what is asked of it often.
 pub(crate) type StoredWork = AsText<Work, Summary>;
@@ -13,22 +14,27 @@ pub(crate) type StoredWork = AsText<Work, Summary>;
 pub(crate) struct Summary {
     /// The kinds of the Work's manifests.
     pub(crate) kinds: BTreeSet<GroupVersionKind>,
+    /// The Services among the manifests.
+    pub(crate) services: BTreeSet<Key>,
     /// True if nothing is created or changed in the member.
     pub(crate) suspended: bool,
 }
 
 impl From<&Work> for Summary {
     fn from(work: &Work) -> Self {
-        let kinds = work
-            .spec
-            .workload
-            .manifests
-            .iter()
-            .map(GroupVersionKind::of);
+        let manifests = &work.spec.workload.manifests;
+        let kinds = manifests.iter().map(GroupVersionKind::of);
         let kinds = kinds.filter(|kind| !kind.kind.is_empty() && !kind.version.is_empty());
         Self {
             kinds: kinds.collect(),
+            services: manifests.iter().filter_map(service).collect(),
             suspended: work.is_suspended(),
         }
     }
+}
+
+/// Returns the key of a manifest that is a Service.
+fn service(manifest: &Value) -> Option<Key> {
+    let is_service = manifest["apiVersion"] == "v1" && manifest["kind"] == "Service";
+    is_service.then(|| manifest.key())
 }

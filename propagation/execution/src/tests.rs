@@ -20,6 +20,8 @@ use tokio::time::timeout;
 
 use super::*;
 
+mod endpoints;
+
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {
     api: TestApi,
@@ -39,6 +41,25 @@ fn maps(member: &ServedApi) -> Api<ConfigMap> {
 
 async fn map(member: &ServedApi, name: &str) -> Option<ConfigMap> {
     maps(member).get_opt(name).await.unwrap()
+}
+
+/// Returns the metrics of a program.
+fn metrics(program: &Program) -> String {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
+    text
+}
+
+/// Waits until the metrics of a program have this text.
+async fn counts(program: &Program, wanted: &str) {
+    let counted = async {
+        while !metrics(program).contains(wanted) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(30), counted)
+        .await
+        .unwrap_or_else(|_| panic!("no {wanted} in {}", metrics(program)));
 }
 
 impl Stage {
@@ -427,23 +448,11 @@ async fn observe_only_writes_nothing() {
     stage.dispatch("m1", "a", json!({})).await;
     let before = stage.works("m1").get("a").await.unwrap();
     let program = stage.start(&["--observe-only"]);
-    let text = || {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
-        text
-    };
-    let decided = async {
-        while !text().contains(r#"would_write_total{target="work_status"} 1"#) {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(Duration::from_secs(30), decided)
-        .await
-        .expect("never decided");
+    counts(&program, r#"would_write_total{target="work_status"} 1"#).await;
+    let text = metrics(&program);
     assert!(
-        text().contains(r#"would_write_total{target="member_create"} 1"#),
-        "{}",
-        text()
+        text.contains(r#"would_write_total{target="member_create"} 1"#),
+        "{text}"
     );
     assert!(map(&member, "a").await.is_none());
     assert_eq!(stage.works("m1").get("a").await.unwrap(), before);

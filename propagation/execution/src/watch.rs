@@ -10,6 +10,7 @@ use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 
+use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::stored::StoredWork;
@@ -20,28 +21,42 @@ pub(crate) fn watch(
     client: &Client,
     index: &Arc<SharedIndex>,
     fleet: &Arc<Fleet>,
+    endpoints: Option<&Arc<SharedEndpoints>>,
 ) {
     let (works, members) = (Arc::clone(index), Arc::clone(fleet));
+    let services = endpoints.map(Arc::clone);
     let all = Api::all(client.clone());
     program.watch("works", all, Config::default(), move |event| {
-        observe_works(&works, &members, event);
+        observe_works(&works, &members, services.as_deref(), event);
     });
     let (clusters, members) = (Arc::clone(index), Arc::clone(fleet));
+    let collected = endpoints.map(Arc::clone);
     let all = Api::all(client.clone());
     program.watch("clusters", all, Config::default(), move |event| {
-        observe_clusters(&clusters, &members, event);
+        observe_clusters(&clusters, &members, collected.as_deref(), event);
     });
-    let index = Arc::clone(index);
-    program.report_undecoded(move || index.undecoded());
+    let (index, endpoints) = (Arc::clone(index), endpoints.map(Arc::clone));
+    program.report_undecoded(move || {
+        let of_endpoints = endpoints.iter().flat_map(|endpoints| endpoints.undecoded());
+        index.undecoded().into_iter().chain(of_endpoints).collect()
+    });
 }
 
-fn observe_works(index: &SharedIndex, fleet: &Fleet, event: Event<Decoded<StoredWork>>) {
+fn observe_works(
+    index: &SharedIndex,
+    fleet: &Fleet,
+    endpoints: Option<&SharedEndpoints>,
+    event: Event<Decoded<StoredWork>>,
+) {
     let changes = index.observe_works(event);
     for cluster in changes.other_kinds {
         index.retire(&cluster);
         fleet.rewatch(&cluster, index.kinds(&cluster));
     }
     for (cluster, change) in changes.works {
+        if let Some(endpoints) = endpoints {
+            endpoints.observe_work(&cluster, &change);
+        }
         let wake = if concerns_us(&change) {
             Wake::Now(change.key)
         } else {
@@ -53,7 +68,12 @@ fn observe_works(index: &SharedIndex, fleet: &Fleet, event: Event<Decoded<Stored
     }
 }
 
-fn observe_clusters(index: &SharedIndex, fleet: &Fleet, event: Event<Decoded<ClusterView>>) {
+fn observe_clusters(
+    index: &SharedIndex,
+    fleet: &Fleet,
+    endpoints: Option<&SharedEndpoints>,
+    event: Event<Decoded<ClusterView>>,
+) {
     for Transition { key, old, new } in index.observe_clusters(event) {
         let same_access = match (&old, &new) {
             (Some(old), Some(new)) => old.spec.has_same_access(&new.spec),
@@ -75,6 +95,9 @@ fn observe_clusters(index: &SharedIndex, fleet: &Fleet, event: Event<Decoded<Clu
         if !same_for_us {
             index.hurry(&key.name);
             index.wake(&key.name);
+            if let Some(endpoints) = endpoints {
+                endpoints.observe_cluster(&key.name);
+            }
         }
     }
 }

@@ -1,0 +1,69 @@
+//! The watch of the slices of a member.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_rules::endpoints::sources;
+use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::index::SharedEndpoints;
+
+/// The time for further exports and Works after one that asks for other Services: each such change lists anew.
+const BURST: Duration = Duration::from_millis(100);
+
+/// Keeps the slices of the needed Services of a member known, and never returns.
+pub(crate) async fn watch(endpoints: &SharedEndpoints, cluster: &str, client: Client) {
+    let changed = endpoints.connect(cluster);
+    loop {
+        let services = endpoints.needed(cluster);
+        tokio::select! {
+            () = follow(endpoints, cluster, &services, client.clone()) => {}
+            () = until_others_are_needed(endpoints, cluster, &services, &changed) => {}
+        }
+    }
+}
+
+async fn follow(
+    endpoints: &SharedEndpoints,
+    cluster: &str,
+    services: &BTreeSet<String>,
+    client: Client,
+) {
+    if services.is_empty() {
+        endpoints.forget_slices(cluster);
+        return pending().await;
+    }
+    let slices = Api::<Decoded<EndpointSlice>>::all(client);
+    let selected = Config::default().labels(&sources(services));
+    let changes = events_or_failures(slices, selected, |error| {
+        if is_forbidden(error) {
+            endpoints.forbid(cluster);
+        }
+    });
+    let mut changes = std::pin::pin!(changes);
+    while let Some(event) = changes.next().await {
+        endpoints.observe_member(cluster, services, event);
+    }
+}
+
+async fn until_others_are_needed(
+    endpoints: &SharedEndpoints,
+    cluster: &str,
+    services: &BTreeSet<String>,
+    changed: &Notify,
+) {
+    loop {
+        changed.notified().await;
+        sleep(BURST).await;
+        if endpoints.needed(cluster) != *services {
+            return;
+        }
+    }
+}
