@@ -113,6 +113,12 @@ for kind in ingresses.networking.k8s.io services endpointslices.discovery.k8s.io
   fi
 done
 
+# The endpoints that the execution-controller has collected.
+if has endpointslices.discovery.k8s.io; then
+  change delete endpointslices.discovery.k8s.io --all-namespaces --ignore-not-found \
+    --selector app.kubernetes.io/managed-by=karmada-rs.io_execution-controller
+fi
+
 # Leases.
 if has leases.coordination.k8s.io; then
   change --namespace karmada-system delete leases.coordination.k8s.io remedy-controller ingress-controller \

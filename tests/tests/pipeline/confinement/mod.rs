@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
 /// The kinds of what is created.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 18] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
     ("clusters", "Cluster"),
     ("configmaps", "ConfigMap"),
     ("deployments", "Deployment"),
+    ("endpointslices", "EndpointSlice"),
     ("ingresses", "Ingress"),
     ("leases", "Lease"),
     ("multiclusteringresses", "MultiClusterIngress"),

@@ -29,6 +29,7 @@ fn page_confines_every_account() {
                 &karmada,
                 &[
                     "cluster-health",
+                    "execution-controller-endpoints",
                     "execution-controller",
                     "ingress-controller",
                     "propagation-controller",

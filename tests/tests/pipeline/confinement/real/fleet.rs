@@ -14,13 +14,14 @@ use super::super::{
 };
 
 /// The rights of the programs in the API of a fleet.
-const RIGHTS: [&str; 6] = [
+const RIGHTS: [&str; 7] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
     "propagation/propagation-controller.yaml",
     "propagation/scheduler.yaml",
     "propagation/execution-controller.yaml",
     "propagation/cluster/cluster-controller.yaml",
+    "propagation/cluster/endpoints.yaml",
 ];
 
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
@@ -30,6 +31,7 @@ const BINDING: &str =
     "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies";
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
 const INGRESS: &str =
     "/apis/networking.karmada.io/v1alpha1/namespaces/shop/multiclusteringresses/web";
 
@@ -38,6 +40,18 @@ fn policy(name: &str, kind: &str, managed: bool) -> Value {
         .then(|| json!({ "app.kubernetes.io/managed-by": "karmada-rs.io_ingress-controller" }));
     json!({ "metadata": { "name": name, "labels": labels.unwrap_or_else(|| json!({})) },
         "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": kind }] } })
+}
+
+/// Returns an EndpointSlice with these labels.
+fn slice(name: &str, labels: &Value) -> Value {
+    json!({ "metadata": { "name": name, "labels": labels }, "addressType": "IPv4", "endpoints": [], "ports": [] })
+}
+
+/// Returns the labels that a slice of a Service has which the execution-controller collected.
+fn labels_of_collected(service: &str) -> Value {
+    json!({ "app.kubernetes.io/managed-by": "karmada-rs.io_execution-controller",
+        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
+        "kubernetes.io/service-name": service })
 }
 
 /// Returns the conditions of a Cluster that is ready, and one more.
@@ -190,7 +204,35 @@ fn of_scheduler() -> Vec<Attempt> {
 fn of_execution_controller() -> Vec<Attempt> {
     let spec = "the spec of a Work is not the execution-controller's";
     let metadata = "of a Work the execution-controller writes its own finalizer";
+    let slices = "writes the EndpointSlices that it collected only";
+    let users = format!("{SLICES}/users");
     vec![
+        attempt("POST", SLICES, slice("a", &json!({})), slices),
+        attempt(
+            "POST",
+            SLICES,
+            slice("a", &labels_of_collected("web")),
+            slices,
+        ),
+        attempt(
+            "PATCH",
+            &users,
+            json!({ "metadata": { "labels": labels_of_collected("derived-web") } }),
+            slices,
+        ),
+        attempt("PATCH", &users, json!({ "endpoints": [] }), slices),
+        attempt("DELETE", &users, Value::Null, slices),
+        allowed(
+            "POST",
+            SLICES,
+            slice("b", &labels_of_collected("derived-web")),
+        ),
+        allowed(
+            "PATCH",
+            &format!("{SLICES}/b"),
+            json!({ "endpoints": [{ "addresses": ["10.0.0.1"] }] }),
+        ),
+        allowed("DELETE", &format!("{SLICES}/b"), Value::Null),
         attempt(
             "PATCH",
             WORK,
@@ -452,6 +494,7 @@ async fn furnish(api: &ControlPlane) -> Result<()> {
             "secretRef": { "namespace": "karmada-cluster", "name": "member1" } } }),
         ),
         (WORK, json!({ "spec": { "workload": {} } })),
+        (&format!("{SLICES}/users"), slice("users", &json!({}))),
         (
             BINDING,
             json!({ "spec": { "replicas": 1,
