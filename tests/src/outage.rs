@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use crate::{
     backend::{HttpBackend, UNRESOLVED},
-    control_plane::ApiKind,
+    control_plane::{ApiKind, ControlPlane},
     coredns::{CoreDns, Silence},
-    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
+    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, OwnMembers, PROXY, on_dns},
     programs::{Profile, Running},
     traefik::Traefik,
     traffic::{Counts, LEFT_AFTER, Traffic, reaches},
@@ -35,6 +35,15 @@ pub enum DnsOutage {
     Refused,
     /// CoreDNS is gone and queries are lost.
     Dropped,
+}
+
+/// Who brings workloads to the members, and their endpoints back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// A Karmada, for which the objects that it makes stand.
+    Karmada,
+    /// Our own programs, in a fleet without Karmada.
+    Own,
 }
 
 /// The events of a scenario and their times.
@@ -61,11 +70,12 @@ pub struct Timeline {
 pub async fn play(
     server: ApiKind,
     profile: Profile,
+    home: Home,
     fault: DnsOutage,
     thresholds: ProbeTiming,
 ) -> Result<Timeline> {
-    progress("starting two Kubernetes APIs, CoreDNS, Traefik and our programs");
-    let mut stage = Stage::start(server, profile, thresholds).await?;
+    progress("starting Kubernetes APIs, CoreDNS, Traefik and our programs");
+    let mut stage = Stage::start(server, profile, home, thresholds).await?;
     let mut steps = Vec::new();
 
     progress("both members get requests; stopping DNS of member1");
@@ -125,26 +135,43 @@ struct Stage {
     dns: Vec<CoreDns>,
     programs: Vec<(String, Running)>,
     traffic: Traffic,
+    _apis: Vec<ControlPlane>,
     _backends: Vec<HttpBackend>,
     _proxy: Traefik,
 }
 
 impl Stage {
     /// Starts two healthy members that both get requests.
-    async fn start(server: ApiKind, profile: Profile, thresholds: ProbeTiming) -> Result<Self> {
+    async fn start(
+        server: ApiKind,
+        profile: Profile,
+        home: Home,
+        thresholds: ProbeTiming,
+    ) -> Result<Self> {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
-        let fleet = Fleet::with_members(server, profile, &members).await?;
+        let (fleet, OwnMembers { mut programs, apis }) = match home {
+            Home::Karmada => {
+                let fleet = Fleet::with_members(server, profile, &members).await?;
+                (fleet, OwnMembers::default())
+            }
+            Home::Own => Fleet::with_own_members(server, profile, &members).await?,
+        };
+        let flags: &[&str] = match home {
+            Home::Karmada => &[],
+            // No member of such a fleet has the kind.
+            Home::Own => &["--export-services=false"],
+        };
         fleet.create_remedy("dns", on_dns()).await?;
 
-        let (mut dns, mut backends, mut programs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut dns, mut backends) = (Vec::new(), Vec::new());
         programs.push((
             "remedy-controller".to_owned(),
             fleet.remedy_controller().await?,
         ));
         programs.push((
             "ingress-controller".to_owned(),
-            fleet.ingress_controller().await?,
+            fleet.ingress_controller_with(flags).await?,
         ));
         for member in members {
             dns.push(CoreDns::start(member.dns(), fleet.gateway.kubeconfig_path()).await?);
@@ -172,6 +199,7 @@ impl Stage {
             dns,
             programs,
             traffic,
+            _apis: apis,
             _backends: backends,
             _proxy: proxy,
         })

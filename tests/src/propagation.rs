@@ -138,17 +138,7 @@ impl PropagationFleet {
             futures::future::try_join_all(starting),
         )?;
         karmada.install_crds(&crds::karmada()).await?;
-        for namespace in ["karmada-system", SECRETS, NAMESPACE] {
-            karmada.namespace(namespace).await?;
-        }
-        for program in [
-            "propagation-controller",
-            "scheduler",
-            "execution-controller",
-        ] {
-            manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
-        }
-        karmada.guard(manifests::CONFINEMENT).await?;
+        install(&karmada).await?;
         Ok(Self {
             karmada,
             members,
@@ -158,22 +148,7 @@ impl PropagationFleet {
 
     /// Creates the Cluster of a member and the Secret with its credentials.
     pub async fn register(&self, member: Member) -> Result<()> {
-        let (name, client) = (member.name(), self.karmada.client());
-        let member = self.member(member);
-        let mut data = json!({ "token": BASE64_STANDARD.encode(member.token()) });
-        if let Some(certificate) = member.authority() {
-            data["caBundle"] = BASE64_STANDARD.encode(certificate).into();
-        }
-        let secret = json!({ "metadata": { "name": name }, "data": data });
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), SECRETS);
-        create(&secrets, secret).await?;
-        let clusters: Api<ClusterView> = Api::all(client);
-        let cluster = json!({
-            "metadata": { "name": name, "labels": { "name": name } },
-            "spec": { "syncMode": "Push", "apiEndpoint": member.url(),
-                "secretRef": { "namespace": SECRETS, "name": name } },
-        });
-        create(&clusters, cluster).await
+        register(&self.karmada, member, self.member(member)).await
     }
 
     /// Joins a member as a cluster-controller would, without one.
@@ -247,15 +222,7 @@ impl PropagationFleet {
 
     /// Starts one program with these flags.
     pub async fn start_program(&self, program: Binary, flags: &[&str]) -> Result<Running> {
-        let name = program.name();
-        let account = format!("system:serviceaccount:karmada-system:{name}");
-        let kubeconfig: PathBuf = self.karmada.kubeconfig_for(&account, None)?;
-        let own = format!("--kubeconfig={}", kubeconfig.display());
-        let flags = [own]
-            .into_iter()
-            .chain(flags.iter().map(ToString::to_string));
-        let started = Running::start(program, self.profile, flags).await;
-        started.with_context(|| format!("{name} does not start"))
+        start_program(&self.karmada, self.profile, program, flags).await
     }
 
     /// Creates a policy for objects of [`NAMESPACE`].
@@ -298,6 +265,62 @@ impl PropagationFleet {
     pub fn work_name(kind: &str, name: &str) -> String {
         names::work(kind, NAMESPACE, name)
     }
+}
+
+/// Creates the namespaces of a fleet, and gives the programs that propagate their rights.
+pub(crate) async fn install(karmada: &ControlPlane) -> Result<()> {
+    for namespace in ["karmada-system", SECRETS, NAMESPACE] {
+        karmada.namespace(namespace).await?;
+    }
+    for program in [
+        "propagation-controller",
+        "scheduler",
+        "execution-controller",
+    ] {
+        manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
+    }
+    karmada.guard(manifests::CONFINEMENT).await
+}
+
+/// Creates the Cluster of a member with this API, and the Secret with its credentials.
+pub(crate) async fn register(
+    karmada: &ControlPlane,
+    member: Member,
+    api: &ControlPlane,
+) -> Result<()> {
+    let (name, client) = (member.name(), karmada.client());
+    let mut data = json!({ "token": BASE64_STANDARD.encode(api.token()) });
+    if let Some(certificate) = api.authority() {
+        data["caBundle"] = BASE64_STANDARD.encode(certificate).into();
+    }
+    let secret = json!({ "metadata": { "name": name }, "data": data });
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), SECRETS);
+    create(&secrets, secret).await?;
+    let clusters: Api<ClusterView> = Api::all(client);
+    let cluster = json!({
+        "metadata": { "name": name, "labels": { "name": name } },
+        "spec": { "syncMode": "Push", "apiEndpoint": api.url(),
+            "secretRef": { "namespace": SECRETS, "name": name } },
+    });
+    create(&clusters, cluster).await
+}
+
+/// Starts a program of a fleet with the rights that `manifests/` grants it, and with these flags.
+pub(crate) async fn start_program(
+    karmada: &ControlPlane,
+    profile: Profile,
+    program: Binary,
+    flags: &[&str],
+) -> Result<Running> {
+    let name = program.name();
+    let account = format!("system:serviceaccount:karmada-system:{name}");
+    let kubeconfig: PathBuf = karmada.kubeconfig_for(&account, None)?;
+    let own = format!("--kubeconfig={}", kubeconfig.display());
+    let flags = [own]
+        .into_iter()
+        .chain(flags.iter().map(ToString::to_string));
+    let started = Running::start(program, profile, flags).await;
+    started.with_context(|| format!("{name} does not start"))
 }
 
 /// Creates an object that is given as JSON; its kind may be left out.

@@ -5,7 +5,7 @@ use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
     control_plane::ApiKind,
     netns::{inside, isolated_command},
-    outage::{self, DnsOutage},
+    outage::{self, DnsOutage, Home},
     programs::{self, Profile},
     service_outage,
 };
@@ -23,6 +23,9 @@ pub(crate) enum Scenario {
 /// The variants of an outage.
 #[derive(Debug, Args)]
 pub(crate) struct Outage {
+    /// Who brings workloads to the members, and their endpoints back
+    #[arg(long, value_enum, default_value_t = By::Karmada)]
+    by: By,
     /// Fate of DNS queries
     #[arg(long, value_enum, default_value_t = Queries::Refused)]
     queries: Queries,
@@ -32,6 +35,14 @@ pub(crate) struct Outage {
     /// Build our programs as clusters run them, for realistic memory figures; takes minutes
     #[arg(long)]
     dist: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// A Karmada, for which the objects that it makes stand
+    Karmada,
+    /// Our own programs, in a fleet without Karmada
+    Us,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -69,6 +80,10 @@ impl Outage {
         } else {
             Profile::Debug
         };
+        let home = match self.by {
+            By::Karmada => Home::Karmada,
+            By::Us => Home::Own,
+        };
         let fault = match self.queries {
             Queries::Refused => DnsOutage::Refused,
             Queries::Dropped => DnsOutage::Dropped,
@@ -78,7 +93,7 @@ impl Outage {
             Timing::Default => ProbeTiming::DEFAULT,
         };
         on_real_parts(profile, async || {
-            let timeline = outage::play(ApiKind::Real, profile, fault, thresholds).await?;
+            let timeline = outage::play(ApiKind::Real, profile, home, fault, thresholds).await?;
             println!("{timeline}");
             timeline.check()
         })

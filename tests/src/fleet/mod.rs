@@ -3,6 +3,7 @@
 
 mod dns;
 mod objects;
+mod own;
 mod programs;
 mod wait;
 
@@ -21,6 +22,7 @@ use crate::{
 
 pub use dns::MemberDns;
 pub use objects::{maintenance, on_dns, on_failure_of};
+pub use own::OwnMembers;
 
 /// The namespace of the users' objects.
 pub const NAMESPACE: &str = "shop";

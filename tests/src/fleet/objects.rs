@@ -30,9 +30,13 @@ impl Fleet {
     /// rights of its agents.
     pub async fn join(&self, member: Member) -> Result<()> {
         self.register(member).await?;
-        let name = member.name();
+        self.grant_agents(&member.name()).await
+    }
+
+    /// Gives the agents of a cluster their rights.
+    pub(super) async fn grant_agents(&self, cluster: &str) -> Result<()> {
         manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
-            text.replace("member1", &name)
+            text.replace("member1", cluster)
         })
         .await
     }
