@@ -1,7 +1,8 @@
 //! docs/fleet.md and docs/join.md, followed by a reader.
 
 use anyhow::{Result, ensure};
-use karmada_api::{ClusterView, condition::TRUE};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_api::{ClusterView, condition::TRUE, names::collected_slice};
 use kube::Api;
 use pipeline_tests::{
     agents::MEMBER,
@@ -27,20 +28,50 @@ END
 kubectl --context karmada -n shop wait rb settings-configmap --for condition=FullyApplied --timeout 1m
 ";
 
+/// A Service that the reader propagates before exporting it.
+const SERVICE: &str = "
+kubectl --context karmada -n shop create service clusterip web --tcp=80
+kubectl --context karmada apply -f - <<END
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: shop}
+spec: {resourceSelectors: [{apiVersion: v1, kind: Service, name: web}], placement: {}}
+END
+kubectl --context karmada -n shop wait rb web-service --for condition=FullyApplied --timeout 1m
+";
+
+/// What the controllers of the member make of its pods.
+const ENDPOINTS: &str = "
+kubectl --context member1 apply -f - <<END
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: web-1
+  namespace: shop
+  labels:
+    kubernetes.io/service-name: web
+    endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io
+addressType: IPv4
+endpoints: [{addresses: [10.244.1.10]}]
+ports: [{port: 8080}]
+END
+";
+
 const VALUE: &str =
     "kubectl --context member1 -n shop get configmap settings -o jsonpath='{.data.a}'";
 
 /// Starts the programs with the kubeconfigs that the reader has made.
 async fn programs(reader: &Reader) -> Result<Vec<Running>> {
     let mut programs = Vec::new();
-    for (binary, name) in [
-        (Binary::ClusterController, "cluster-controller"),
-        (Binary::PropagationController, "propagation-controller"),
-        (Binary::Scheduler, "scheduler"),
-        (Binary::ExecutionController, "execution-controller"),
+    for (binary, own) in [
+        (Binary::ClusterController, None),
+        (Binary::PropagationController, None),
+        (Binary::Scheduler, None),
+        (Binary::ExecutionController, Some("--collect-endpoints")),
     ] {
-        let path = reader.path(&format!("access/{name}/kubeconfig"));
-        let flags = [format!("--kubeconfig={}", path.display())];
+        let path = reader.path(&format!("access/{}/kubeconfig", binary.name()));
+        let kubeconfig = format!("--kubeconfig={}", path.display());
+        let flags = std::iter::once(kubeconfig).chain(own.map(ToOwned::to_owned));
         programs.push(Running::start(binary, Profile::Debug, flags).await?);
     }
     Ok(programs)
@@ -53,8 +84,8 @@ async fn follow(reader: &Reader, page: Page, section: &str) -> Result<()> {
     Ok(())
 }
 
-/// Who follows the pages from an empty API has a fleet with a member, and takes all of it away again after a crash; what was
-/// propagated stays in the member.
+/// Who follows the pages from an empty API has a fleet with a member and an exported Service there, and takes all of it
+/// away again after a crash; what was propagated stays in the member.
 #[test]
 fn pages_make_and_remove_a_fleet() {
     isolated(test_name!(), async || {
@@ -86,11 +117,19 @@ fn pages_make_and_remove_a_fleet() {
         reader.run(WORKLOAD).await?;
         ensure!(reader.run(VALUE).await? == "1");
 
+        reader.run(SERVICE).await?;
+        reader.run(ENDPOINTS).await?;
+        follow(&reader, Page::Fleet, "Expose a Service").await?;
+        let slices: Api<EndpointSlice> = Api::namespaced(karmada.client(), "shop");
+        let copy = collected_slice(&name, "web-1", "IPv4");
+        until(&slices, &copy, "collected", |slice| slice.is_some()).await?;
+
         for program in programs {
             program.kill().await?;
         }
         follow(&reader, Page::Fleet, "Remove it").await?;
         ensure!(reader.run(VALUE).await? == "1");
+        ensure!(slices.get_opt(&copy).await?.is_none());
         let left = "kubectl --context karmada get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,namespaces -o name";
         let left = reader.run(left).await?;
         let ours = left.lines().filter(|name| name.contains("karmada"));
