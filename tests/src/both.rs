@@ -6,7 +6,7 @@
 //!
 //! These run on one API only:
 //!
-//! - `rights`, on the real API: the embedded one has no authentication.
+//! - `rights` and `propagation::rights`, on the real API: the embedded one has no authentication.
 //! - `install::with_tools::rotation`, on the real API: the embedded one has no tokens.
 //! - `placements::with_tools`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.

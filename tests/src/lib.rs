@@ -19,6 +19,7 @@
 //! ```
 
 pub mod agents;
+pub mod aggregation;
 pub mod backend;
 pub mod bench;
 pub mod both;

@@ -17,6 +17,14 @@ pub const CONFINEMENT: [&str; 5] = [
     "admission/confine/execution-controller.yaml",
 ];
 
+/// The files with the rights of the programs that propagate.
+pub const PROPAGATION: [&str; 4] = [
+    "propagation/propagation-controller.yaml",
+    "propagation/workloads.yaml",
+    "propagation/scheduler.yaml",
+    "propagation/execution-controller.yaml",
+];
+
 /// Returns the path of a file below `manifests/`.
 pub fn path(file: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests")).join(file)

@@ -4,11 +4,12 @@ use std::{fmt::Debug, path::PathBuf};
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
 use karmada_api::{
     ClusterPropagationPolicy, ClusterView, PropagationPolicy, ResourceBinding, Work,
     execution_namespace, names,
 };
+use karmada_rules::propagation::rights::GroupResource;
 use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
@@ -17,6 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
+    aggregation::aggregate,
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
     fleet::{Member, NAMESPACE},
@@ -186,6 +188,15 @@ impl PropagationFleet {
         Ok(())
     }
 
+    /// Lets the propagation-controller propagate one more kind, `GROUP/RESOURCE`, as `kubectl remedy rights` does.
+    pub async fn allow(&self, kind: &str) -> Result<()> {
+        let kind: GroupResource = kind.parse()?;
+        let roles: Api<ClusterRole> = Api::all(self.karmada.client());
+        let create = PostParams::default();
+        roles.create(&create, &kind.cluster_role()).await?;
+        aggregate(&self.karmada.client()).await
+    }
+
     /// Returns the API of a member.
     pub fn member(&self, member: Member) -> &ControlPlane {
         &self.members[usize::from(member.0) - 1]
@@ -272,13 +283,10 @@ pub(crate) async fn install(karmada: &ControlPlane) -> Result<()> {
     for namespace in ["karmada-system", SECRETS, NAMESPACE] {
         karmada.namespace(namespace).await?;
     }
-    for program in [
-        "propagation-controller",
-        "scheduler",
-        "execution-controller",
-    ] {
-        manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
+    for file in manifests::PROPAGATION {
+        manifests::apply(&karmada.client(), file).await?;
     }
+    aggregate(&karmada.client()).await?;
     karmada.guard(manifests::CONFINEMENT).await
 }
 

@@ -34,11 +34,12 @@ const KINDS: [&str; 10] = [
     include_str!("../../../manifests/fleet/work.karmada.io_works.yaml"),
 ];
 /// The manifests that a user of Karmada applies for our controllers.
-const MANIFESTS: [&str; 6] = [
+const MANIFESTS: [&str; 7] = [
     include_str!("../../../manifests/karmada/remedy-controller.yaml"),
     include_str!("../../../manifests/karmada/ingress-controller.yaml"),
     include_str!("../../../manifests/karmada/ingressclass.yaml"),
     include_str!("../../../manifests/propagation/propagation-controller.yaml"),
+    include_str!("../../../manifests/propagation/workloads.yaml"),
     include_str!("../../../manifests/propagation/scheduler.yaml"),
     include_str!("../../../manifests/propagation/execution-controller.yaml"),
 ];

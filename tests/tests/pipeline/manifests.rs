@@ -87,6 +87,29 @@ fn page_lists_every_account() {
     assert_eq!(listed, 11);
 }
 
+/// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.
+#[test]
+fn fleet_rights_list_their_kinds() {
+    let optional = installed("propagation/everything");
+    let is_optional = |role: &Value| optional.contains(role);
+    for place in ["karmada", "propagation"] {
+        let roles = installed(place);
+        let roles = of_kind(&roles, "ClusterRole").into_iter();
+        let mut listed = 0;
+        for role in roles.filter(|role| !is_optional(role)) {
+            for rule in role["rules"].as_array().into_iter().flatten() {
+                let resources = rule["resources"].as_array().unwrap();
+                let mut wildcards = resources
+                    .iter()
+                    .filter(|one| one.as_str().unwrap().contains('*'));
+                assert!(wildcards.all(|one| one == "*/finalizers"), "{role}");
+                listed += 1;
+            }
+        }
+        assert!(listed > 0, "{place}");
+    }
+}
+
 /// A user who forgets to name a registry runs nobody's image: that of the manifests cannot be pulled.
 #[test]
 fn images_have_no_owner() {

@@ -13,6 +13,7 @@
 //!   `namespaces`.
 //! - What a kind means (replicas, requirements, health, its status over all clusters): `interpret`; which kinds
 //!   somebody else interprets: `customization`.
+//! - Which kinds the propagation-controller may read, and how it gets another: `rights`.
 //! - What users read: `status`.
 
 pub mod activation;
@@ -30,6 +31,7 @@ pub mod manifest;
 pub mod namespaces;
 pub mod overrides;
 pub mod problems;
+pub mod rights;
 pub mod selector;
 pub mod status;
 pub mod template;

@@ -25,10 +25,10 @@ pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Ex
     };
     let is_reserved = is_reserved_namespace(own_namespace)
         || (!own_namespace.is_empty() && is_skipped(own_namespace))
-        || RESERVED_GROUPS.contains(&group)
+        || is_reserved_group(group)
         || matches!(
             (group, kind),
-            ("", "Event") | ("events.k8s.io", _) | ("coordination.k8s.io", "Lease")
+            ("", "Event") | ("coordination.k8s.io", "Lease")
         )
         || (kind == "ConfigMap" && object.name() == "extension-apiserver-authentication")
         || object.label(CLAIMED_BY).is_some();
@@ -45,6 +45,11 @@ pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Ex
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     matches!(namespace, "karmada-system" | "karmada-cluster")
         || cluster_of_execution_namespace(namespace).is_some()
+}
+
+/// Returns `true` if no object of the group is ever a template.
+pub fn is_reserved_group(group: &str) -> bool {
+    RESERVED_GROUPS.contains(&group) || group == "events.k8s.io"
 }
 
 /// The groups of Karmada's own kinds. One of a user may end in `karmada.io`, too.

@@ -56,6 +56,7 @@ pub(super) async fn serve_shops(api: &ControlPlane) -> Result<()> {
 pub(super) async fn with_shops(server: ApiKind, serving: &[Member]) -> Result<PropagationFleet> {
     let fleet = PropagationFleet::start(server, 2).await?;
     serve_shops(&fleet.karmada).await?;
+    fleet.allow("example.com/shops").await?;
     for &member in serving {
         serve_shops(fleet.member(member)).await?;
     }

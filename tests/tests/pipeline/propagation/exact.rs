@@ -210,6 +210,7 @@ async fn aggregated_rules_stay(server: ApiKind) -> Result<()> {
 /// Case P73: a member with an older CRD gets what it knows. Case P74: texts arrive byte for byte.
 async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
+    fleet.allow("example.com/shirts").await?;
     let shirt = ["example.com/v1", "Shirt", "shirts", "one"];
     propagate(&fleet, &[shirt, ["v1", "ConfigMap", "configmaps", "odd"]]).await?;
     let fields = json!({ "size": { "type": "integer" } });

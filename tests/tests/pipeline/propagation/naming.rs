@@ -98,6 +98,9 @@ async fn kinds_of_two_groups_travel(server: ApiKind) -> Result<()> {
     for api in [&fleet.karmada, fleet.member(Member(1))] {
         crds::apply(&api.client(), &definitions).await?;
     }
+    for group in GROUPS {
+        fleet.allow(&format!("{group}/widgets")).await?;
+    }
     let versions = GROUPS.map(|group| format!("{group}/v1"));
     let kinds = versions
         .iter()

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use pipeline_tests::{
+    aggregation::aggregate,
     control_plane::{ControlPlane, ControlPlaneOptions},
     crds,
     fleet::isolated,
@@ -13,13 +14,11 @@ use super::super::{
     Attempt, SHOP_ROLES, allowed, annotated, attempt, grant_all, held, labelled, named, play, send,
 };
 
-/// The rights of the programs in the API of a fleet.
-const RIGHTS: [&str; 7] = [
+/// The rights of the programs in the API of a fleet, the widest that a user may give.
+const RIGHTS: [&str; 5] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
-    "propagation/propagation-controller.yaml",
-    "propagation/scheduler.yaml",
-    "propagation/execution-controller.yaml",
+    "propagation/everything/rights.yaml",
     "propagation/cluster/cluster-controller.yaml",
     "propagation/cluster/endpoints.yaml",
 ];
@@ -538,9 +537,10 @@ fn stolen_tokens_reach_no_further() {
         for namespace in ["karmada-system", "karmada-cluster"] {
             api.namespace(namespace).await?;
         }
-        for file in RIGHTS {
+        for file in manifests::PROPAGATION.into_iter().chain(RIGHTS) {
             manifests::apply(&api.client(), file).await?;
         }
+        aggregate(&api.client()).await?;
         furnish(&api).await?;
         manifests::apply(&api.client(), "karmada/agent.yaml").await?;
         api.guard(
