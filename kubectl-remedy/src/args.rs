@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked, Withheld};
+use karmada_rules::propagation::rights::GroupResource;
 use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
 
-/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, and takes the traffic away from a cluster and gives it back.
+/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, and prints the rights to propagate a kind.
 #[derive(clap::Parser, Debug)]
 #[command(
     name = crate::identity::NAME,
@@ -54,6 +55,8 @@ impl ConnectionArgs {
 pub(crate) enum Command {
     #[command(flatten)]
     Fleet(FleetCommand),
+    /// Prints the ClusterRoles that let the propagation-controller propagate objects of these kinds, for `kubectl apply -f -`.
+    Rights(RightsArgs),
     /// Offers the words that may come next.
     #[command(name = "__complete", hide = true)]
     Complete(CompleteArgs),
@@ -74,6 +77,13 @@ pub(crate) enum FleetCommand {
     Unblock(UnblockArgs),
     /// Checks whether everything that remedies need is in place. Exits with 1 if something is not.
     Check,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RightsArgs {
+    /// A kind, such as apps/deployments, or configmaps of the core group.
+    #[arg(required = true, value_name = "GROUP/RESOURCE")]
+    pub(crate) kinds: Vec<GroupResource>,
 }
 
 #[derive(clap::Args, Debug)]

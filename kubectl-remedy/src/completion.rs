@@ -7,9 +7,11 @@ use std::path::PathBuf;
 
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use karmada_api::Cluster;
+use karmada_rules::propagation::rights::GroupResource;
 use karmada_runtime::client::{Source, connect};
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::discovery::{ApiGroup, Discovery, verbs};
+use kube::{Api, Client, ResourceExt};
 
 use crate::answer::Answer;
 use crate::args::Args;
@@ -27,6 +29,8 @@ enum Next {
     Word(Vec<(String, String)>),
     /// The name of a cluster.
     Cluster,
+    /// A kind that can be propagated.
+    Kind,
     /// The name of a file.
     File,
     /// Something that nobody can guess.
@@ -39,6 +43,7 @@ pub(crate) async fn run(words: &[String]) -> Answer {
     let (candidates, directive) = match Next::after(words) {
         Next::Word(candidates) => (candidates, OFFER_NO_FILES),
         Next::Cluster => (clusters(words).await, OFFER_NO_FILES),
+        Next::Kind => (kinds(words).await, OFFER_NO_FILES),
         Next::File => (Vec::new(), OFFER_FILES),
         Next::Unknown => (Vec::new(), OFFER_NO_FILES),
     };
@@ -82,11 +87,11 @@ impl Next {
             let described = |c: &Command| (c.get_name().to_owned(), first_line(c.get_about()));
             return Self::Word(commands.map(described).collect());
         }
-        // Whatever stands alone after a command is a cluster.
-        if positionals == 0 && command.get_positionals().next().is_some() {
-            Self::Cluster
-        } else {
-            Self::Unknown
+        match command.get_positionals().next() {
+            Some(kinds) if kinds.get_id() == "kinds" => Self::Kind,
+            // Whatever else stands alone after a command is a cluster.
+            Some(_) if positionals == 0 => Self::Cluster,
+            _ => Self::Unknown,
         }
     }
 
@@ -134,13 +139,18 @@ fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-async fn clusters(words: &[String]) -> Vec<(String, String)> {
+/// Returns the API to which the line leads.
+async fn api(words: &[String]) -> Option<Client> {
     let source = Source {
         kubeconfig: value(words, "--kubeconfig").map(PathBuf::from),
         context: value(words, "--context"),
         ..Source::default()
     };
-    let Ok(client) = connect(&source, NAME).await else {
+    connect(&source, NAME).await.ok()
+}
+
+async fn clusters(words: &[String]) -> Vec<(String, String)> {
+    let Some(client) = api(words).await else {
         return Vec::new();
     };
     let clusters: Api<Cluster> = Api::all(client);
@@ -149,6 +159,30 @@ async fn clusters(words: &[String]) -> Vec<(String, String)> {
     names
         .map(|cluster| (cluster.name_any(), String::new()))
         .collect()
+}
+
+async fn kinds(words: &[String]) -> Vec<(String, String)> {
+    let Some(client) = api(words).await else {
+        return Vec::new();
+    };
+    let Ok(served) = Discovery::new(client).run_aggregated().await else {
+        return Vec::new();
+    };
+    let resources = served
+        .groups()
+        .flat_map(ApiGroup::recommended_resources)
+        .filter(|(_, can)| can.supports_operation(verbs::PATCH));
+    let kinds = resources.filter_map(|(resource, _)| {
+        let name = if resource.group.is_empty() {
+            resource.plural
+        } else {
+            format!("{}/{}", resource.group, resource.plural)
+        };
+        // Some are never propagated.
+        let kind: GroupResource = name.parse().ok()?;
+        Some((kind.to_string(), resource.kind))
+    });
+    kinds.collect()
 }
 
 /// Returns the value of a flag in `words`, in the next word or behind `=`.
@@ -182,7 +216,9 @@ mod tests {
     fn commands_and_flags_are_offered() {
         assert_eq!(
             candidates(""),
-            ["status", "why", "plan", "block", "unblock", "check"]
+            [
+                "status", "why", "plan", "block", "unblock", "check", "rights"
+            ]
         );
         assert_eq!(candidates("--context here "), candidates(""));
         assert_eq!(
@@ -202,10 +238,12 @@ mod tests {
         }
     }
 
-    /// Clusters are offered where a command names one.
+    /// Clusters and kinds are offered where a command names one.
     #[test]
-    fn clusters_are_offered() {
+    fn names_are_offered() {
         for (line, next) in [
+            ("rights ", Next::Kind),
+            ("rights apps/deployments ba", Next::Kind),
             ("why ", Next::Cluster),
             ("block --for 2h mem", Next::Cluster),
             ("unblock --dry-run=client m", Next::Cluster),

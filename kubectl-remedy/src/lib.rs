@@ -1,7 +1,7 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
-//! and why, tells what a Remedy would do, and blocks and unblocks clusters.
+//! and why, tells what a Remedy would do, blocks and unblocks clusters, and prints the rights to propagate a kind.
 //!
-//! Each command reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
+//! Each command but the last reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
 
 mod age;
 mod answer;
@@ -19,6 +19,7 @@ mod lease;
 mod manifest;
 mod placement;
 mod plan;
+mod rights;
 mod status;
 mod table;
 mod terminal;
@@ -73,6 +74,7 @@ pub fn run() -> ExitCode {
 async fn execute(args: Args) -> Result<Answer, Error> {
     let command = match args.command {
         Command::Complete(args) => return Ok(completion::run(&args.words).await),
+        Command::Rights(args) => return rights::run(&args),
         Command::Fleet(command) => command,
     };
     let client = connect(&args.connection.source(), NAME).await?;

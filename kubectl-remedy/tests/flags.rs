@@ -32,6 +32,12 @@ fn missing_argument_is_named() {
         (&["block", "m1", "--for=0s"], "must be longer than 0s"),
         (&["plan"], "--filename <FILE>"),
         (&["unblock", "m1", "--dry-run=maybe"], "--dry-run"),
+        (&["rights"], "<GROUP/RESOURCE>"),
+        (
+            &["rights", "shirts.example.com"],
+            "the group comes first: example.com/shirts",
+        ),
+        (&["rights", "apps/deployments", "apps/*"], "name each kind"),
     ] {
         let line = rejected(flags);
         assert!(line.starts_with("error: "), "{line}");

@@ -251,7 +251,7 @@ async fn check_names_the_leaderless(server: ApiKind) -> Result<()> {
     operated.ingresses.stop().await
 }
 
-/// The shell offers commands and clusters.
+/// The shell offers commands, clusters and kinds.
 async fn shell_completes_names(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.create_cluster("member1").await?;
@@ -264,6 +264,15 @@ async fn shell_completes_names(server: ApiKind) -> Result<()> {
     let offered = kubectl.complete_remedy(&["why", "mem"]).await?;
     let words: Vec<&str> = offered.split_whitespace().collect();
     assert_eq!(words, ["member1", ":4"]);
+    let line = [
+        "rights",
+        "configmaps",
+        "rbac.authorization.k8s.io/clusterroles",
+    ];
+    let offered = kubectl.complete_remedy(&line).await?;
+    let words: Vec<&str> = offered.split_whitespace().collect();
+    let [.., last] = line;
+    assert_eq!(words, [last, "ClusterRole", ":4"]);
     Ok(())
 }
 
