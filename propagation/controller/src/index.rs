@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, OverridePolicy,
-    PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec,
+    PropagationPolicy, ResourceBinding, ResourceBindingSpec,
 };
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding;
@@ -79,16 +79,14 @@ impl Index {
         own.chain(cluster).collect()
     }
 
-    /// Returns the keys of the policies whose spec is so.
-    pub(crate) fn policies_where(&self, is: impl Fn(&PropagationSpec) -> bool) -> Vec<Key> {
-        let own = self
-            .policies
-            .iter()
-            .map(|(key, policy)| (key, &policy.spec));
-        let cluster = self.cluster_policies.iter();
-        let cluster = cluster.map(|(key, policy)| (key, &policy.spec));
-        let found = own.chain(cluster).filter(|(_, spec)| is(spec));
-        found.map(|(key, _)| key.clone()).collect()
+    /// Returns the keys of the policies that meet the condition.
+    pub(crate) fn policies_where(&self, is_met: impl Fn(&Candidate<'_>) -> bool) -> Vec<Key> {
+        let mut keys = self.policy_keys();
+        keys.retain(|key| {
+            let policy = self.policy(key);
+            policy.is_some_and(|policy| is_met(&policy.candidate()))
+        });
+        keys
     }
 
     /// Returns `true` if the override policy of that namespace, or of none, and name exists.

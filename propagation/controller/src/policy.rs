@@ -6,8 +6,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, Suspension};
-use karmada_rules::propagation::claim;
+use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::problems::problems;
+use karmada_rules::propagation::{claim, rights};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
@@ -23,7 +24,7 @@ use crate::events::Events;
 use crate::identity::NAME;
 use crate::index::{Index, Policy};
 use crate::reason::Reason;
-use crate::watch::SharedIndex;
+use crate::watch::{ForbiddenKind, SharedIndex};
 use crate::works::SharedWorks;
 
 /// Reconciles policies of both scopes.
@@ -56,11 +57,16 @@ impl Controller for PolicyReconciler {
         };
         let candidate = policy.candidate();
         if candidate.is_deleting() {
-            self.events.settled(&policy.reference());
             // Its templates let go of it, or are handed over; that wakes it again.
-            if !self.index.is_claimed_by(&candidate)
-                && let Some(patch) = claim::release(&candidate)
-            {
+            let is_claimed = self.index.is_claimed_by(&candidate);
+            let reference = policy.reference();
+            match self.forbidden(&candidate).filter(|_| is_claimed) {
+                Some(note) => self
+                    .events
+                    .trouble(reference, Reason::ApplyPolicyFailed, note),
+                None => self.events.settled(&reference),
+            }
+            if !is_claimed && let Some(patch) = claim::release(&candidate) {
                 self.patch(key, patch).await?;
             }
             return Ok(());
@@ -108,6 +114,9 @@ impl PolicyReconciler {
             );
             self.events
                 .trouble(policy.reference(), Reason::ApplyPolicyFailed, note);
+        } else if let Some(note) = self.forbidden(&candidate) {
+            self.events
+                .trouble(policy.reference(), Reason::ApplyPolicyFailed, note);
         } else if let unknown = self.unknown_clusters(candidate.spec)
             && !unknown.is_empty()
         {
@@ -138,6 +147,22 @@ impl PolicyReconciler {
         } else {
             self.events.trouble(reference, reason, note);
         }
+    }
+
+    /// Returns which kinds that the policy selects may not be propagated, if there are any, and what allows it.
+    fn forbidden(&self, policy: &Candidate<'_>) -> Option<String> {
+        let forbidden = self.index.forbidden_kinds(policy);
+        let (kinds, resources): (Vec<_>, Vec<_>) = forbidden
+            .into_iter()
+            .map(|ForbiddenKind { kind, resource }| (kind.to_string(), resource))
+            .unzip();
+        (!kinds.is_empty()).then(|| {
+            format!(
+                "May not propagate {}; this grants it: {}",
+                kinds.join(", "),
+                rights::command(&resources)
+            )
+        })
     }
 
     /// Returns the clusters to which the policy suspends dispatching and that do not exist.

@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use self::kinds::{kinds_of, selected};
+pub(crate) use self::templates::ForbiddenKind;
 use crate::index::{
     Index, Policy, StoredBinding, TemplateKey, is_referring, listed_kinds, referrer_keys,
     template_of,

@@ -291,8 +291,9 @@ impl SharedWorks {
         });
         self.queues.bindings.add_all(concerned);
         let naming = self.index.read(|index| {
-            index.policies_where(|spec| {
-                let mut names = spec.suspension.iter().flat_map(Suspension::clusters);
+            index.policies_where(|policy| {
+                let suspension = policy.spec.suspension.iter();
+                let mut names = suspension.flat_map(Suspension::clusters);
                 names.any(|name| changed.contains(name))
             })
         });

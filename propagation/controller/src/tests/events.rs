@@ -1,5 +1,7 @@
 //! The Events about templates and policies, each recorded once.
 
+use embedded_apiserver::Injection;
+
 use super::*;
 
 /// Replicas are recorded when they change.
@@ -114,4 +116,73 @@ async fn unserved_kind_is_recorded_once() {
     let alone = "UnknownKind: Selects kinds that the API does not serve: Kite of test.io/v1";
     let events = stage.events("PropagationPolicy").await;
     assert_eq!(events, [alone, kite, toy, toy]);
+}
+
+fn no_right_to_toys() -> Injection {
+    let fault = Fault::Forbidden.kind("toys");
+    fault.verbs([Verb::List, Verb::Watch])
+}
+
+fn policy_of_toys() -> Value {
+    let selectors = json!([{ "apiVersion": "test.io/v1", "kind": "Toy" }]);
+    policy("toys", &json!({ "resourceSelectors": selectors }))
+}
+
+/// Case P76: a policy for a kind without rights says what grants them; once they are there, its templates are claimed without a
+/// restart.
+#[tokio::test(start_paused = true)]
+async fn forbidden_kind_names_its_grant() {
+    let mut stage = Stage::new().await;
+    stage.add_toy(&[]).await;
+    let forbidden = stage.server.faults().inject(no_right_to_toys());
+    stage.send("POST", POLICY, &policy_of_toys()).await;
+    stage.start(&[]).await;
+    let told = "ApplyPolicyFailed: May not propagate Toy of test.io/v1; this grants it: \
+        kubectl remedy rights test.io/toys | kubectl apply -f -";
+    assert_eq!(stage.events("PropagationPolicy").await, [told]);
+    assert_eq!(claim_of(&stage.get(&web(TOY)).await), None);
+
+    stage.server.faults().remove(forbidden);
+    stage.settle().await;
+    assert_eq!(claim_of(&stage.get(&web(TOY)).await), Some("toys"));
+    assert_eq!(stage.events("PropagationPolicy").await, [told]);
+}
+
+/// A policy that never had a template, because its kind is without rights, can be deleted.
+#[tokio::test(start_paused = true)]
+async fn forbidden_kind_holds_no_policy() {
+    let mut stage = Stage::new().await;
+    stage.add_toy(&[]).await;
+    stage.server.faults().inject(no_right_to_toys());
+    stage.send("POST", POLICY, &policy_of_toys()).await;
+    stage.start(&[]).await;
+    let path = format!("{POLICY}/toys");
+    stage.change("DELETE", &path, &json!({})).await;
+    let policies: Api<PropagationPolicy> = Api::namespaced(stage.user(), "shop");
+    assert_eq!(policies.get_opt("toys").await.unwrap(), None);
+}
+
+/// A policy whose templates may not be read any more stays until they are known again, and says so.
+#[tokio::test(start_paused = true)]
+async fn revoked_kind_holds_its_policy() {
+    let mut stage = Stage::new().await;
+    stage.add_toy(&[]).await;
+    stage.send("POST", POLICY, &policy_of_toys()).await;
+    stage.start(&[]).await;
+    assert_eq!(claim_of(&stage.get(&web(TOY)).await), Some("toys"));
+    stage.kill().await;
+    let forbidden = stage.server.faults().inject(no_right_to_toys());
+    stage.start(&[]).await;
+    let path = format!("{POLICY}/toys");
+    stage.change("DELETE", &path, &json!({})).await;
+    let policies: Api<PropagationPolicy> = Api::namespaced(stage.user(), "shop");
+    assert!(policies.get_opt("toys").await.unwrap().is_some());
+    let events = stage.events("PropagationPolicy").await;
+    assert_eq!(events.len(), 1);
+    assert!(events[0].contains("May not propagate Toy"), "{events:?}");
+
+    stage.server.faults().remove(forbidden);
+    stage.settle().await;
+    assert_eq!(policies.get_opt("toys").await.unwrap(), None);
+    assert_eq!(claim_of(&stage.get(&web(TOY)).await), None);
 }

@@ -9,6 +9,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization;
+use karmada_rules::propagation::rights::GroupResource;
 use karmada_rules::propagation::selector::best_rank;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, WatchState};
@@ -20,6 +21,12 @@ use serde_json::{Value, json};
 use super::kinds::kinds_of;
 use super::{SharedIndex, wake_former};
 use crate::index::{StoredBinding, TemplateKey, is_referring, template_of};
+
+/// A kind whose objects we may not list.
+pub(crate) struct ForbiddenKind {
+    pub(crate) kind: GroupVersionKind,
+    pub(crate) resource: GroupResource,
+}
 
 impl SharedIndex {
     /// Returns the keys of all templates.
@@ -64,9 +71,10 @@ impl SharedIndex {
     /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
     pub(crate) fn is_claimed_by(&self, policy: &Candidate<'_>) -> bool {
         let selected = kinds_of(Some(policy));
-        let is_known = |kind: &GroupVersionKind| {
-            let state = self.templates.state(kind);
-            matches!(state, WatchState::Complete | WatchState::NotServed)
+        let is_known = |kind: &GroupVersionKind| match self.templates.state(kind) {
+            // A claim that cannot be seen cannot be taken off either. It goes once the kind may be listed.
+            WatchState::Complete | WatchState::NotServed | WatchState::Forbidden => true,
+            WatchState::Off | WatchState::Listing => false,
         };
         if !selected.iter().all(is_known) {
             return true;
@@ -80,11 +88,29 @@ impl SharedIndex {
         let cluster = index.cluster_bindings.iter();
         let cluster = cluster.map(|(_, b)| (&b.metadata, &b.spec));
         // The claim on the binding of a template that is gone goes with the binding.
+        let is_there = |TemplateKey { kind, key }: &TemplateKey| {
+            self.templates.get(kind, key).is_some()
+                || self.templates.state(kind) == WatchState::Forbidden
+        };
         found
-            || bindings.chain(cluster).any(|(metadata, spec)| {
-                let template = template_of(spec);
-                has_claim(metadata) && self.templates.get(&template.kind, &template.key).is_some()
-            })
+            || bindings
+                .chain(cluster)
+                .any(|(metadata, spec)| has_claim(metadata) && is_there(&template_of(spec)))
+    }
+
+    /// Returns the kinds that `policy` selects and whose objects we may not list.
+    pub(crate) fn forbidden_kinds(&self, policy: &Candidate<'_>) -> Vec<ForbiddenKind> {
+        let selected = kinds_of(Some(policy)).into_iter();
+        let forbidden = selected.filter_map(|kind| {
+            let is_forbidden = self.templates.state(&kind) == WatchState::Forbidden;
+            let served = self.templates.served(&kind).filter(|_| is_forbidden)?;
+            let resource = GroupResource {
+                group: served.resource.group,
+                resource: served.resource.plural,
+            };
+            Some(ForbiddenKind { kind, resource })
+        });
+        forbidden.collect()
     }
 
     /// Returns the kinds that `policy` selects and the API does not serve, once it has answered for each.
@@ -176,14 +202,9 @@ impl SharedIndex {
                 };
                 // A policy that is being deleted waits until every template is known, any other says whether
                 // its kinds are served.
-                let keys = index.policy_keys().into_iter();
-                let concerned = keys.filter(|key| {
-                    let policy = index.policy(key);
-                    policy.is_some_and(|policy| {
-                        let policy = policy.candidate();
-                        policy.is_deleting()
-                            || ((is_served || is_news) && kinds_of(Some(&policy)).contains(kind))
-                    })
+                let concerned = index.policies_where(|policy| {
+                    policy.is_deleting()
+                        || ((is_served || is_news) && kinds_of(Some(policy)).contains(kind))
                 });
                 self.queues.policies.add_all(concerned);
                 drop(index);
@@ -191,8 +212,12 @@ impl SharedIndex {
                     self.wake_versions_of(kind);
                 }
             }
-            // It is waited for, as if the list were long.
-            DynamicEvent::Forbidden => {}
+            // It is waited for, as if the list were long; its policies say so.
+            DynamicEvent::Forbidden => {
+                let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);
+                let concerned = self.read(|index| index.policies_where(selects));
+                self.queues.policies.add_all(concerned);
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 //! - `crashes…`: the same stories while every program dies after each of its writes.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
+//! - `rights`: which kinds may be propagated.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -33,6 +34,7 @@ mod overrides;
 mod record;
 mod recorded;
 mod restored;
+mod rights;
 mod stories;
 mod suspension;
 mod takeover;
