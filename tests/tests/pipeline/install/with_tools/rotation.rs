@@ -16,16 +16,13 @@ mod real {
 
     use super::super::{Page, Reader, before_us};
 
-    /// A token is bound to its account, not to the account's name. A server remembers for some seconds that
-    /// it was valid.
-    const THE_TOKEN_DIES: &str = "
-cp -r access/remedy-controller dead
-kubectl --context karmada -n karmada-system delete serviceaccount remedy-controller
-kubectl --context karmada apply -k manifests/karmada
+    /// A server remembers for some seconds that a token was valid.
+    const UNTIL_REFUSED: &str = "
 until [[ $(kubectl --kubeconfig dead/kubeconfig get clusters 2>&1) == *Unauthorized* ]]; do :; done
 ";
 
-    /// A controller whose token has died goes on writing with the one that replaces it.
+    /// Who deletes the Secret to which a token is bound has it refused, and a controller whose token has died goes on
+    /// writing with the one that replaces it.
     #[test]
     fn replaced_token_is_used() {
         isolated(test_name!(), async || {
@@ -40,7 +37,12 @@ until [[ $(kubectl --kubeconfig dead/kubeconfig get clusters 2>&1) == *Unauthori
             let leads = "karmada_remedy_controller_lease_holder";
             controller.until_metric(leads, |held| held > 0.0).await?;
 
-            reader.run(THE_TOKEN_DIES).await?;
+            reader.run("cp -r access/remedy-controller dead").await?;
+            for step in reader.steps(Page::Security, "Take a credential back") {
+                let step = step.replace("scheduler", "remedy-controller");
+                reader.run(&step).await?;
+            }
+            reader.run(UNTIL_REFUSED).await?;
             fleet
                 .create_remedy("maintenance", maintenance(MEMBER))
                 .await?;
