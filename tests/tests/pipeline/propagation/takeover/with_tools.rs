@@ -15,6 +15,7 @@ use kube::{
     },
 };
 use pipeline_tests::{
+    aggregation::aggregate,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     kubectl::ensure_cells,
@@ -317,6 +318,8 @@ impl TakeOver {
         let host = Snapshot::take(&apis[1]).await?;
         let (before, theirs) = (self.left.now().await?, self.of_karmada().await?);
         make_rights(&self.reader, self.server).await?;
+        // As the kube-controller-manager of every Karmada does.
+        aggregate(&apis[0]).await?;
         self.reader.run(observe).await?;
         self.observe().await?;
 
