@@ -57,7 +57,6 @@ use crate::vote::Votes;
 /// Returns an error if the flags contradict each other or a file they name cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
-    program.addresses = probe::addresses();
     let client = program.connect("karmada", &config.source).await?;
     let member = match &config.member {
         Some(member) if config.needs_member() => Some(member.connect(program).await?),
@@ -80,7 +79,6 @@ pub fn assemble(
     program: &mut Program,
 ) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
-    program.addresses = probe::addresses();
     let probes = &config.probes;
     let rounds = probes.start(program, &config.cluster, member.clone())?;
     run(config, client, member, rounds, program)

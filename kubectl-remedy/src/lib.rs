@@ -55,12 +55,7 @@ pub fn run() -> ExitCode {
         .enable_all()
         .build()
         .map_err(Error::Runtime)
-        .and_then(|runtime| {
-            let answer = runtime.block_on(execute(args));
-            // A name lookup may block its thread for long; dropping the runtime would wait for it.
-            runtime.shutdown_background();
-            answer
-        });
+        .and_then(|runtime| runtime.block_on(execute(args)));
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,

@@ -19,7 +19,6 @@ use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::mpsc;
 
-pub(crate) use self::dns::addresses;
 use self::schedule::Schedule;
 use crate::flag_values::within_a_day;
 

@@ -6,7 +6,7 @@
 //! - backoff after a watch that ends at once,
 //! - a new list where the API's versions went back,
 //! - no retries hidden from the caller,
-//! - the server's last known addresses while DNS fails,
+//! - names looked up by hickory-resolver, and the server's last known addresses while DNS fails,
 //! - a token file that is reread by monotonic time,
 //! - a kubeconfig that is reread when it or a file that it names changes.
 
@@ -15,6 +15,7 @@ mod error;
 mod expiry;
 mod proxy;
 mod renewal;
+mod resolver;
 mod restored;
 mod server;
 mod short_watches;

@@ -13,6 +13,8 @@
 //! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it.
 //! - `events` go out once the burst is over, which `activity` knows.
 //!
+//! `resolv_conf` says at which servers `client` looks names up, and also the agent's probe.
+//!
 //! Around these: `args`, `program`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
 //! product: a program gives its [`program::Identity`].
 
@@ -41,6 +43,7 @@ pub mod program;
 pub mod queue;
 pub mod readiness;
 mod reading;
+pub mod resolv_conf;
 mod tasks;
 pub mod telemetry;
 pub mod untyped;

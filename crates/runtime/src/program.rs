@@ -274,8 +274,6 @@ where
     let exit_code = runtime.block_on(supervise(identity, &common, async |program| {
         start(args, program).await
     }));
-    // A name lookup may block its thread for long; dropping the runtime would wait for it.
-    runtime.shutdown_background();
     exit_code.unwrap_or_else(|error| fail(&error))
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use hickory_proto::rr::Name;
 
 use super::direct_checks::{AddressSource, DirectTargets};
-use super::resolv_conf::nameserver;
 use crate::flag_values::is_label;
 
+/// The port of a server that a flag names without one.
+const PORT: u16 = 53;
 /// The value of a flag whose addresses are to be discovered.
 const AUTO: &str = "auto";
 
@@ -166,6 +167,18 @@ fn probe_name(text: &str) -> Result<Name, String> {
     }
 }
 
+/// Parses a server as a flag gives it: an address, with a port unless it is 53.
+fn nameserver(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, PORT));
+    bare.or_else(|_| text.parse())
+        .ok()
+        .filter(|server| server.port() != 0 && !server.ip().is_unspecified())
+        .ok_or_else(|| {
+            "write an IP address, or one with a port, such as 10.96.0.10, 10.96.0.10:53 or [fd00::a]:53"
+                .to_owned()
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -212,6 +225,30 @@ mod tests {
                 direct.dns_service,
                 ("kube-system".to_owned(), "kube-dns".to_owned())
             );
+        }
+    }
+
+    #[test]
+    fn a_nameserver_is_an_address_with_or_without_a_port() {
+        let good = [
+            ("10.96.0.10", "10.96.0.10:53"),
+            ("10.96.0.10:5353", "10.96.0.10:5353"),
+            ("fd00::a", "[fd00::a]:53"),
+            ("[fd00::a]:5353", "[fd00::a]:5353"),
+        ];
+        for (text, server) in good {
+            assert_eq!(nameserver(text), Ok(server.parse().unwrap()));
+        }
+        for bad in [
+            "",
+            "dns.example",
+            "10.96.0.10:",
+            "10.96.0.10:0",
+            "10.96.0",
+            "0.0.0.0",
+            "[::]:53",
+        ] {
+            assert!(nameserver(bad).is_err(), "{bad}");
         }
     }
 }

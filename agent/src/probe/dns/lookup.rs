@@ -24,6 +24,7 @@ use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Family};
+use karmada_runtime::resolv_conf::ResolvConf;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::exchange::ProbeError;
@@ -38,6 +39,15 @@ pub(super) trait DnsClient: Sync {
         query: Query,
         deadline: Instant,
     ) -> impl Future<Output = Result<Vec<IpAddr>, ProbeError>> + Send;
+}
+
+/// Returns the transport of queries by `/etc/resolv.conf`.
+pub(super) fn transport(conf: &ResolvConf) -> Transport {
+    if conf.over_tcp {
+        Transport::Tcp
+    } else {
+        Transport::Udp
+    }
 }
 
 /// The parameters that the lookups of a round share.

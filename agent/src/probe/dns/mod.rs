@@ -6,8 +6,6 @@ mod exchange;
 mod lookup;
 mod metrics;
 mod outage;
-mod resolv_conf;
-mod resolver;
 mod round;
 
 use std::future::Future;
@@ -24,7 +22,6 @@ pub(crate) use self::args::{DnsArgs, DnsProbe};
 use self::exchange::ProbeError;
 use self::lookup::DnsClient;
 use self::metrics::DnsMetrics;
-pub(crate) use self::resolver::addresses;
 use self::round::Prober;
 use super::schedule::Schedule;
 

@@ -21,10 +21,10 @@ use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::observation::Failure;
+use karmada_runtime::resolv_conf::ResolvConf;
 
 use super::exchange::ProbeError;
-use super::lookup::{Found, NotFound};
-use super::resolv_conf::ResolvConf;
+use super::lookup::{Found, NotFound, transport};
 
 /// The number of short lookups between two full ones. With the default period and threshold, full
 /// lookups begin a failing streak, are in its middle, and are due when it turns the vote.
@@ -46,7 +46,7 @@ impl LookupPlan {
             servers: servers.to_vec(),
             candidates: conf.candidates(name),
             families: conf.families,
-            transport: conf.transport,
+            transport: transport(conf),
         }
     }
 }

@@ -12,15 +12,15 @@ use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
 use karmada_rules::health::observation::{Family, Observation};
 use karmada_runtime::error::Chain;
+use karmada_runtime::resolv_conf::ResolvConf;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::direct_checks::DirectServers;
 use super::exchange::ProbeError;
-use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound};
+use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound, transport};
 use super::metrics::{DnsMetrics, QueryOutcome, result};
 use super::outage::{LookupPlan, NameState};
-use super::resolv_conf::ResolvConf;
 use super::{DnsProbe, Schedule};
 
 /// The most pods queried in one round, so that its size does not grow with the cluster. Each round
@@ -125,7 +125,7 @@ impl<C: DnsClient> Prober<C> {
         let lookup = Lookup {
             client: &client,
             servers,
-            transport: conf.transport,
+            transport: transport(&conf),
             families: conf.families,
             // The first success after a failure is not to be delayed: it may keep a vote from changing.
             patience: if self.resolved {
@@ -156,7 +156,7 @@ impl<C: DnsClient> Prober<C> {
         let checks = self.direct_checks(&direct, &plans, start);
         let (names, denial, checks) = join3(names, denial, checks).await;
         let result = self.result(names.into_iter().zip(plans), denial);
-        self.diagnose(result, checks, conf.transport)
+        self.diagnose(result, checks, transport(&conf))
     }
 
     /// Returns the servers to query directly in this round.

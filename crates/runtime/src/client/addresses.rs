@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,6 +15,8 @@ use hyper_util::client::legacy::connect::dns::Name;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 use tower::Service;
+
+use super::resolver::Files;
 
 /// The longest a new connection waits for the lookup of a name without known addresses. A slower lookup
 /// continues, and later connections wait for the same one.
@@ -58,18 +60,12 @@ impl Addresses {
         )))
     }
 
-    /// Returns addresses from the system's resolver. A lookup blocks a thread for as long as it takes,
-    /// which nothing can cut short.
+    /// Returns addresses by the files of this system, `/etc/hosts` and `/etc/resolv.conf`.
     pub fn by_system() -> Self {
-        Self::by(|name| {
-            async move {
-                let lookup = move || {
-                    let found = (name.as_str(), 0).to_socket_addrs()?;
-                    Ok(found.map(|address| address.ip()).collect())
-                };
-                tokio::task::spawn_blocking(lookup).await?
-            }
-            .boxed()
+        let files = Files::of_system();
+        Self::by(move |name| {
+            let files = files.clone();
+            async move { files.look_up(&name).await }.boxed()
         })
     }
 
@@ -169,7 +165,7 @@ impl Addresses {
 
     /// Starts a lookup, which keeps its result whether or not anyone still waits for it.
     fn look_up(self, name: String) -> Shared<BoxFuture<'static, Found>> {
-        // Nobody stops this task: every lookup has a deadline of its own, the program's or the system's.
+        // Nobody stops this task: every lookup has a deadline of its own.
         let task = tokio::spawn(async move {
             let Origin::LookedUp { lookup, names } = &*self.0 else {
                 return Ok(Vec::new());

@@ -5,8 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
-use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::diagnosis::Transport;
+use hickory_resolver::proto::rr::{Name, RecordType};
 use resolv_conf::{Config, ScopedIp};
 
 /// glibc ignores further servers (`MAXNS`).
@@ -22,17 +21,25 @@ const HERE: [IpAddr; 2] = [
 
 /// The settings of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ResolvConf {
-    pub(super) servers: Vec<SocketAddr>,
-    pub(super) search: Vec<Name>,
-    ndots: usize,
+pub struct ResolvConf {
+    /// The servers, in the order in which they are asked.
+    pub servers: Vec<SocketAddr>,
+    /// The domains of the search list.
+    pub search: Vec<Name>,
+    /// The dots from which on a name is tried as it is first.
+    pub ndots: usize,
     /// The record types of addresses to query.
-    pub(super) families: &'static [RecordType],
-    pub(super) transport: Transport,
+    pub families: &'static [RecordType],
+    /// True if queries go over TCP alone.
+    pub over_tcp: bool,
 }
 
 impl ResolvConf {
-    pub(super) fn read(path: &Path) -> io::Result<Self> {
+    /// Reads a file. One that is missing is as one that is empty.
+    ///
+    /// # Errors
+    /// Fails if the file exists and cannot be read.
+    pub fn read(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
             Ok(text) => Ok(Self::parse(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::parse(b"")),
@@ -43,7 +50,8 @@ impl ResolvConf {
         }
     }
 
-    pub(super) fn parse(text: &[u8]) -> Self {
+    /// Parses the text of a file.
+    pub fn parse(text: &[u8]) -> Self {
         // Like glibc, skip lines that do not parse and use the rest.
         let (config, _unreadable_lines) = Config::parse_with_errors(text);
         let servers = config.nameservers.iter().take(MOST_SERVERS);
@@ -60,16 +68,12 @@ impl ResolvConf {
             } else {
                 &[RecordType::A, RecordType::AAAA]
             },
-            transport: if config.use_vc {
-                Transport::Tcp
-            } else {
-                Transport::Udp
-            },
+            over_tcp: config.use_vc,
         }
     }
 
     /// Returns the absolute names to try for `name`, in order.
-    pub(super) fn candidates(&self, name: &Name) -> Vec<Name> {
+    pub fn candidates(&self, name: &Name) -> Vec<Name> {
         let mut as_it_is = name.clone();
         as_it_is.set_fqdn(true);
         if name.is_fqdn() {
@@ -133,18 +137,6 @@ fn scoped(ip: Ipv6Addr, interface: &str) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, PORT, 0, scope).into())
 }
 
-/// Parses a server as a flag gives it: an address, with a port unless it is 53.
-pub(super) fn nameserver(text: &str) -> Result<SocketAddr, String> {
-    let bare = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, PORT));
-    bare.or_else(|_| text.parse())
-        .ok()
-        .filter(|server| server.port() != 0 && !server.ip().is_unspecified())
-        .ok_or_else(|| {
-            "write an IP address, or one with a port, such as 10.96.0.10, 10.96.0.10:53 or [fd00::a]:53"
-                .to_owned()
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,7 +161,7 @@ mod tests {
         assert_eq!(conf.search.len(), 3);
         assert_eq!(conf.ndots, 5);
         assert_eq!(conf.families, [RecordType::A, RecordType::AAAA]);
-        assert_eq!(conf.transport, Transport::Udp);
+        assert!(!conf.over_tcp);
     }
 
     #[test]
@@ -280,7 +272,7 @@ mod tests {
     #[test]
     fn options_that_change_transport_or_family_are_applied() {
         let conf = parse("nameserver 10.0.0.1\noptions use-vc no-aaaa\n");
-        assert_eq!(conf.transport, Transport::Tcp);
+        assert!(conf.over_tcp);
         assert_eq!(conf.families, [RecordType::A]);
     }
 
@@ -306,29 +298,5 @@ mod tests {
         // What is there and cannot be read may name others.
         let folder = ResolvConf::read(folder.path()).unwrap_err();
         assert!(folder.to_string().starts_with("reading /"), "{folder}");
-    }
-
-    #[test]
-    fn a_nameserver_is_an_address_with_or_without_a_port() {
-        let good = [
-            ("10.96.0.10", "10.96.0.10:53"),
-            ("10.96.0.10:5353", "10.96.0.10:5353"),
-            ("fd00::a", "[fd00::a]:53"),
-            ("[fd00::a]:5353", "[fd00::a]:5353"),
-        ];
-        for (text, server) in good {
-            assert_eq!(nameserver(text), Ok(server.parse().unwrap()));
-        }
-        for bad in [
-            "",
-            "dns.example",
-            "10.96.0.10:",
-            "10.96.0.10:0",
-            "10.96.0",
-            "0.0.0.0",
-            "[::]:53",
-        ] {
-            assert!(nameserver(bad).is_err(), "{bad}");
-        }
     }
 }
