@@ -21,7 +21,7 @@ mod real {
     const KIND: (&str, &str, &str) = ("example.com/v1", "Shirt", "shirts");
     const ONE: &str = "one";
 
-    /// Case P76: a policy for a kind without rights says which command grants it. Who runs it has the kind propagated, by
+    /// Case P77: a policy for a kind without rights says which command grants it. Who runs it has the kind propagated, by
     /// the program that runs already.
     #[test]
     fn granted_kind_travels_without_restart() {
