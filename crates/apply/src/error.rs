@@ -8,13 +8,13 @@ use objects::GroupVersionKind;
 /// Errors of one manifest. Each names the object, and the request if one has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// The manifest lacks what identifies its object.
-    #[error("{object} has no {field}")]
+    /// The manifest does not say which object it is of.
+    #[error("{object} {problem}")]
     Manifest {
         /// The object.
         object: String,
-        /// What is missing.
-        field: &'static str,
+        /// What is missing, or too much.
+        problem: &'static str,
     },
     /// The cluster has no such kind.
     #[error("{object}: the member does not serve {kind}")]

@@ -39,6 +39,8 @@ pub(crate) struct ObjectPath {
     kind: String,
     key: Key,
     collection: String,
+    /// True if the manifest names a namespace, though its kind has none.
+    pub(crate) is_stray: bool,
 }
 
 /// The kind of a write, as messages name it.
@@ -108,28 +110,29 @@ impl Requests {
         &self,
         one: &ManifestRef<'_, S>,
     ) -> Result<ObjectPath, MemberError> {
-        let lacks = |field| MemberError::Manifest {
+        let lacks = |problem| MemberError::Manifest {
             object: one.name(),
-            field,
+            problem,
         };
         let (kind, key) = (one.kind(), one.key());
         if kind.kind.is_empty() || kind.version.is_empty() {
-            return Err(lacks("apiVersion and kind"));
+            return Err(lacks("has no apiVersion and kind"));
         }
         if key.name.is_empty() {
-            return Err(lacks("name"));
+            return Err(lacks("has no name"));
         }
         let Some(served) = self.served(&kind).await? else {
             let object = one.name();
             return Err(MemberError::NotServed { object, kind });
         };
         let namespace = match (served.namespaced, key.namespace.is_empty()) {
-            (true, true) => return Err(lacks("namespace")),
+            (true, true) => return Err(lacks("has no namespace")),
             (true, false) => Some(key.namespace.as_str()),
             (false, _) => None,
         };
         let collection = <DynamicObject as kube::Resource>::url_path(&served.resource, namespace);
         Ok(ObjectPath {
+            is_stray: namespace.is_none() && !key.namespace.is_empty(),
             kind: kind.kind,
             key,
             collection,

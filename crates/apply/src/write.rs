@@ -60,6 +60,13 @@ impl<O: Ownership> Applier<O> {
         cached: &ObservedObject,
     ) -> Result<Written, MemberError> {
         let path = self.requests.path(one).await?;
+        if path.is_stray {
+            // Whoever lets a user write in one namespace goes by what the manifest says.
+            return Err(MemberError::Manifest {
+                object: one.name(),
+                problem: "has a namespace, but its kind has none",
+            });
+        }
         let mut style = self.ownership.write_style(one.unit);
         let mut unread = self.plan_unread(writes, one, style, cached);
         let mut conflicts = 0;

@@ -221,12 +221,15 @@ async fn bad_manifests_fail_alone() {
         "metadata": { "generateName": "a-", "namespace": "application-1" } });
     let unknown = json!({ "apiVersion": "example.com/v1", "kind": "Toy",
         "metadata": { "name": "a", "namespace": "application-1" } });
+    // In an envelope of a namespace it would reach beyond it.
+    let stray = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "a", "namespace": "application-1" }, "rules": [] });
     stage
         .hub
         .send(
             "POST",
             WORKS,
-            &work(&[nameless, namespace(), map(), map(), unknown]),
+            &work(&[nameless, namespace(), map(), map(), unknown, stray]),
         )
         .await;
     stage.settle().await;
@@ -238,6 +241,7 @@ async fn bad_manifests_fail_alone() {
         "Applied True Applied",
         "Applied True Applied",
         "Applied False Duplicated",
+        "Applied False ManifestApplyFailed",
         "Applied False ManifestApplyFailed",
     ];
     assert_eq!(first, expected);
