@@ -21,8 +21,9 @@ use crate::{
 const SYSTEM: &str = "fleet-system";
 
 /// What admission allows the controller, and the writers of placements.
-const ADMISSION: [&str; 2] = [
+const ADMISSION: [&str; 3] = [
     "placement/hub/confinement.yaml",
+    "placement/hub/envelopes.yaml",
     "placement/hub/placements.yaml",
 ];
 

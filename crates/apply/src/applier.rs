@@ -54,7 +54,7 @@ impl<O: Ownership> Applier<O> {
         let ownership = Arc::new(ownership);
         let records = Arc::new(Mutex::new(Records::default()));
         let selected = Selected {
-            marked: false,
+            labels_at_hand: false,
             ..ownership.watched()
         };
         let (owner, waiting) = (Arc::clone(&ownership), Arc::clone(&records));

@@ -77,8 +77,8 @@ pub struct Selected {
     pub sent: Config,
     /// Returns `true` for those of them that are kept. The others do not exist for the watches.
     pub keeps: fn(&ObjectMeta) -> bool,
-    /// True if each is kept with its marks at hand: labels, annotations and owners. Without them it takes half the memory.
-    pub marked: bool,
+    /// True if each is kept with its labels, annotations and owners at hand. Without them it takes half the memory.
+    pub labels_at_hand: bool,
 }
 
 impl From<Config> for Selected {
@@ -86,7 +86,7 @@ impl From<Config> for Selected {
         Self {
             sent,
             keeps: |_| true,
-            marked: true,
+            labels_at_hand: true,
         }
     }
 }
@@ -282,7 +282,7 @@ impl Watch {
         let Selected {
             sent,
             keeps,
-            marked,
+            labels_at_hand,
         } = (self.select)(&served);
         let mut attempts = std::pin::pin!(attempts(objects, sent));
         while let Some(result) = attempts.next().await {
@@ -297,8 +297,8 @@ impl Watch {
                 &mut event
             {
                 object.name_kind(&self.kind);
-                if !marked {
-                    object.drop_marks();
+                if !labels_at_hand {
+                    object.drop_labels();
                 }
             }
             let listed = matches!(event, Event::InitDone);

@@ -36,7 +36,7 @@ impl Untyped {
     }
 
     /// Drops labels, annotations and owners from the metadata at hand: the [value](Self::value) has them.
-    pub(crate) fn drop_marks(&mut self) {
+    pub(crate) fn drop_labels(&mut self) {
         self.metadata.labels = None;
         self.metadata.annotations = None;
         self.metadata.owner_references = None;
@@ -144,13 +144,13 @@ mod tests {
         assert_eq!(read.value(), expected);
     }
 
-    /// Without marks at hand they are where everything is.
+    /// Labels that are not at hand are where everything is.
     #[test]
-    fn value_keeps_dropped_marks() {
+    fn value_keeps_dropped_labels() {
         let object = json!({ "metadata": { "name": "map", "uid": "1", "labels": { "a": "b" },
             "annotations": { "c": "d" } } });
         let mut untyped = Untyped::from(object.clone());
-        untyped.drop_marks();
+        untyped.drop_labels();
         let metadata = ObjectMeta {
             name: Some("map".to_owned()),
             uid: Some("1".to_owned()),

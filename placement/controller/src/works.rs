@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::names::{PARENT_PLACEMENT, member_namespace};
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
-use karmada_rules::placement::deletion::{held, released};
+use karmada_rules::placement::deletion::{released, with_work_finalizer};
 use karmada_rules::placement::snapshot::whole_group;
 use karmada_rules::placement::works::{
     Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
@@ -137,7 +137,7 @@ impl WorksReconciler {
     /// then.
     async fn hold(&self, binding: &ClusterResourceBinding) -> Result<String, BoxError> {
         let version = binding.metadata.resource_version();
-        let Some(finalizers) = held(binding) else {
+        let Some(finalizers) = with_work_finalizer(binding) else {
             return Ok(version.to_owned());
         };
         let held = self.set_finalizers(binding, &finalizers).await?;

@@ -24,13 +24,9 @@ pub fn is_placeable(object: &Value, hub: &Hub) -> bool {
 fn is_of_a_control_plane(object: &Value) -> bool {
     let api_version = objects::api_version(object);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    match group {
-        "placement.kubernetes-fleet.io" => !is_envelope(object),
-        // On an API that is shared with a Karmada, its policies and bindings stay there.
-        _ => [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"]
-            .iter()
-            .any(|family| group.ends_with(family)),
-    }
+    // On an API that is shared with a Karmada, its policies and bindings stay there.
+    let families = [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"];
+    !is_envelope(object) && families.iter().any(|family| group.ends_with(family))
 }
 
 /// Returns `true` if each cluster makes the object itself, from another one or for itself.
@@ -292,6 +288,10 @@ mod tests {
             (object("v1", "Pod", json!({})), false),
             (object("v1", "PersistentVolumeClaim", json!({})), true),
             (object(fleet, "ClusterResourcePlacement", json!({})), false),
+            (
+                object("x.karmada.io/v1", "ResourceEnvelope", json!({})),
+                false,
+            ),
             (object(fleet, "ResourceEnvelope", json!({})), true),
             (
                 object("cluster.kubernetes-fleet.io/v1", "MemberCluster", json!({})),

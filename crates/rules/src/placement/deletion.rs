@@ -75,7 +75,7 @@ pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
 pub const FINALIZERS: [&str; 2] = [PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER];
 
 /// Returns the finalizers of a binding with that by which it waits for its Works, unless it has it.
-pub fn held(binding: &ClusterResourceBinding) -> Option<Vec<String>> {
+pub fn with_work_finalizer(binding: &ClusterResourceBinding) -> Option<Vec<String>> {
     let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
     if finalizers.iter().any(|one| one == WORK_FINALIZER) {
         return None;

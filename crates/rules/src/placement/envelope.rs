@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use karmada_api::fleet::names::ENVELOPE_CONFIG_MAP;
+use karmada_api::fleet::Work;
+use karmada_api::fleet::names::{
+    ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE,
+};
 use karmada_api::fleet::placement::EnvelopeIdentifier;
 use objects::{Metadata, api_version, kind};
 use serde_json::Value;
@@ -23,7 +26,8 @@ pub(crate) struct Opened {
 
 /// Returns `true` for an object of a kind that is an envelope and nothing else.
 pub(crate) fn is_envelope(object: &Value) -> bool {
-    matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
+    api_version(object).starts_with("placement.kubernetes-fleet.io/")
+        && matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
 }
 
 /// Returns `true` for a `ConfigMap` that its user calls an envelope.
@@ -31,6 +35,16 @@ pub(crate) fn is_config_map_envelope(object: &Value) -> bool {
     api_version(object) == "v1"
         && kind(object) == "ConfigMap"
         && object.annotation(ENVELOPE_CONFIG_MAP) == Some("true")
+}
+
+/// Returns the envelope whose content is in a Work.
+pub(crate) fn envelope_of(work: &Work) -> Option<EnvelopeIdentifier> {
+    let label = |key| work.metadata.label(key).map(ToOwned::to_owned);
+    Some(EnvelopeIdentifier {
+        type_: label(ENVELOPE_TYPE)?,
+        name: label(ENVELOPE_NAME).unwrap_or_default(),
+        namespace: label(ENVELOPE_NAMESPACE).unwrap_or_default(),
+    })
 }
 
 /// Opens an envelope.

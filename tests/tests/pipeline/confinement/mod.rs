@@ -124,9 +124,8 @@ async fn play(api: &ControlPlane, account: &str, attempts: Vec<Attempt>) -> Resu
     Ok(refusals)
 }
 
-/// Gives a user every right over Clusters and Works.
-async fn grant_all(api: &ControlPlane, user: &str) -> Result<()> {
-    let rules = json!([{ "apiGroups": ["cluster.karmada.io", "work.karmada.io"], "resources": ["*"], "verbs": ["*"] }]);
+/// Gives a user rights in the whole API.
+async fn grant(api: &ControlPlane, user: &str, rules: &Value) -> Result<()> {
     let role = json!({ "metadata": { "name": user }, "rules": rules });
     let binding = json!({ "metadata": { "name": user },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user },

@@ -13,7 +13,7 @@ use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use crate::placement::condition::condition;
-use crate::placement::deletion::held;
+use crate::placement::deletion::with_work_finalizer;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl RolloutWrite {
             spec["state"] = json!(BindingState::Bound);
             spec["resourceSnapshotName"] = json!(snapshot);
             // Works are about to follow: it waits for those with the same write.
-            if let Some(finalizers) = held(binding) {
+            if let Some(finalizers) = with_work_finalizer(binding) {
                 body["metadata"]["finalizers"] = json!(finalizers);
             }
         }

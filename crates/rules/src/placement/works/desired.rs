@@ -14,7 +14,7 @@ use objects::Metadata;
 use serde_json::Value;
 
 use super::facts::WorksFacts;
-use crate::placement::envelope::{Opened, is_config_map_envelope, is_envelope, open};
+use crate::placement::envelope::{Opened, envelope_of, is_config_map_envelope, is_envelope, open};
 use crate::placement::hash::{of_envelope_identity, of_names};
 
 /// Returns the Works that the cluster of a binding should have: one for each part of the snapshot, even an empty one, and
@@ -39,7 +39,8 @@ pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, String> {
                 identifier,
                 manifests,
             } = open(envelope)?;
-            works.push(of_envelope(work(manifests), &part, identifier));
+            let work = work(manifests);
+            works.push(of_envelope(work, &part, identifier, facts.works));
         }
     }
     Ok(works)
@@ -88,10 +89,18 @@ fn work(
     }
 }
 
-/// Names a Work after its envelope and the Work of the part of the snapshot that the envelope is in.
-fn of_envelope(mut work: Work, part: &str, envelope: EnvelopeIdentifier) -> Work {
-    let suffix = of_envelope_identity(&envelope);
-    work.metadata.name = Some(format!("{part}-envelope-{suffix}"));
+/// Makes a Work that of an envelope. It keeps the name that such a Work of the binding has, for with another its objects
+/// would go and come again: versions of KubeFleet chose names at random, and an envelope may move to another part of its
+/// snapshot.
+fn of_envelope(mut work: Work, part: &str, envelope: EnvelopeIdentifier, works: &[&Work]) -> Work {
+    let staying = works.iter().filter(|work| !work.metadata.is_deleting());
+    let mut same = staying.filter(|work| envelope_of(work).as_ref() == Some(&envelope));
+    let name = same.next().map(|work| work.metadata.name().to_owned());
+    let name = name.unwrap_or_else(|| {
+        let suffix = of_envelope_identity(&envelope);
+        format!("{part}-envelope-{suffix}")
+    });
+    work.metadata.name = Some(name);
     let labels = work.metadata.labels.get_or_insert_default();
     labels.insert(ENVELOPE_TYPE.to_owned(), envelope.type_);
     labels.insert(ENVELOPE_NAME.to_owned(), envelope.name);

@@ -8,14 +8,14 @@ use karmada_api::fleet::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, UNTRACKABLE,
     WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
 };
-use karmada_api::fleet::names::{ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE};
-use karmada_api::fleet::placement::{EnvelopeIdentifier, FailedPlacement, ResourceIdentifier};
+use karmada_api::fleet::placement::{FailedPlacement, ResourceIdentifier};
 use karmada_api::fleet::work::WorkResourceIdentifier;
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 
 use crate::placement::condition::condition;
+use crate::placement::envelope::envelope_of;
 
 /// Whether the Works of a binding are what its cluster should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,23 +168,13 @@ fn failed(works: &[&Work], kind: &str) -> Vec<FailedPlacement> {
         let condition = find(&manifest.conditions, kind).filter(|one| one.status == FALSE)?;
         Some(FailedPlacement {
             identifier: ResourceIdentifier {
-                envelope: envelope(work),
+                envelope: envelope_of(work),
                 ..identifier(&manifest.identifier)
             },
             condition: condition.clone(),
         })
     });
     failed.take(MOST_FAILED).collect()
-}
-
-/// Returns the envelope whose content is in a Work.
-fn envelope(work: &Work) -> Option<EnvelopeIdentifier> {
-    let label = |key| work.metadata.label(key).map(ToOwned::to_owned);
-    Some(EnvelopeIdentifier {
-        type_: label(ENVELOPE_TYPE)?,
-        name: label(ENVELOPE_NAME).unwrap_or_default(),
-        namespace: label(ENVELOPE_NAMESPACE).unwrap_or_default(),
-    })
 }
 
 fn identifier(manifest: &WorkResourceIdentifier) -> ResourceIdentifier {

@@ -174,6 +174,21 @@ fn recorded_envelopes_are_opened() {
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
 }
 
+/// Case F38: the Work of an envelope keeps its name, whoever gave it, and wherever the envelope is by now.
+#[test]
+fn envelopes_keep_their_works() {
+    let mut recorded = Recorded::of_envelopes();
+    let works = items("crp-env-works").into_iter();
+    recorded.works = works.map(|work| from_value(work).unwrap()).collect();
+    for work in &mut recorded.works {
+        if work.metadata.label(ENVELOPE_TYPE).is_some() {
+            let name = format!("crp-env-0-envelope-{}", work.metadata.uid());
+            work.metadata.name = Some(name);
+        }
+    }
+    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+}
+
 /// Case F38: what fails is told with the envelope that it came in.
 #[test]
 fn wrapped_failure_names_its_envelope() {

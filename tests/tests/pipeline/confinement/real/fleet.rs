@@ -11,7 +11,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, annotated, attempt, grant_all, held, labelled, named, play, send,
+    Attempt, SHOP_ROLES, allowed, annotated, attempt, grant, held, labelled, named, play, send,
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
@@ -549,7 +549,9 @@ fn stolen_tokens_reach_no_further() {
                 .chain(["admission/clusters.yaml"]),
         )
         .await?;
-        grant_all(&api, USER).await?;
+        let every = json!([{ "apiGroups": ["cluster.karmada.io", "work.karmada.io"],
+            "resources": ["*"], "verbs": ["*"] }]);
+        grant(&api, USER, &every).await?;
         until_guarded(&api).await?;
         let mut refusals = 0;
         for (program, attempts) in [

@@ -7,7 +7,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::super::{Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, send};
+use super::super::{Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, send};
 
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn of_placement_controller() -> Vec<Attempt> {
@@ -126,6 +126,25 @@ fn works(cluster: &str) -> String {
     format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works")
 }
 
+/// Returns what somebody may do who may write the `ConfigMap`s of a placed namespace.
+fn of_writer() -> Vec<Attempt> {
+    let maps = "/api/v1/namespaces/shop/configmaps";
+    let annotated = |value: &str| {
+        let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": value });
+        json!({ "metadata": { "name": format!("is-{value}"), "annotations": annotations } })
+    };
+    vec![
+        allowed("POST", maps, named("map", &json!({}))),
+        allowed("POST", maps, annotated("false")),
+        attempt(
+            "POST",
+            maps,
+            annotated("true"),
+            "by those who may create ClusterResourceEnvelopes",
+        ),
+    ]
+}
+
 /// Case F58: nor with those of placements can anything but clusters' namespaces be written on the hub.
 #[test]
 fn stolen_tokens_spare_the_hub() {
@@ -140,7 +159,11 @@ fn stolen_tokens_spare_the_hub() {
         send(&hub.client(), "POST", SHOP_ROLES, &role).await?;
         manifests::apply(&hub.client(), "placement/hub/placement-controller.yaml").await?;
         manifests::apply(&hub.client(), "placement/hub/selected.yaml").await?;
-        hub.guard(["placement/hub/confinement.yaml"]).await?;
+        hub.guard([
+            "placement/hub/confinement.yaml",
+            "placement/hub/envelopes.yaml",
+        ])
+        .await?;
         let account = |name: &str| format!("system:serviceaccount:fleet-system:{name}");
         let controller = account("placement-controller");
         let client = kubeconfig::client(&hub.kubeconfig_for(&controller, None)?).await?;
@@ -160,6 +183,12 @@ fn stolen_tokens_spare_the_hub() {
             .is_err()
         {}
         play(&hub, &agent, of_placement_agent()).await?;
+        let maps = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] }]);
+        grant(&hub, "writer", &maps).await?;
+        let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
+        let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
+        while send(&client, "POST", maps, &outside).await.is_err() {}
+        play(&hub, "writer", of_writer()).await?;
         Ok(())
     });
 }
