@@ -13,7 +13,7 @@ use objects::Key;
 use objects::patch::guarded;
 use serde_json::{Value, json};
 
-use super::collected::{OWNER, OWNER_LABEL, is_ours};
+use super::collected::{OWNER, OWNER_LABEL, has_marks, is_ours};
 use crate::ingress::Cached;
 
 /// The need for the endpoints of a Service from a cluster.
@@ -146,21 +146,20 @@ fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
     let (cluster, service) = (facts.cluster, facts.service);
     let name = source.metadata.name.as_deref().unwrap_or_default();
     let labels = [
-        (SERVICE_NAME, format!("{DERIVED_PREFIX}{}", service.name)),
-        (SLICE_MANAGED_BY, SLICE_COLLECTOR.to_owned()),
-        (OWNER_LABEL, OWNER.to_owned()),
+        (
+            SERVICE_NAME.to_owned(),
+            format!("{DERIVED_PREFIX}{}", service.name),
+        ),
+        (SLICE_MANAGED_BY.to_owned(), SLICE_COLLECTOR.to_owned()),
+        (OWNER_LABEL.to_owned(), OWNER.to_owned()),
     ];
-    let annotations = [(WORK_NAMESPACE, execution_namespace(cluster))];
+    let annotations = [(WORK_NAMESPACE.to_owned(), execution_namespace(cluster))];
     EndpointSlice {
         metadata: ObjectMeta {
             name: Some(collected_slice(cluster, name, &source.address_type)),
             namespace: Some(service.namespace.clone()),
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
-            annotations: Some(
-                annotations
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .into(),
-            ),
+            labels: Some(labels.into()),
+            annotations: Some(annotations.into()),
             ..ObjectMeta::default()
         },
         address_type: source.address_type.clone(),
@@ -187,10 +186,8 @@ fn ports(slice: &EndpointSlice) -> Vec<EndpointPort> {
 /// Returns the merge patch that makes `wanted` of `slice`, if something that is ours differs.
 fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Value> {
     let (old, new) = (&slice.metadata, &wanted.metadata);
-    let labels = old.labels.as_ref();
-    let mut expected = new.labels.iter().flatten();
-    let is_same = expected
-        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+    // By its annotation it is known whose it is: that is the same.
+    let is_same = has_marks(old, new)
         && endpoints(slice) == endpoints(wanted)
         && ports(slice) == ports(wanted);
     (!is_same).then(|| {

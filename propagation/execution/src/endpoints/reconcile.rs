@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::endpoints::{CollectionPlan, is_ours};
+use karmada_rules::endpoints::{CollectionPlan, has_marks};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
@@ -36,7 +36,9 @@ enum CollectError {
         key: Key,
         source: Box<WriteError>,
     },
-    #[error("EndpointSlice {0} exists and was not collected by this program: delete it")]
+    #[error(
+        "EndpointSlice {0} exists without the marks of those that this program collects: delete it"
+    )]
     Taken(Key),
     #[error("could not get EndpointSlice {0}")]
     Unread(Key, #[source] Box<kube::Error>),
@@ -76,16 +78,19 @@ impl Controller for Collector {
 }
 
 impl Collector {
+    /// Does every write, and returns the first error: one that fails keeps no address of a gone pod served.
     async fn carry_out(&self, namespace: &str, plan: &CollectionPlan) -> Result<(), CollectError> {
+        let mut done = Ok(());
         for slice in &plan.create {
-            self.create(slice).await?;
+            done = done.and(self.create(slice).await);
         }
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
         for change in &plan.change {
             let (parameters, patch) = (PatchParams::default(), Patch::Merge(&change.body));
             let call = write::patch(&slices, &change.name, &parameters, &patch);
             let result = self.writes.write(TARGET, call).await;
-            unless_gone("patch", Key::new(namespace, &change.name), result)?;
+            let key = Key::new(namespace, &change.name);
+            done = done.and(unless_gone("patch", key, result));
         }
         for slice in &plan.delete {
             let parameters = DeleteParams::default().preconditions(Preconditions {
@@ -94,9 +99,10 @@ impl Collector {
             });
             let call = slices.delete(&slice.name, &parameters);
             let result = self.writes.write(TARGET, call).await;
-            unless_gone("delete", Key::new(namespace, &slice.name), result)?;
+            let key = Key::new(namespace, &slice.name);
+            done = done.and(unless_gone("delete", key, result));
         }
-        Ok(())
+        done
     }
 
     async fn create(&self, slice: &EndpointSlice) -> Result<(), CollectError> {
@@ -117,9 +123,11 @@ impl Collector {
         match error.kind() {
             // The namespace is gone, and with it what was exported.
             WriteErrorKind::Missing => Ok(()),
-            // The watch shows collected slices only, and may lag behind.
+            // The watch may lag behind, or show it no more because somebody has taken its marks.
             WriteErrorKind::Conflict => match slices.get_metadata_opt(&key.name).await {
-                Ok(Some(found)) if !is_ours(&found.metadata) => Err(CollectError::Taken(key)),
+                Ok(Some(found)) if !has_marks(&found.metadata, &slice.metadata) => {
+                    Err(CollectError::Taken(key))
+                }
                 Ok(_) => Ok(()),
                 Err(error) => Err(CollectError::Unread(key, Box::new(error))),
             },

@@ -10,6 +10,8 @@ use super::*;
 const OF_MEMBER: &str = "endpointslice-controller.k8s.io";
 const COLLECTING: &[&str] = &["--collect-endpoints"];
 
+const WITHOUT_MARKS: &str = "exists without the marks of those that this program collects";
+
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
 
 /// Returns the name of what is collected of a slice of `m1`.
@@ -273,7 +275,8 @@ async fn other_collector_is_left_alone() {
     );
 }
 
-/// A slice of a user that has the name of a copy is not taken over, and an Event says so.
+/// A slice of a user that has the name of a copy is not taken over, and an Event says so. The Service's other slices
+/// change and go nevertheless.
 #[tokio::test]
 async fn taken_name_is_told() {
     let (stage, member) = fleet().await;
@@ -283,13 +286,18 @@ async fn taken_name_is_told() {
         "addressType": "IPv4", "endpoints": [], "ports": [] });
     stage.api.create(&users).await;
     stage.export("web").await;
+    write(&member, "web", "web-2", OF_MEMBER, "10.0.0.2").await;
     let _program = stage.start(COLLECTING);
-    stage
-        .noted(
-            "CollectEndpointsFailed",
-            "exists and was not collected by this program",
-        )
-        .await;
+    stage.noted("CollectEndpointsFailed", WITHOUT_MARKS).await;
+    stage.has("web-2", "10.0.0.2").await;
+    write(&member, "web", "web-2", OF_MEMBER, "10.0.0.3").await;
+    stage.has("web-2", "10.0.0.3").await;
+    let parameters = DeleteParams::default();
+    of_member(&member)
+        .delete("web-2", &parameters)
+        .await
+        .unwrap();
+    stage.has_no("web-2").await;
     assert!(
         stage
             .collected()
@@ -300,6 +308,30 @@ async fn taken_name_is_told() {
             .labels
             .is_none()
     );
+}
+
+/// A copy from which a user has taken what tells its cluster is known no more: an Event says so, and it comes again
+/// once it is deleted.
+#[tokio::test]
+async fn unmarked_copy_is_told() {
+    let (stage, member) = fleet().await;
+    write(&member, "web", "web-1", OF_MEMBER, "10.0.0.1").await;
+    stage.export("web").await;
+    let _program = stage.start(COLLECTING);
+    stage.has("web-1", "10.0.0.1").await;
+    let unmarked = Patch::Merge(json!({ "metadata": { "annotations": null } }));
+    let collected = stage.collected();
+    collected
+        .patch(&copied("web-1"), &PatchParams::default(), &unmarked)
+        .await
+        .unwrap();
+    stage.noted("CollectEndpointsFailed", WITHOUT_MARKS).await;
+    let parameters = DeleteParams::default();
+    collected
+        .delete(&copied("web-1"), &parameters)
+        .await
+        .unwrap();
+    stage.has("web-1", "10.0.0.1").await;
 }
 
 /// A member whose account may not list slices is named in an Event, and collected once it may.
