@@ -33,8 +33,30 @@ impl From<&Work> for Summary {
     }
 }
 
+/// The longest name of a Service, in bytes. A longer one exists nowhere, and no selector may have it as a value.
+const LONGEST_NAME: usize = 63;
+
 /// Returns the key of a manifest that is a Service.
 fn service(manifest: &Value) -> Option<Key> {
     let is_service = manifest["apiVersion"] == "v1" && manifest["kind"] == "Service";
-    is_service.then(|| manifest.key())
+    let key = is_service.then(|| manifest.key())?;
+    (key.name.len() <= LONGEST_NAME).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A Service whose name no API accepts is none.
+    #[test]
+    fn overlong_name_is_left_out() {
+        let named = |length| {
+            let name = "a".repeat(length);
+            service(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name } }))
+        };
+        assert!(named(63).is_some());
+        assert_eq!(named(64), None);
+    }
 }
