@@ -40,6 +40,8 @@ pub(crate) struct WorkChanges {
     pub(crate) works: Vec<(String, Transition<StoredWork>)>,
     /// The clusters whose manifests are of other kinds now.
     pub(crate) other_kinds: BTreeSet<String>,
+    /// The clusters of Works that could not be read, and are gone or mended.
+    pub(crate) unread_gone: BTreeSet<String>,
 }
 
 impl SharedIndex {
@@ -55,9 +57,16 @@ impl SharedIndex {
         let mut changes = WorkChanges {
             works: Vec::new(),
             other_kinds: BTreeSet::new(),
+            unread_gone: BTreeSet::new(),
         };
         let mut index = self.index.lock();
-        for change in index.works.observe(event) {
+        let unread = index.works.unread().clone();
+        let works = index.works.observe(event);
+        for key in unread.difference(index.works.unread()) {
+            let cluster = cluster_of_execution_namespace(&key.namespace);
+            changes.unread_gone.extend(cluster.map(ToOwned::to_owned));
+        }
+        for change in works {
             let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) else {
                 continue;
             };

@@ -66,6 +66,11 @@ fn observe_works(
         };
         index.wake_one(&cluster, wake);
     }
+    if let Some(endpoints) = endpoints {
+        for cluster in changes.unread_gone {
+            endpoints.observe_unread_gone(&cluster);
+        }
+    }
 }
 
 fn observe_clusters(

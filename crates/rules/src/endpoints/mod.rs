@@ -12,4 +12,4 @@ mod selection;
 
 pub use collected::{COLLECTED, has_marks, is_ours, slice_cluster, slice_service};
 pub use collection::{CollectionFacts, CollectionPlan, Need, Outdated, SlicePatch, plan};
-pub use selection::{source_service, sources};
+pub use selection::{Selection, source_service};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names::SERVICE_NAME;
 use objects::Key;
 
@@ -15,33 +15,91 @@ const KEPT_BY_MEMBER: &str = "endpointslice.kubernetes.io/managed-by in \
 /// thousand bytes.
 const LONGEST: usize = 2_000;
 
-/// Returns the label selector of the slices of these Services in a member; of all of them, if they are too many to
-/// be named.
-pub fn sources(services: &BTreeSet<String>) -> String {
-    let names: Vec<&str> = services.iter().map(String::as_str).collect();
-    let names = names.join(",");
-    if names.len() > LONGEST {
-        return KEPT_BY_MEMBER.to_owned();
-    }
-    format!("{KEPT_BY_MEMBER},{SERVICE_NAME} in ({names})")
+/// The slices of a member that are watched: those that the member sends, and of them those that are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    selector: String,
+    services: BTreeSet<Key>,
 }
 
-/// Returns the Service to which a slice in a member belongs.
-pub fn source_service(slice: &EndpointSlice) -> Option<Key> {
-    let metadata = &slice.metadata;
-    let service = metadata.labels.as_ref()?.get(SERVICE_NAME)?;
-    Some(Key::new(metadata.namespace.clone()?, service))
+impl Selection {
+    /// Selects the slices of the `needed` Services by their names, or all if these are too many to be named. Kept are
+    /// those of all Services `brought` to the member that are sent: none is listed anew once it is needed, too.
+    pub fn of<'a>(needed: &BTreeSet<Key>, brought: impl Iterator<Item = &'a Key>) -> Self {
+        let names = names(needed);
+        let selector = selector(&names);
+        let is_sent =
+            |service: &&Key| selector == KEPT_BY_MEMBER || names.contains(service.name.as_str());
+        let services = brought.filter(is_sent).cloned().collect();
+        Self { selector, services }
+    }
+
+    /// Returns the label selector of the slices that the member sends.
+    pub fn selector(&self) -> &str {
+        &self.selector
+    }
+
+    /// Returns the Services whose slices are kept.
+    pub fn services(&self) -> &BTreeSet<Key> {
+        &self.services
+    }
+
+    /// Returns `true` if the slice with this metadata is kept.
+    pub fn keeps(&self, slice: &ObjectMeta) -> bool {
+        source_service(slice).is_some_and(|service| self.services.contains(&service))
+    }
+
+    /// Returns `true` if it is right for these Services, too, and nothing has to be listed anew.
+    pub fn is_right_for(&self, needed: &BTreeSet<Key>) -> bool {
+        needed.is_subset(&self.services) && self.selector == selector(&names(needed))
+    }
+}
+
+fn names(services: &BTreeSet<Key>) -> BTreeSet<&str> {
+    services
+        .iter()
+        .map(|service| service.name.as_str())
+        .collect()
+}
+
+fn selector(names: &BTreeSet<&str>) -> String {
+    let names: Vec<&str> = names.iter().copied().collect();
+    let names = names.join(",");
+    match names.len() {
+        0 => String::new(),
+        1..=LONGEST => format!("{KEPT_BY_MEMBER},{SERVICE_NAME} in ({names})"),
+        _ => KEPT_BY_MEMBER.to_owned(),
+    }
+}
+
+/// Returns the Service to which the slice with this metadata belongs in a member.
+pub fn source_service(slice: &ObjectMeta) -> Option<Key> {
+    let service = slice.labels.as_ref()?.get(SERVICE_NAME)?;
+    Some(Key::new(slice.namespace.clone()?, service))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{from_value, json};
+
     use super::*;
+
+    fn service(namespace: &str, n: usize) -> Key {
+        Key::new(namespace, format!("service-{n:04}"))
+    }
+
+    fn services(count: usize) -> BTreeSet<Key> {
+        (0..count).map(|n| service("shop", n)).collect()
+    }
 
     /// A selector names the Services, as long as it fits into a URL.
     #[test]
     fn selector_names_few_services() {
-        let named =
-            |count: usize| sources(&(0..count).map(|n| format!("service-{n:04}")).collect());
+        let named = |count: usize| {
+            let needed = services(count);
+            Selection::of(&needed, needed.iter()).selector
+        };
+        assert_eq!(named(0), "");
         assert_eq!(
             named(2),
             "endpointslice.kubernetes.io/managed-by in (endpointslice-controller.k8s.io,\
@@ -49,5 +107,40 @@ mod tests {
         );
         assert!(named(150).ends_with(",service-0149)"));
         assert_eq!(named(200), KEPT_BY_MEMBER);
+    }
+
+    /// Of what a member sends, only slices of the Services brought there are kept: neither a namesake's in another
+    /// namespace, nor another's where all are sent.
+    #[test]
+    fn strangers_are_not_kept() {
+        let slice = |service: &Key| -> ObjectMeta {
+            let labels = json!({ SERVICE_NAME: service.name });
+            from_value(json!({ "namespace": service.namespace, "labels": labels })).unwrap()
+        };
+        for count in [1, 200] {
+            let needed = services(count);
+            let selection = Selection::of(&needed, needed.iter());
+            assert!(selection.keeps(&slice(&service("shop", 0))));
+            assert!(!selection.keeps(&slice(&service("other", 0))));
+            assert!(!selection.keeps(&slice(&service("shop", 200))));
+            assert!(!selection.keeps(&ObjectMeta::default()));
+        }
+    }
+
+    /// A further Service is listed anew only if the member has to send more, or what it sent was not kept.
+    #[test]
+    fn further_service_may_be_kept_already() {
+        let (brought, few, many) = (services(202), services(1), services(200));
+        let is_right = |needed: &BTreeSet<Key>, further: Key| {
+            let selection = Selection::of(needed, brought.iter());
+            assert!(selection.is_right_for(needed));
+            let mut needed = needed.clone();
+            needed.insert(further);
+            selection.is_right_for(&needed)
+        };
+        assert!(!is_right(&few, service("shop", 1)));
+        assert!(is_right(&many, service("shop", 201)));
+        assert!(!is_right(&many, service("shop", 202)));
+        assert!(!is_right(&few, service("other", 0)));
     }
 }

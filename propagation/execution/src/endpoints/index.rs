@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::ServiceExport;
 use karmada_rules::endpoints::{
-    CollectionFacts, CollectionPlan, Need, is_ours, plan, slice_cluster, slice_service,
+    CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, slice_cluster, slice_service,
     source_service,
 };
 use karmada_rules::ingress::Cached;
@@ -53,8 +53,8 @@ struct Index {
 #[derive(Debug, Default)]
 struct InMember {
     slices: Slices<Key>,
-    /// The names of the Services of which all slices have been listed.
-    listed: BTreeSet<String>,
+    /// The Services of which all slices have been listed.
+    listed: BTreeSet<Key>,
     /// True while the member lets nobody of our name list them.
     is_forbidden: bool,
     /// Notified when other Services may be needed.
@@ -91,13 +91,15 @@ impl SharedEndpoints {
         let is_listed = matches!(event, Event::InitDone);
         let mut index = self.index.lock();
         let mut concerned = Vec::new();
+        let unread = index.exports.unread().len();
         for Transition { key, .. } in index.exports.observe(event) {
             for cluster in index.dispatched.clusters(&key) {
                 index.notify(cluster);
                 concerned.push(Origin::new(cluster, key.clone()));
             }
         }
-        if is_listed && !std::mem::replace(&mut index.has_exports, true) {
+        let is_first = is_listed && !std::mem::replace(&mut index.has_exports, true);
+        if is_first || index.exports.unread().len() < unread {
             concerned = index.origins();
         }
         drop(index);
@@ -108,8 +110,10 @@ impl SharedEndpoints {
     pub(super) fn observe_collected(&self, event: Event<Decoded<EndpointSlice>>) {
         let is_listed = matches!(event, Event::InitDone);
         let mut index = self.index.lock();
+        let unread = index.collected.cache.unread().len();
         let concerned = index.collected.observe(event, collected_of);
-        if is_listed && !std::mem::replace(&mut index.has_collected, true) {
+        let is_first = is_listed && !std::mem::replace(&mut index.has_collected, true);
+        if is_first || index.collected.cache.unread().len() < unread {
             let all = index.origins();
             drop(index);
             self.queue.add_all(all);
@@ -139,9 +143,8 @@ impl SharedEndpoints {
         if is_gone {
             index.members.remove(cluster);
         }
-        let mut concerned = index.origins();
+        let concerned = index.origins_in(cluster);
         drop(index);
-        concerned.retain(|origin| origin.cluster == cluster);
         self.queue.add_all(concerned);
     }
 
@@ -154,19 +157,23 @@ impl SharedEndpoints {
         Arc::clone(&member.changed)
     }
 
-    /// Returns the names of the exported Services that are brought to a cluster.
-    pub(super) fn needed(&self, cluster: &str) -> BTreeSet<String> {
-        let index = self.index.lock();
-        let services = index.dispatched.services(cluster);
-        let exported = services.filter(|service| index.exports.get(service).is_some());
-        exported.map(|service| service.name.clone()).collect()
+    /// Returns the exported Services that are brought to a cluster.
+    pub(super) fn needed(&self, cluster: &str) -> BTreeSet<Key> {
+        self.index.lock().needed(cluster)
     }
 
-    /// Takes in an event of the slices of a member, which are those of `services`.
+    /// Returns the slices that are to be watched in a member.
+    pub(super) fn selection(&self, cluster: &str) -> Selection {
+        let index = self.index.lock();
+        let needed = index.needed(cluster);
+        Selection::of(&needed, index.dispatched.services(cluster))
+    }
+
+    /// Takes in an event of the slices of a member, which are those that are `selected`.
     pub(super) fn observe_member(
         &self,
         cluster: &str,
-        services: &BTreeSet<String>,
+        selected: &Selection,
         event: Event<Decoded<EndpointSlice>>,
     ) {
         let is_listed = matches!(event, Event::InitDone);
@@ -174,18 +181,24 @@ impl SharedEndpoints {
         let Some(member) = index.members.get_mut(cluster) else {
             return;
         };
-        let concerned = member.slices.observe(event, source_service);
+        let unread = member.slices.cache.unread().len();
+        let concerned = member
+            .slices
+            .observe(event, |slice| source_service(&slice.metadata));
+        let is_mended = member.slices.cache.unread().len() < unread;
         let of_cluster = |service| Origin::new(cluster, service);
         let concerned: Vec<_> = concerned.into_iter().map(of_cluster).collect();
         if !is_listed {
+            let mended = is_mended.then(|| index.origins_in(cluster));
             drop(index);
             self.wake_paced(concerned);
+            self.queue.add_all(mended.into_iter().flatten());
             return;
         }
         let was_forbidden = std::mem::take(&mut member.is_forbidden);
-        let before = std::mem::replace(&mut member.listed, services.clone());
-        let known = |service: &&Key| was_forbidden || !before.contains(&service.name);
-        let listed = index.dispatched.services(cluster).filter(known);
+        let before = std::mem::replace(&mut member.listed, selected.services().clone());
+        let is_news = |service: &&Key| was_forbidden || is_mended || !before.contains(service);
+        let listed = index.dispatched.services(cluster).filter(is_news);
         let listed = listed.cloned().map(of_cluster).collect::<Vec<_>>();
         drop(index);
         self.queue.add_all(concerned);
@@ -210,11 +223,14 @@ impl SharedEndpoints {
         if std::mem::replace(&mut member.is_forbidden, true) {
             return;
         }
-        let services = index.dispatched.services(cluster).cloned();
-        let concerned: Vec<_> = services
-            .map(|service| Origin::new(cluster, service))
-            .collect();
+        let concerned = index.origins_in(cluster);
         drop(index);
+        self.queue.add_all(concerned);
+    }
+
+    /// Wakes all of a cluster of which a Work that could not be read is gone: what it brought was not known.
+    pub(crate) fn observe_unread_gone(&self, cluster: &str) {
+        let concerned = self.index.lock().origins_in(cluster);
         self.queue.add_all(concerned);
     }
 
@@ -242,8 +258,7 @@ impl SharedEndpoints {
         let need = Need::of(borrowed(&view), borrowed(&export), work);
         let member = index.members.get(cluster);
         let known = member.filter(|member| {
-            member.listed.contains(&service.name)
-                && !member.slices.has_unread_in(&service.namespace)
+            member.listed.contains(service) && !member.slices.has_unread_in(&service.namespace)
         });
         let sources = known.map(|member| member.slices.of(service));
         let collected = index.collected.of(origin);
@@ -308,8 +323,25 @@ impl Index {
             let clusters = self.dispatched.clusters(service);
             clusters.map(|cluster| Origin::new(cluster, service.clone()))
         });
-        let all: BTreeSet<Origin> = exported.chain(self.collected.groups()).collect();
+        let collected = self.collected.groups().cloned();
+        let all: BTreeSet<Origin> = exported.chain(collected).collect();
         all.into_iter().collect()
+    }
+
+    /// Returns what of a cluster there are, or may have to be, collected slices.
+    fn origins_in(&self, cluster: &str) -> BTreeSet<Origin> {
+        let services = self.dispatched.services(cluster);
+        let brought = services.map(|service| Origin::new(cluster, service.clone()));
+        let collected = self.collected.groups();
+        let collected = collected.filter(|origin| origin.cluster == cluster);
+        brought.chain(collected.cloned()).collect()
+    }
+
+    /// Returns the exported Services that are brought to a cluster.
+    fn needed(&self, cluster: &str) -> BTreeSet<Key> {
+        let services = self.dispatched.services(cluster);
+        let exported = services.filter(|service| self.exports.get(service).is_some());
+        exported.cloned().collect()
     }
 }
 

@@ -1,15 +1,14 @@
 //! The watch of the slices of a member.
 
-use std::collections::BTreeSet;
 use std::future::pending;
 use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::endpoints::sources;
+use karmada_rules::endpoints::Selection;
 use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden};
-use kube::runtime::watcher::Config;
-use kube::{Api, Client};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -22,47 +21,58 @@ const BURST: Duration = Duration::from_millis(100);
 pub(crate) async fn watch(endpoints: &SharedEndpoints, cluster: &str, client: Client) {
     let changed = endpoints.connect(cluster);
     loop {
-        let services = endpoints.needed(cluster);
+        let selected = endpoints.selection(cluster);
         tokio::select! {
-            () = follow(endpoints, cluster, &services, client.clone()) => {}
-            () = until_others_are_needed(endpoints, cluster, &services, &changed) => {}
+            () = follow(endpoints, cluster, &selected, client.clone()) => {}
+            () = until_others_are_needed(endpoints, cluster, &selected, &changed) => {}
         }
     }
 }
 
-async fn follow(
-    endpoints: &SharedEndpoints,
-    cluster: &str,
-    services: &BTreeSet<String>,
-    client: Client,
-) {
-    if services.is_empty() {
+async fn follow(endpoints: &SharedEndpoints, cluster: &str, selected: &Selection, client: Client) {
+    if selected.services().is_empty() {
         endpoints.forget_slices(cluster);
         return pending().await;
     }
     let slices = Api::<Decoded<EndpointSlice>>::all(client);
-    let selected = Config::default().labels(&sources(services));
-    let changes = events_or_failures(slices, selected, |error| {
+    let sent = Config::default().labels(selected.selector());
+    let changes = events_or_failures(slices, sent, |error| {
         if is_forbidden(error) {
             endpoints.forbid(cluster);
         }
     });
     let mut changes = std::pin::pin!(changes);
     while let Some(event) = changes.next().await {
-        endpoints.observe_member(cluster, services, event);
+        if let Some(event) = kept(event, selected) {
+            endpoints.observe_member(cluster, selected, event);
+        }
+    }
+}
+
+/// Returns the event as it is to those who know only the slices that are kept.
+fn kept(
+    event: Event<Decoded<EndpointSlice>>,
+    selected: &Selection,
+) -> Option<Event<Decoded<EndpointSlice>>> {
+    match event {
+        // It may have been one that is kept.
+        Event::Apply(slice) if !selected.keeps(slice.meta()) => Some(Event::Delete(slice)),
+        // If it was, the end of the list shows that it is missing.
+        Event::InitApply(slice) if !selected.keeps(slice.meta()) => None,
+        event => Some(event),
     }
 }
 
 async fn until_others_are_needed(
     endpoints: &SharedEndpoints,
     cluster: &str,
-    services: &BTreeSet<String>,
+    selected: &Selection,
     changed: &Notify,
 ) {
     loop {
         changed.notified().await;
         sleep(BURST).await;
-        if endpoints.needed(cluster) != *services {
+        if !selected.is_right_for(&endpoints.needed(cluster)) {
             return;
         }
     }

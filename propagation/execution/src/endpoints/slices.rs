@@ -50,11 +50,10 @@ impl<G: Clone + Ord> Slices<G> {
             .collect()
     }
 
-    /// Returns what there are slices of.
-    pub(super) fn groups(&self) -> BTreeSet<G> {
+    /// Returns what there are slices of, once for each slice.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &G> {
         let keys = self.cache.iter().map(|(key, _)| key);
-        keys.flat_map(|key| self.of.targets(key).iter().cloned())
-            .collect()
+        keys.flat_map(|key| self.of.targets(key))
     }
 
     /// Returns `true` if a slice of this namespace could never be read.
