@@ -71,8 +71,8 @@ impl Fleet {
         karmada.install_crds(&[crds::exports()]).await?;
         karmada.start_controllers().await?;
         install(karmada).await?;
-        for rights in ["cluster-controller", "endpoints"] {
-            let file = format!("propagation/cluster/{rights}.yaml");
+        for rights in ["cluster/cluster-controller", "collect-endpoints/rights"] {
+            let file = format!("propagation/{rights}.yaml");
             manifests::apply(&karmada.client(), &file).await?;
         }
         karmada.guard(["admission/clusters.yaml"]).await?;

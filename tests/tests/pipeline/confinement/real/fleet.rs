@@ -20,7 +20,7 @@ const RIGHTS: [&str; 5] = [
     "karmada/ingress-controller.yaml",
     "propagation/everything/rights.yaml",
     "propagation/cluster/cluster-controller.yaml",
-    "propagation/cluster/endpoints.yaml",
+    "propagation/collect-endpoints/rights.yaml",
 ];
 
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
