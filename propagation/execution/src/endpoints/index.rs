@@ -367,3 +367,6 @@ fn borrowed<K>(cached: &Cached<Arc<K>>) -> Cached<&K> {
         Cached::Unread => Cached::Unread,
     }
 }
+
+#[cfg(test)]
+mod tests;

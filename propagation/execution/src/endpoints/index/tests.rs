@@ -1,0 +1,67 @@
+use karmada_runtime::members::MemberQueues;
+use serde_json::{from_value, json};
+
+use super::*;
+
+/// Returns what a watch sees of an object that cannot be read.
+fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
+    let metadata = json!({ "namespace": namespace, "name": "unreadable", "labels": labels });
+    Decoded::Invalid {
+        metadata: from_value(metadata).unwrap(),
+        error: "no such field".to_owned(),
+    }
+}
+
+/// Returns an index in which a Work brings `shop/web` to `m1`.
+fn shared() -> (Arc<SharedIndex>, SharedEndpoints) {
+    let works = Arc::new(SharedIndex::new(MemberQueues::default()));
+    let endpoints = SharedEndpoints::new(Arc::clone(&works));
+    let web = BTreeSet::from([Origin::new("m1", Key::new("shop", "web"))]);
+    let work = Key::new("karmada-es-m1", "web");
+    endpoints.index.lock().dispatched.replace(&work, web);
+    (works, endpoints)
+}
+
+/// Endpoints that wait for a slice of the member that cannot be read are looked at again when that is gone.
+#[test]
+fn gone_unread_slice_wakes() {
+    let (_, endpoints) = shared();
+    endpoints.connect("m1");
+    let slice = || unreadable("shop", &json!({ "kubernetes.io/service-name": "web" }));
+    let observe = |event| endpoints.observe_member("m1", &Selection::default(), event);
+    observe(Event::Apply(slice()));
+    assert!(endpoints.queue.is_empty());
+    observe(Event::Delete(slice()));
+    assert_eq!(endpoints.queue.len(), 1);
+}
+
+/// A Work that cannot be read may bring any Service: when it is gone, its cluster is told.
+#[test]
+fn gone_unread_work_wakes() {
+    let (works, endpoints) = shared();
+    let work = || unreadable("karmada-es-m1", &json!({}));
+    let changes = works.observe_works(Event::Apply(work()));
+    assert!(changes.unread_gone.is_empty());
+    let changes = works.observe_works(Event::Delete(work()));
+    assert_eq!(changes.unread_gone, BTreeSet::from(["m1".to_owned()]));
+    endpoints.observe_unread_gone("m1");
+    assert_eq!(endpoints.queue.len(), 1);
+}
+
+/// While an export cannot be read, what was collected is kept: when it is gone, all is looked at again.
+#[test]
+fn gone_unread_export_wakes() {
+    let (_, endpoints) = shared();
+    let export = || unreadable("shop", &json!({}));
+    let readable = json!({ "metadata": { "namespace": "shop", "name": "web" } });
+    let readable = Decoded::Valid(from_value(readable).unwrap());
+    endpoints
+        .index
+        .lock()
+        .exports
+        .observe(Event::Apply(readable));
+    endpoints.observe_exports(Event::Apply(export()));
+    assert!(endpoints.queue.is_empty());
+    endpoints.observe_exports(Event::Delete(export()));
+    assert_eq!(endpoints.queue.len(), 1);
+}
