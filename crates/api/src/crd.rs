@@ -131,6 +131,11 @@ fn kind_definition<K: Resource<DynamicType = ()>>(
     if properties.get("status").is_some() {
         version["subresources"] = json!({ "status": {} });
     }
+    let mut names = json!({ "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
+        "shortNames": [short] });
+    if group.ends_with(".karmada.io") {
+        names["categories"] = json!(["karmada-io"]);
+    }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -138,8 +143,7 @@ fn kind_definition<K: Resource<DynamicType = ()>>(
         "spec": {
             "group": group,
             "scope": scope,
-            "names": { "categories": ["karmada-io"], "kind": kind, "plural": plural,
-                "singular": kind.to_lowercase(), "shortNames": [short] },
+            "names": names,
             "versions": [version],
         },
     })
