@@ -73,7 +73,7 @@ pub(crate) struct SelectionArgs {
     /// The hub runs workloads itself: its volume claims are its own and not placed.
     #[arg(long)]
     enable_workload: bool,
-    /// Open a ConfigMap with the annotation `kubernetes-fleet.io/envelope-configmap`: what is in it is placed instead of it. KubeFleet no longer does.
+    /// Open a config map with the annotation `kubernetes-fleet.io/envelope-configmap`: what is in it is placed instead of it. KubeFleet no longer does.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) configmap_envelopes: bool,
     /// Wait until nothing that a placement selects has changed for this time before a new snapshot. The first is taken at once.

@@ -4,8 +4,6 @@ use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
 
-use super::envelope::is_envelope;
-
 /// The settings of a hub that decide what is placed.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
@@ -18,6 +16,12 @@ pub struct Hub {
 /// Returns `true` if the object may be placed, when a selector selects it or its namespace.
 pub fn is_placeable(object: &Value, hub: &Hub) -> bool {
     !object.is_deleting() && !is_of_a_control_plane(object) && !is_made_where_it_is(object, hub)
+}
+
+/// Returns `true` for an object of a kind that is an envelope and nothing else.
+pub(crate) fn is_envelope(object: &Value) -> bool {
+    objects::api_version(object).starts_with("placement.kubernetes-fleet.io/")
+        && matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
 }
 
 /// Returns `true` for kinds by which a control plane works: placed, they would take the fleet with them.

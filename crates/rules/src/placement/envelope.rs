@@ -10,6 +10,7 @@ use karmada_api::fleet::placement::EnvelopeIdentifier;
 use objects::{Metadata, api_version, kind};
 use serde_json::Value;
 
+use super::content::is_envelope;
 use super::select::{identifier, show};
 
 /// The longest name that fits into a label.
@@ -22,12 +23,6 @@ pub(crate) struct Opened {
     /// The objects, in KubeFleet's order, or every Work would be written anew when a fleet changes hands: the texts
     /// of their JSON, descending.
     pub(crate) manifests: Vec<Value>,
-}
-
-/// Returns `true` for an object of a kind that is an envelope and nothing else.
-pub(crate) fn is_envelope(object: &Value) -> bool {
-    api_version(object).starts_with("placement.kubernetes-fleet.io/")
-        && matches!(kind(object), "ClusterResourceEnvelope" | "ResourceEnvelope")
 }
 
 /// Returns `true` for a `ConfigMap` that its user calls an envelope.

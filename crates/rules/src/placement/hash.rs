@@ -51,10 +51,7 @@ pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
         type_,
     } = envelope;
     let hash = Sha256::digest(format!("{type_}/{namespace}/{name}"));
-    hash.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{hash:x}").chars().take(16).collect()
 }
 
 /// Returns the hash of a manifest as the object that was written by it carries it: of its metadata only labels and

@@ -90,7 +90,8 @@ impl Collector {
             let call = write::patch(&slices, &change.name, &parameters, &patch);
             let result = self.writes.write(TARGET, call).await;
             let key = Key::new(namespace, &change.name);
-            done = done.and(unless_gone("patch", key, result));
+            let changed = unless_gone("patch", key, result);
+            done = done.and(changed);
         }
         for slice in &plan.delete {
             let parameters = DeleteParams::default().preconditions(Preconditions {
@@ -100,7 +101,8 @@ impl Collector {
             let call = slices.delete(&slice.name, &parameters);
             let result = self.writes.write(TARGET, call).await;
             let key = Key::new(namespace, &slice.name);
-            done = done.and(unless_gone("delete", key, result));
+            let deleted = unless_gone("delete", key, result);
+            done = done.and(deleted);
         }
         done
     }

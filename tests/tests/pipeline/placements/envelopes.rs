@@ -18,6 +18,7 @@ const NAME: &str = "wrapped";
 const CONFIG_MAP: &str = "envelope";
 
 /// Returns an object of each kind for which KubeFleet's users are told to wrap it.
+#[expect(clippy::too_many_lines, reason = "a table of kinds")]
 fn with_effects() -> Vec<Value> {
     let role =
         json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" });
@@ -117,37 +118,28 @@ async fn only_in_members(stage: &Stage, manifest: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Cases F37 and F38: each member gets what is in envelopes of all three kinds, and the hub has no such object. One bad
-/// entry is named, and nothing changes until it is mended.
-async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
-    stage.fill(NAME).await?;
+/// Puts each object into an envelope of a kind on the hub, and places these: those with effects as texts of a `ConfigMap`.
+async fn place_wrapped(
+    stage: &Stage,
+    with_effects: &[Value],
+    [role, map]: [&Value; 2],
+) -> Result<()> {
     let hub = stage.fleet.hub.client();
-    let mut wrapped = Vec::new();
-    for manifest in with_effects() {
-        // The embedded API has few of them.
-        if of_kind(&stage.fleet.hub, &manifest).await?.is_some() {
-            wrapped.push(manifest);
-        }
-    }
-    assert!(wrapped.len() >= 3, "{wrapped:?}");
     let named = |manifest: &Value| {
         let kind = manifest["kind"].as_str().unwrap_or_default();
         (format!("{kind}.yaml"), Value::from(manifest.to_string()))
     };
-    let data: Map<_, _> = wrapped.iter().map(named).collect();
+    let data: Map<_, _> = with_effects.iter().map(named).collect();
     let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
     let of_map =
         json!({ "metadata": { "name": CONFIG_MAP, "annotations": annotations }, "data": data });
-    let maps: Api<ConfigMap> = Api::namespaced(hub.clone(), NAME);
-    create(&maps, of_map).await?;
-
-    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": { "name": "wrapped-role" }, "rules": [] });
+    create(&Api::<ConfigMap>::namespaced(hub.clone(), NAME), of_map).await?;
     let of_cluster = json!({ "metadata": { "name": NAME }, "data": { "role": role } });
-    let envelopes: Api<ClusterResourceEnvelope> = Api::all(hub.clone());
-    create(&envelopes, of_cluster).await?;
-    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "inner", "namespace": NAME }, "data": { "a": "b" } });
+    create(
+        &Api::<ClusterResourceEnvelope>::all(hub.clone()),
+        of_cluster,
+    )
+    .await?;
     let of_namespace = json!({ "metadata": { "name": NAME }, "data": { "map": map } });
     create(
         &Api::<ResourceEnvelope>::namespaced(hub, NAME),
@@ -161,12 +153,42 @@ async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
     ]);
     let strategy = json!({ "rollingUpdate": { "unavailablePeriodSeconds": 1 } });
     let spec = json!({ "resourceSelectors": selectors, "strategy": strategy });
-    stage.fleet.place(NAME, spec).await?;
+    stage.fleet.place(NAME, spec).await
+}
+
+/// Cases F37 and F38: each member gets what is in envelopes of all three kinds, and the hub has no such object. One bad
+/// entry is named, and nothing changes until it is mended.
+async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
+    stage.fill(NAME).await?;
+    let mut wrapped = Vec::new();
+    for manifest in with_effects() {
+        // The embedded API has few of them.
+        if of_kind(&stage.fleet.hub, &manifest).await?.is_some() {
+            wrapped.push(manifest);
+        }
+    }
+    assert!(wrapped.len() >= 3, "{wrapped:?}");
+    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "wrapped-role" }, "rules": [] });
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "inner", "namespace": NAME }, "data": { "a": "b" } });
+    place_wrapped(stage, &wrapped, [&role, &map]).await?;
     stage.until_complete(NAME).await?;
     for manifest in wrapped.iter().chain([&role, &map]) {
         only_in_members(stage, manifest).await?;
     }
+    bad_entry_is_named(stage).await?;
+    stage.remove(NAME).await?;
+    for member in stage.fleet.members() {
+        let roles = of_kind(stage.fleet.member(member), &role).await?;
+        let roles = roles.context("not served")?;
+        until(&roles, "wrapped-role", "gone", |found| found.is_none()).await?;
+    }
+    Ok(())
+}
 
+async fn bad_entry_is_named(stage: &Stage) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(stage.fleet.hub.client(), NAME);
     let entry = |value: &str| Patch::Merge(json!({ "data": { "added": value } }));
     let parameters = PatchParams::default();
     maps.patch(CONFIG_MAP, &parameters, &entry("a: [")).await?;
@@ -193,14 +215,7 @@ async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
     for member in stage.fleet.members() {
         stage.until_value(member, NAME, "edited").await?;
     }
-    stage.until_complete(NAME).await?;
-    stage.remove(NAME).await?;
-    for member in stage.fleet.members() {
-        let roles = of_kind(stage.fleet.member(member), &role).await?;
-        let roles = roles.context("not served")?;
-        until(&roles, "wrapped-role", "gone", |found| found.is_none()).await?;
-    }
-    Ok(())
+    stage.until_complete(NAME).await
 }
 
 stories!(2: wrapped_objects_reach_members);

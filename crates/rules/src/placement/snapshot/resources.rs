@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::sequence::{Group, SnapshotWrite, groups, metadata, next_index, tidy};
 use super::split::split;
-use crate::placement::envelope::is_envelope;
+use crate::placement::content::is_envelope;
 use crate::placement::hash::of_resources;
 
 /// Returns the master of the latest group: the last of those that are whole.

@@ -14,7 +14,8 @@ use objects::Metadata;
 use serde_json::Value;
 
 use super::facts::WorksFacts;
-use crate::placement::envelope::{Opened, envelope_of, is_config_map_envelope, is_envelope, open};
+use crate::placement::content::is_envelope;
+use crate::placement::envelope::{Opened, envelope_of, is_config_map_envelope, open};
 use crate::placement::hash::{of_envelope_identity, of_names};
 
 /// Returns the Works that the cluster of a binding should have: one for each part of the snapshot, even an empty one, and
