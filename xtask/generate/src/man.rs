@@ -45,6 +45,7 @@ mod tests {
                 "kubectl-remedy-block.1",
                 "kubectl-remedy-unblock.1",
                 "kubectl-remedy-check.1",
+                "kubectl-remedy-rights.1",
             ]
         );
         let (_, block) = &pages[4];
