@@ -274,6 +274,8 @@ where
     let exit_code = runtime.block_on(supervise(identity, &common, async |program| {
         start(args, program).await
     }));
+    // An exec plugin of the kubeconfig may block its thread for long; dropping the runtime would wait for it.
+    runtime.shutdown_background();
     exit_code.unwrap_or_else(|error| fail(&error))
 }
 

@@ -15,12 +15,13 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::resolv_conf::ResolvConf;
 
-/// The deadline of a lookup. A new connection without known addresses waits for the whole of it.
-const LIMIT: Duration = Duration::from_secs(4);
+/// The deadline of a lookup: time for a pod's search list at a server that drops the queries of one family. A new connection
+/// without known addresses waits no longer than its own limit.
+const LIMIT: Duration = Duration::from_secs(15);
 /// The wait for one response. An answer that came does not wait longer than twice this for that of the other family.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -56,7 +57,9 @@ impl Files {
         let mut hosts = Hosts::default();
         // DNS may well know what a file that cannot be read does not.
         if let Ok(text) = std::fs::read(&self.hosts) {
-            drop(hosts.read_hosts_conf(&*text));
+            // A comment in another encoding hides no line.
+            let text = String::from_utf8_lossy(&text);
+            drop(hosts.read_hosts_conf(text.as_bytes()));
         }
         let families = [RecordType::A, RecordType::AAAA];
         let found = families
@@ -73,8 +76,16 @@ async fn look_up_at(
     name: Name,
 ) -> io::Result<Vec<IpAddr>> {
     let usable = servers.iter().filter(|server| !has_scope(server));
-    // All at once, each by itself: hickory-resolver ends a lookup with the first server that fails.
-    let asking = usable.map(|server| ask(*server, conf, name.clone()).boxed());
+    // Each by itself: hickory-resolver ends a lookup with the first server that fails. A later one may know other addresses
+    // of the name, so those before it have time to answer.
+    let asking = (0..).zip(usable).map(|(place, server)| {
+        let name = name.clone();
+        let asked = async move {
+            sleep(RESPONSE_LIMIT * place).await;
+            ask(*server, conf, name).await
+        };
+        asked.boxed()
+    });
     let asking: Vec<_> = asking.collect();
     if asking.is_empty() {
         return Err(io::Error::other(
@@ -230,6 +241,22 @@ mod tests {
         let servers = [broken.address(), server.address()];
         assert_eq!(look_up(&servers).await.unwrap(), LOOPBACK[..1]);
         look_up(&[broken.address()]).await.unwrap_err();
+    }
+
+    /// The first server decides, and a later one only once that has had its time.
+    #[tokio::test]
+    async fn first_server_has_time() {
+        let (first, second) = (
+            DnsServer::start(Response::Loopback).await.unwrap(),
+            DnsServer::start(Response::Code(ResponseCode::NXDomain))
+                .await
+                .unwrap(),
+        );
+        let conf = ResolvConf::parse(b"");
+        let servers = [first.address(), second.address()];
+        let found = look_up_at(&servers, &conf, name("karmada.example.")).await;
+        assert_eq!(found.unwrap(), LOOPBACK);
+        assert_eq!(second.received().len(), 0);
     }
 
     /// A server that never answers holds up a lookup no longer than its deadline.
