@@ -24,11 +24,12 @@ const ON_ROLES: [&str; 2] = ["escalate", "bind"];
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The resources of the core group that may be templates.
-const CORE: [&str; 13] = [
+const CORE: [&str; 14] = [
     "configmaps",
     "endpoints",
     "limitranges",
     "namespaces",
+    "nodes",
     "persistentvolumeclaims",
     "persistentvolumes",
     "pods",
@@ -109,12 +110,23 @@ impl GroupResource {
                 labels: Some([(AGGREGATED.to_owned(), "true".to_owned())].into()),
                 ..ObjectMeta::default()
             },
-            rules: Some(vec![
-                self.rule("", &self.verbs()),
-                self.rule("/status", &ON_STATUS),
-            ]),
+            rules: Some(self.rules()),
             ..ClusterRole::default()
         }
+    }
+
+    fn rules(&self) -> Vec<PolicyRule> {
+        let mut rules = vec![
+            self.rule("", &self.verbs()),
+            self.rule("/status", &ON_STATUS),
+        ];
+        let bindings = ["rolebindings", "clusterrolebindings"];
+        // The API server lets only those change a binding who have the rights of its role, or may bind it.
+        if self.group == RBAC && bindings.contains(&&*self.resource) {
+            let roles = ["roles", "clusterroles"].map(|role| Self::new(RBAC, role));
+            rules.extend(roles.map(|role| role.rule("", &["bind"])));
+        }
+        rules
     }
 
     fn verbs(&self) -> Vec<&'static str> {
@@ -209,6 +221,18 @@ mod tests {
             }
         }
         assert!(granted > 40, "{granted}");
+    }
+
+    /// A claim on a binding needs more than those on other kinds, and the command grants that, too.
+    #[test]
+    fn bindings_come_with_their_roles() {
+        let kind: GroupResource = format!("{RBAC}/rolebindings").parse().unwrap();
+        let rules = kind.cluster_role().rules.unwrap();
+        let bind = rules.iter().filter(|rule| rule.verbs == ["bind"]);
+        let roles: Vec<_> = bind
+            .flat_map(|rule| rule.resources.iter().flatten())
+            .collect();
+        assert_eq!(roles, ["roles", "clusterroles"]);
     }
 
     /// What is wrong with a kind is said, and what to give instead.

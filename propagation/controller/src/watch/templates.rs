@@ -108,6 +108,8 @@ impl SharedIndex {
                 group: served.resource.group,
                 resource: served.resource.plural,
             };
+            // Of what is never propagated there is nothing to grant.
+            let resource = resource.to_string().parse().ok()?;
             Some(ForbiddenKind { kind, resource })
         });
         forbidden.collect()
