@@ -123,8 +123,8 @@ impl GroupResource {
         let bindings = ["rolebindings", "clusterrolebindings"];
         // The API server lets only those change a binding who have the rights of its role, or may bind it.
         if self.group == RBAC && bindings.contains(&&*self.resource) {
-            let roles = ["roles", "clusterroles"].map(|role| Self::new(RBAC, role));
-            rules.extend(roles.map(|role| role.rule("", &["bind"])));
+            let bound = ["roles", "clusterroles"].map(|role| Self::new(RBAC, role));
+            rules.extend(bound.map(|role| role.rule("", &["bind"])));
         }
         rules
     }
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn bindings_come_with_their_roles() {
         let kind: GroupResource = format!("{RBAC}/rolebindings").parse().unwrap();
-        let rules = kind.cluster_role().rules.unwrap();
-        let bind = rules.iter().filter(|rule| rule.verbs == ["bind"]);
+        let granted = kind.cluster_role().rules.unwrap();
+        let bind = granted.iter().filter(|rule| rule.verbs == ["bind"]);
         let roles: Vec<_> = bind
             .flat_map(|rule| rule.resources.iter().flatten())
             .collect();
