@@ -1,6 +1,6 @@
 //! The metadata of an object: of one that is typed, and of the JSON of any kind alike.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
@@ -186,6 +186,19 @@ fn taken(object: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
     }
+}
+
+/// Returns `true` if the metadata have all labels and annotations of `expected`, and maybe more.
+pub fn has_marks(metadata: &ObjectMeta, expected: &ObjectMeta) -> bool {
+    has_all(metadata.labels.as_ref(), expected.labels.as_ref())
+        && has_all(metadata.annotations.as_ref(), expected.annotations.as_ref())
+}
+
+type Marks = BTreeMap<String, String>;
+
+fn has_all(marks: Option<&Marks>, expected: Option<&Marks>) -> bool {
+    let mut expected = expected.into_iter().flatten();
+    expected.all(|(key, value)| marks.and_then(|marks| marks.get(key)) == Some(value))
 }
 
 #[cfg(test)]

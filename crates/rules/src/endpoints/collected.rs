@@ -1,7 +1,5 @@
 //! The form of the slices that were collected from members.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::cluster_of_execution_namespace;
@@ -34,20 +32,6 @@ pub fn is_ours(meta: &ObjectMeta) -> bool {
         .as_ref()
         .and_then(|labels| labels.get(OWNER_LABEL));
     owner.is_some_and(|owner| owner == OWNER)
-}
-
-/// Returns `true` if an object has all labels and annotations of `expected`, and maybe more.
-pub fn has_marks(meta: &ObjectMeta, expected: &ObjectMeta) -> bool {
-    has_all(meta.labels.as_ref(), expected.labels.as_ref())
-        && has_all(meta.annotations.as_ref(), expected.annotations.as_ref())
-}
-
-fn has_all(
-    marks: Option<&BTreeMap<String, String>>,
-    expected: Option<&BTreeMap<String, String>>,
-) -> bool {
-    let mut expected = expected.into_iter().flatten();
-    expected.all(|(key, value)| marks.and_then(|marks| marks.get(key)) == Some(value))
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ use karmada_api::names::{
 };
 use karmada_api::{ClusterView, ServiceExport, execution_namespace};
 use objects::Key;
+use objects::metadata::has_marks;
 use objects::patch::guarded;
 use serde_json::{Value, json};
 
-use super::collected::{OWNER, OWNER_LABEL, has_marks, is_ours};
+use super::collected::{OWNER, OWNER_LABEL, is_ours};
 use crate::ingress::Cached;
 
 /// The need for the endpoints of a Service from a cluster.
@@ -23,7 +24,7 @@ pub enum Need {
     Wanted,
     /// It is not, or there is no such cluster.
     Unwanted,
-    /// What decides about it cannot be read, or an agent in the cluster is in charge.
+    /// It is not known, since an object cannot be read, or an agent in the cluster is in charge.
     Unclear,
 }
 

@@ -10,6 +10,6 @@ mod collected;
 mod collection;
 mod selection;
 
-pub use collected::{COLLECTED, has_marks, is_ours, slice_cluster, slice_service};
+pub use collected::{COLLECTED, is_ours, slice_cluster, slice_service};
 pub use collection::{CollectionFacts, CollectionPlan, Need, Outdated, SlicePatch, plan};
 pub use selection::{Selection, source_service};

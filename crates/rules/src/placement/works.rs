@@ -10,7 +10,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
@@ -19,6 +19,7 @@ use karmada_api::fleet::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
 use objects::condition::find;
+use objects::metadata::has_marks;
 use serde_json::{Value, json};
 
 pub use facts::WorksFacts;
@@ -134,12 +135,7 @@ fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
         return Some(WorkWrite::Create(Box::new(desired)));
     };
     let (current, wanted) = (*current, &desired.metadata);
-    let is_same = has_all(current.metadata.labels.as_ref(), wanted.labels.as_ref())
-        && has_all(
-            current.metadata.annotations.as_ref(),
-            wanted.annotations.as_ref(),
-        )
-        && current.spec == desired.spec;
+    let is_same = has_marks(&current.metadata, wanted) && current.spec == desired.spec;
     (!is_same).then(|| WorkWrite::Patch {
         name: wanted.name().to_owned(),
         patch: json!({
@@ -147,13 +143,6 @@ fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
             "spec": desired.spec,
         }),
     })
-}
-
-type Map = BTreeMap<String, String>;
-
-fn has_all(current: Option<&Map>, wanted: Option<&Map>) -> bool {
-    let mut wanted = wanted.into_iter().flatten();
-    wanted.all(|(key, value)| current.and_then(|current| current.get(key)) == Some(value))
 }
 
 fn delete(work: &Work) -> WorkWrite {
