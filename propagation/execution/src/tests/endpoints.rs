@@ -55,6 +55,16 @@ async fn fleet() -> (Stage, ServedApi) {
     (stage, member)
 }
 
+/// The same with a program that has collected one slice of `web`.
+async fn collecting() -> (Stage, ServedApi, Program) {
+    let (stage, member) = fleet().await;
+    write(&member, "web", "web-1", OF_MEMBER, "10.0.0.1").await;
+    stage.export("web").await;
+    let program = stage.start(COLLECTING);
+    stage.has("web-1", "10.0.0.1").await;
+    (stage, member, program)
+}
+
 impl Stage {
     /// Creates a Work that brings a Service to `m1`.
     async fn bring(&self, name: &str) {
@@ -166,11 +176,7 @@ async fn exported_service_is_collected() {
 /// The next process writes only what has changed meanwhile.
 #[tokio::test]
 async fn restart_writes_nothing() {
-    let (stage, member) = fleet().await;
-    write(&member, "web", "web-1", OF_MEMBER, "10.0.0.1").await;
-    stage.export("web").await;
-    let program = stage.start(COLLECTING);
-    stage.has("web-1", "10.0.0.1").await;
+    let (stage, member, program) = collecting().await;
     stage.condition("m1", "web", APPLIED, TRUE).await;
     drop(program);
     stage.api.writes();
@@ -183,11 +189,7 @@ async fn restart_writes_nothing() {
 /// A member that is not reached keeps the endpoints collected last, by the next process too, until their export goes.
 #[tokio::test]
 async fn unreached_member_keeps_endpoints() {
-    let (stage, mut member) = fleet().await;
-    write(&member, "web", "web-1", OF_MEMBER, "10.0.0.1").await;
-    stage.export("web").await;
-    let program = stage.start(COLLECTING);
-    stage.has("web-1", "10.0.0.1").await;
+    let (stage, mut member, program) = collecting().await;
     stage.condition("m1", "web", APPLIED, TRUE).await;
     drop(program);
     member.stop().await;
@@ -314,11 +316,7 @@ async fn taken_name_is_told() {
 /// once it is deleted.
 #[tokio::test]
 async fn unmarked_copy_is_told() {
-    let (stage, member) = fleet().await;
-    write(&member, "web", "web-1", OF_MEMBER, "10.0.0.1").await;
-    stage.export("web").await;
-    let _program = stage.start(COLLECTING);
-    stage.has("web-1", "10.0.0.1").await;
+    let (stage, _member, _program) = collecting().await;
     let unmarked = Patch::Merge(json!({ "metadata": { "annotations": null } }));
     let collected = stage.collected();
     collected

@@ -45,8 +45,13 @@ pub(super) async fn create_web<P>(stage: &Stage<P>, namespace: &str) -> Result<A
     Ok(templates)
 }
 
-/// Waits until a rollout has stopped, and says so: one member has what is not available, and the others are held.
-pub(super) async fn until_stopped<P>(stage: &Stage<P>, placement: &str) -> Result<()> {
+/// Waits until a rollout has stopped, and says so: one member has what is not available, and the others are held at the
+/// image of before.
+pub(super) async fn until_stopped<P>(
+    stage: &Stage<P>,
+    placement: &str,
+    before: &str,
+) -> Result<()> {
     let is_held = |one: &&ClusterPlacementStatus| {
         said(&one.conditions).contains(&"RolloutStarted False RolloutNotStartedYet".to_owned())
     };
@@ -57,7 +62,12 @@ pub(super) async fn until_stopped<P>(stage: &Stage<P>, placement: &str) -> Resul
             clusters.iter().filter(is_held).count() == 2
                 && failed.any(|failed| failed.identifier.name == "web")
         })
-        .await
+        .await?;
+    // Those that are held were looked at with the version that is not available.
+    let mut running = images(stage, placement).await?;
+    running.sort();
+    assert_eq!(running, [before, before, BROKEN]);
+    Ok(())
 }
 
 /// Returns the image that each member runs.

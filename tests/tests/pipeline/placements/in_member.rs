@@ -5,9 +5,7 @@ use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRole};
 use karmada_api::fleet::{AppliedWork, Work};
 use kube::{
     Api, ResourceExt,
-    api::{
-        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-    },
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
     control_plane::ControlPlane, crds, fleet::Member, propagation::create, wait::until,
@@ -22,12 +20,7 @@ const MEMBER: Member = Member(1);
 async fn drift_is_put_right(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "drift";
     stage.placed(NAME).await?;
-    let member = stage.fleet.member(MEMBER);
-    edit(member, NAME, "of somebody").await?;
-    stage.until_value(MEMBER, NAME, "value").await?;
-    let maps = maps(member, NAME);
-    maps.delete(MAP, &DeleteParams::default()).await?;
-    stage.until_value(MEMBER, NAME, "value").await?;
+    stage.disturb(MEMBER, NAME).await?;
     stage.remove(NAME).await
 }
 

@@ -242,6 +242,16 @@ impl<Programs> Stage<Programs> {
         Ok(())
     }
 
+    /// Changes and deletes the `ConfigMap` in a member, and waits each time until it is put right.
+    async fn disturb(&self, member: Member, namespace: &str) -> Result<()> {
+        let api = self.fleet.member(member);
+        edit(api, namespace, "of somebody").await?;
+        self.until_value(member, namespace, "value").await?;
+        let maps = maps(api, namespace);
+        maps.delete(MAP, &DeleteParams::default()).await?;
+        self.until_value(member, namespace, "value").await
+    }
+
     /// Has a member leave the fleet, and waits until its cluster is gone.
     async fn leave(&self, member: Member) -> Result<()> {
         let (clusters, name) = (self.fleet.clusters(), member.name());

@@ -48,6 +48,12 @@ impl Recorded {
         }
     }
 
+    /// Gives it the Works of the recorded envelopes.
+    fn make(&mut self) {
+        let works = items("crp-env-works").into_iter();
+        self.works = works.map(|work| from_value(work).unwrap()).collect();
+    }
+
     fn plan(&self) -> WorksPlan {
         let snapshots: Vec<_> = self.snapshots.iter().collect();
         let works: Vec<_> = self.works.iter().collect();
@@ -169,8 +175,7 @@ fn recorded_envelopes_are_opened() {
         (work.name().to_owned(), work)
     });
     assert_eq!(made, expected.collect());
-    let works = items("crp-env-works").into_iter();
-    recorded.works = works.map(|work| from_value(work).unwrap()).collect();
+    recorded.make();
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
 }
 
@@ -178,8 +183,7 @@ fn recorded_envelopes_are_opened() {
 #[test]
 fn envelopes_keep_their_works() {
     let mut recorded = Recorded::of_envelopes();
-    let works = items("crp-env-works").into_iter();
-    recorded.works = works.map(|work| from_value(work).unwrap()).collect();
+    recorded.make();
     for work in &mut recorded.works {
         if work.metadata.label(ENVELOPE_TYPE).is_some() {
             let name = format!("crp-env-0-envelope-{}", work.metadata.uid());
@@ -193,8 +197,7 @@ fn envelopes_keep_their_works() {
 #[test]
 fn wrapped_failure_names_its_envelope() {
     let mut recorded = Recorded::of_envelopes();
-    let works = items("crp-env-works").into_iter();
-    recorded.works = works.map(|work| from_value(work).unwrap()).collect();
+    recorded.make();
     let labelled = recorded.works.iter_mut();
     let mut labelled = labelled.filter(|work| work.metadata.label(ENVELOPE_TYPE).is_some());
     let status = labelled.next().unwrap().status.as_mut().unwrap();
