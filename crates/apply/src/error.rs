@@ -13,7 +13,7 @@ pub enum MemberError {
     Manifest {
         /// The object.
         object: String,
-        /// What is missing, or too much.
+        /// The part that is missing, or too much.
         problem: &'static str,
     },
     /// The cluster has no such kind.

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nameserver_is_an_address_with_or_without_a_port() {
+    fn nameserver_may_have_a_port() {
         let good = [
             ("10.96.0.10", "10.96.0.10:53"),
             ("10.96.0.10:5353", "10.96.0.10:5353"),

@@ -13,11 +13,11 @@ use super::template::is_reserved_group;
 /// `karmada-rs:propagation-controller:templates` aggregates them.
 pub const AGGREGATED: &str = "karmada-rs.io/aggregate-to-propagation";
 
-/// What a watch of the templates needs, and the claim.
+/// The verbs that a watch of the templates needs, and the claim.
 const ON_TEMPLATES: [&str; 3] = ["list", "watch", "patch"];
-/// What the sum of the statuses needs.
+/// The verb that the sum of the statuses needs.
 const ON_STATUS: [&str; 1] = ["patch"];
-/// What a claim on a role needs, too: the API server lets only those change one who have its rights, or these.
+/// The verbs that a claim on a role needs, too: the API server lets only those change one who have its rights, or these.
 const ON_ROLES: [&str; 2] = ["escalate", "bind"];
 
 /// The group of roles.
