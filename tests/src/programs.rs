@@ -22,7 +22,7 @@ use crate::{process::Process, scratch};
 /// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(50);
 
-const METRIC_WITHIN: Duration = Duration::from_mins(1);
+const METRIC_WITHIN: Duration = Duration::from_mins(5);
 
 /// The limit until a program is ready, for which it lists a few objects.
 const READY_WITHIN: Duration = Duration::from_mins(1);

@@ -31,6 +31,8 @@ use crate::{
 const MEMBERS: u8 = 3;
 /// The number of maps in the first placement.
 const MAPS: usize = 20;
+/// The number of maps of the first placement when the memory of an agent is taken.
+const MANY_MAPS: usize = 500;
 /// The number of edits whose median is taken.
 const EDITS: usize = 21;
 /// The number of placements that are made at once.
@@ -71,6 +73,7 @@ pub(super) async fn bench(print: &mut impl FnMut(&str)) -> Result<()> {
     ));
     programs.settled().await?;
     programs.stop().await?;
+    members.grow(print).await?;
     members.place_many(print).await
 }
 
@@ -147,6 +150,22 @@ impl Members {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         Ok(median(times))
+    }
+
+    /// Adds maps to the first placement.
+    async fn grow(&self, print: &mut impl FnMut(&str)) -> Result<()> {
+        let programs = self.fleet.run().await?;
+        let maps = untyped::<ConfigMap>(self.hub(), APP);
+        let mut copies = self.watch_maps(is_placed).await?;
+        all((MAPS..MANY_MAPS).map(async |nth| create(&maps, &map(nth)).await)).await?;
+        let there = copies.iter_mut();
+        try_join_all(there.map(|copies| copies.until_count(MANY_MAPS))).await?;
+        programs.settled().await?;
+        print(&format!("with {MANY_MAPS} maps in a placement:"));
+        for note in &memory(&programs)? {
+            print(note);
+        }
+        programs.stop().await
     }
 
     /// Creates and deletes many placements, each round beside its limit.
