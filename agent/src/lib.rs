@@ -12,7 +12,7 @@
 //! - When does this node's vote change: `vote`; who reads it: `peers` (other agents), `node_condition`.
 //! - Who else votes, and what do they say: `peers/`.
 //! - Which agent leads: `campaign`.
-//! - What is written to the Cluster: `report/`.
+//! - What is written to the Cluster, or to the `MemberCluster` of a fleet: `report/`, `cluster_kind`.
 //! - Which flags are there: `args/`, and those of a probe in its folder; `flag_values` checks what both have.
 //! - Which names must stay known while DNS is dead: `addresses`.
 
@@ -20,6 +20,7 @@ mod addresses;
 mod args;
 mod backoff;
 mod campaign;
+mod cluster_kind;
 mod flag_values;
 mod identity;
 mod metrics;
@@ -152,6 +153,7 @@ fn run(
     }
     let report = Report {
         client,
+        kind: config.cluster_kind,
         cluster: config.cluster,
         pace: config.pace,
         metrics: VerdictMetrics::register(&mut program.registry, &quorums),
@@ -191,7 +193,7 @@ fn elect(
 ) -> Election {
     let leadership = if config.leader_elect {
         let own = LeaseConfig {
-            namespace: karmada_api::execution_namespace(&config.cluster),
+            namespace: config.cluster_kind.namespace(&config.cluster),
             name: NAME.to_owned(),
             host: config.node.clone(),
             id,

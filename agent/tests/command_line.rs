@@ -573,8 +573,9 @@ async fn the_vote_document_and_the_lease_identify_the_same_process() {
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 
-const WAITING: &str = "The Cluster object does not exist or is being deleted, waiting for it";
-const THERE: &str = "The Cluster object is there now";
+const WAITING: &str =
+    "The object of the cluster does not exist or is being deleted, waiting for it";
+const THERE: &str = "The object of the cluster is there now";
 
 /// Returns the number of lines with `message` before the line with `before`.
 async fn times(log: &mut Lines<BufReader<ChildStderr>>, message: &str, before: &str) -> usize {

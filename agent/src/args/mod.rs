@@ -19,6 +19,7 @@ use self::detector::DetectorArgs;
 pub(crate) use self::member::Member;
 use self::member::MemberArgs;
 use self::peers::PeersArgs;
+use crate::cluster_kind::ClusterKind;
 use crate::flag_values::within_a_day;
 use crate::peers::PeerSource;
 use crate::probe::{ProbeArgs, Probes, SIGNALS};
@@ -58,6 +59,15 @@ pub struct Args {
     /// Name of this member cluster's Cluster object.
     #[arg(long, env = "KARMADA_CLUSTER_NAME", value_name = "NAME", value_parser = cluster_name)]
     cluster_name: String,
+    /// Kind of that object.
+    #[arg(
+        long,
+        env = "KARMADA_CLUSTER_KIND",
+        value_name = "KIND",
+        value_enum,
+        default_value_t
+    )]
+    cluster_kind: ClusterKind,
     /// Name of the node this agent runs on [default: the host name].
     #[arg(long, env = "KARMADA_HOST_NAME", value_name = "NAME", value_parser = host_name)]
     host_name: Option<String>,
@@ -108,6 +118,7 @@ pub struct Args {
 pub(crate) struct Config {
     pub(crate) source: Source,
     pub(crate) cluster: String,
+    pub(crate) cluster_kind: ClusterKind,
     pub(crate) node: String,
     pub(crate) listen_address: SocketAddr,
     pub(crate) leader_elect: bool,
@@ -176,6 +187,7 @@ impl TryFrom<Args> for Config {
             },
             node_condition: args.member.node_condition,
             cluster: args.cluster_name,
+            cluster_kind: args.cluster_kind,
             node: args
                 .host_name
                 .filter(|name| !name.is_empty())

@@ -1,18 +1,19 @@
-//! This agent's `Cluster` object, with its conditions as the server stores them.
+//! The object of this agent's cluster, a `Cluster` or a `MemberCluster`, with its conditions as the server stores them.
 
 use std::borrow::Cow;
 
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Condition;
 use karmada_api::condition::OWNED;
-use karmada_api::{Cluster, Condition};
 use kube::Resource;
-use kube::api::Patch;
+use kube::api::{ApiResource, Patch};
 use objects::condition::{find, upsert_patch};
 use objects::patch;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A `Cluster` of which only the conditions are read. They stay raw: the patch tests that one of them is
+/// A cluster of which only the conditions are read. They stay raw: the patch tests that one of them is
 /// unchanged, down to fractions of a second, which a typed condition loses.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RawCluster {
@@ -77,25 +78,24 @@ impl Change {
     }
 }
 
-// The same kind as `Cluster`, so that both are at the same URL.
 impl Resource for RawCluster {
-    type DynamicType = ();
-    type Scope = <Cluster as Resource>::Scope;
+    type DynamicType = ApiResource;
+    type Scope = ClusterResourceScope;
 
-    fn kind((): &()) -> Cow<'_, str> {
-        Cluster::kind(&())
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        (&kind.kind).into()
     }
 
-    fn group((): &()) -> Cow<'_, str> {
-        Cluster::group(&())
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        (&kind.group).into()
     }
 
-    fn version((): &()) -> Cow<'_, str> {
-        Cluster::version(&())
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        (&kind.version).into()
     }
 
-    fn plural((): &()) -> Cow<'_, str> {
-        Cluster::plural(&())
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        (&kind.plural).into()
     }
 
     fn meta(&self) -> &ObjectMeta {

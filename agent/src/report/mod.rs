@@ -1,4 +1,4 @@
-//! The leader's report: writes the verdict on each signal to a condition of the `Cluster` object.
+//! The leader's report: writes the verdict on each signal to a condition of the object of the cluster.
 
 mod cluster;
 
@@ -15,7 +15,7 @@ use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::{self, Leadership};
-use karmada_runtime::watch::{Decoded, events};
+use karmada_runtime::watch::{Decoded, events_of};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
 use kube::runtime::watcher::{Config, Event};
@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Change, RawCluster};
 use crate::backoff::Backoff;
+use crate::cluster_kind::ClusterKind;
 use crate::metrics::VerdictMetrics;
 use crate::peers::Peers;
 
@@ -41,7 +42,8 @@ const MOST_CONFLICTS: u32 = 100;
 /// The report of one agent, written while it leads.
 pub(crate) struct Report {
     pub(crate) client: Client,
-    /// The name of the `Cluster` object.
+    pub(crate) kind: ClusterKind,
+    /// The name of the object.
     pub(crate) cluster: String,
     pub(crate) pace: Pace,
     /// The quorum of each signal that is reported on.
@@ -135,7 +137,7 @@ impl<'a> Leader<'a> {
     ) -> Self {
         Self {
             report,
-            clusters: Api::all(report.client.clone()),
+            clusters: Api::all_with(report.client.clone(), &report.kind.resource()),
             tallies,
             reporter: Reporter::new(report.pace, &report.quorums, Instant::now().into_std()),
             tenure,
@@ -152,8 +154,9 @@ impl<'a> Leader<'a> {
     async fn lead(mut self) {
         // Watching the one object costs the API server nothing while other clusters change.
         let own = Config::default().fields(&format!("metadata.name={}", self.report.cluster));
-        let watched: Api<Decoded<RawCluster>> = Api::all(self.report.client.clone());
-        let mut events = pin!(events(watched, own));
+        let kind = self.report.kind.resource();
+        let watched = Api::<Decoded<_>>::all_with(self.report.client.clone(), &kind);
+        let mut events = pin!(events_of::<RawCluster>(watched, own, &kind));
         loop {
             let wake = self.act().await;
             let ends = self.ends_at();
@@ -202,7 +205,7 @@ impl<'a> Leader<'a> {
                     Decoded::Invalid { error, .. } => {
                         tracing::warn!(
                             error,
-                            "Unreadable Cluster object, keeping its last good version"
+                            "Unreadable object of the cluster, keeping its last good version"
                         );
                     }
                 }
@@ -217,14 +220,15 @@ impl<'a> Leader<'a> {
         self.cluster = cluster.filter(|cluster| !cluster.is_deleting());
         let absent = self.cluster.is_none();
         if absent != std::mem::replace(&mut self.logged_absent, absent) {
-            let cluster = &self.report.cluster;
+            let (kind, cluster) = (self.report.kind, &self.report.cluster);
             if absent {
                 tracing::warn!(
+                    ?kind,
                     cluster,
-                    "The Cluster object does not exist or is being deleted, waiting for it"
+                    "The object of the cluster does not exist or is being deleted, waiting for it"
                 );
             } else {
-                tracing::info!(cluster, "The Cluster object is there now");
+                tracing::info!(?kind, cluster, "The object of the cluster is there now");
             }
         }
     }

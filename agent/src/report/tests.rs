@@ -120,6 +120,7 @@ impl Running {
         };
         let report = Report {
             client: connection.client(),
+            kind: ClusterKind::Cluster,
             cluster: "member1".to_owned(),
             pace: Pace {
                 period: PERIOD,

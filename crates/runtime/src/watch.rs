@@ -50,7 +50,20 @@ pub fn events<K>(
 where
     K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    events_or_failures(api, config, |_| {})
+    events_of(api, config, &K::DynamicType::default())
+}
+
+/// Returns the stream of [`events`] of a kind that is known at run time only.
+pub fn events_of<K>(
+    api: Api<Decoded<K>>,
+    config: Config,
+    kind: &K::DynamicType,
+) -> impl Stream<Item = Event<Decoded<K>>> + Send + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut log = WatchLog::named(&K::kind(kind));
+    attempts(api, config).filter_map(move |result| ready(log.filter(result)))
 }
 
 /// Returns the stream of [`events`], and passes each error to `failed`, too.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
 /// The kinds of what is created.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 19] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
     ("clusters", "Cluster"),
@@ -26,6 +26,7 @@ const KINDS: [(&str, &str); 18] = [
     ("endpointslices", "EndpointSlice"),
     ("ingresses", "Ingress"),
     ("leases", "Lease"),
+    ("memberclusters", "MemberCluster"),
     ("multiclusteringresses", "MultiClusterIngress"),
     ("namespaces", "Namespace"),
     ("propagationpolicies", "PropagationPolicy"),

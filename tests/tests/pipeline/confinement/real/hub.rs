@@ -121,6 +121,52 @@ fn of_placement_agent() -> Vec<Attempt> {
     ]
 }
 
+fn of_health_agent() -> Vec<Attempt> {
+    let status = |cluster: &str| {
+        format!("/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/{cluster}/status")
+    };
+    let says = |kind: &str| {
+        let condition = json!({ "type": kind, "status": "False", "reason": "Tried", "message": "",
+            "lastTransitionTime": "2026-11-26T08:00:00Z" });
+        json!({ "status": { "conditions": [condition] } })
+    };
+    let usage = json!({ "status": { "resourceUsage": { "capacity": { "cpu": "1" } } } });
+    let signal = || says("ServiceDomainNameResolutionReady");
+    vec![
+        attempt(
+            "PATCH",
+            &status("member1"),
+            usage,
+            "writes conditions of a MemberCluster only",
+        ),
+        attempt(
+            "PATCH",
+            &status("member1"),
+            says("Joined"),
+            "writes the conditions of its signals only",
+        ),
+        attempt(
+            "PATCH",
+            &status("member2"),
+            signal(),
+            "cannot patch resource",
+        ),
+        attempt(
+            "PATCH",
+            status("member1").trim_end_matches("/status"),
+            labelled("a"),
+            "cannot patch resource",
+        ),
+        attempt(
+            "GET",
+            &works("member1"),
+            Value::Null,
+            "cannot list resource",
+        ),
+        allowed("PATCH", &status("member1"), signal()),
+    ]
+}
+
 /// Returns the path of the Works of a cluster.
 fn works(cluster: &str) -> String {
     format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works")
@@ -183,6 +229,15 @@ fn stolen_tokens_spare_the_hub() {
             .is_err()
         {}
         play(&hub, &agent, of_placement_agent()).await?;
+        let clusters = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
+        let cluster = json!({ "spec": { "identity": { "kind": "User", "name": "a" } } });
+        send(&hub.client(), "POST", clusters, &named("member1", &cluster)).await?;
+        manifests::apply(&hub.client(), "placement/hub/cluster-health-agent.yaml").await?;
+        let agent = "system:serviceaccount:fleet-member-member1:cluster-health-agent";
+        let client = kubeconfig::client(&hub.kubeconfig_for(agent, None)?).await?;
+        let own = format!("{clusters}/member1");
+        while send(&client, "GET", &own, &Value::Null).await.is_err() {}
+        play(&hub, agent, of_health_agent()).await?;
         let maps = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] }]);
         grant(&hub, "writer", &maps).await?;
         let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;

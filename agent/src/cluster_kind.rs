@@ -1,0 +1,35 @@
+//! The kind of object that stands for this member cluster where it reports.
+
+use karmada_api::fleet::MemberCluster;
+use karmada_api::fleet::names::member_namespace;
+use karmada_api::{Cluster, execution_namespace};
+use kube::api::ApiResource;
+
+/// The kind of object that stands for a member cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum ClusterKind {
+    /// Of a Karmada, or a fleet without one
+    #[default]
+    Cluster,
+    /// Of the hub of a KubeFleet, or of our placements
+    MemberCluster,
+}
+
+impl ClusterKind {
+    /// Returns the kind as the API has it.
+    pub(crate) fn resource(self) -> ApiResource {
+        match self {
+            Self::Cluster => ApiResource::erase::<Cluster>(&()),
+            Self::MemberCluster => ApiResource::erase::<MemberCluster>(&()),
+        }
+    }
+
+    /// Returns the namespace of what belongs to a cluster there.
+    pub(crate) fn namespace(self, cluster: &str) -> String {
+        match self {
+            Self::Cluster => execution_namespace(cluster),
+            Self::MemberCluster => member_namespace(cluster),
+        }
+    }
+}
