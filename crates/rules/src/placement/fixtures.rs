@@ -47,7 +47,7 @@ files! {
     "crp-1-not-available" "crp-1-policysnapshot-0" "crp-1-resourcesnapshot-0" "crp-1-work"
     "crp-1-work-not-available" "crp-absent-resourcesnapshot-0" "crp-all-available"
     "crp-all-bindings" "crp-all-policysnapshot-0" "crp-all-resourcesnapshot-0"
-    "crp-big-resourcesnapshots" "crp-env-resourcesnapshot-0" "crp-env-works" "crp-five-bindings"
+    "crp-big-resourcesnapshots" "crp-env-available" "crp-env-resourcesnapshot-0" "crp-env-works" "crp-five-bindings"
     "crp-five-policysnapshot-0" "crp-five-policysnapshot-0-scaled" "crp-five-policysnapshot-1"
     "crp-five-unfulfilled" "crp-five-zero" "crp-fixed-policysnapshot-0" "crp-fixed-unfulfilled"
     "crp-roll-bindings-mid-rollout" "crp-roll-mid-rollout" "crp-roll-resourcesnapshots"

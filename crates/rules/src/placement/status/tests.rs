@@ -93,6 +93,35 @@ fn recorded_conditions(name: &str) -> Value {
     said(&placement.status.unwrap().conditions)
 }
 
+/// Case F37: of envelopes the status tells as KubeFleet's does. What it follows from was not recorded: the policy of
+/// another placement, and of a third a binding, are made its own.
+#[test]
+fn recorded_envelopes_are_told() {
+    let parts = [
+        "crp-fixed-policysnapshot-0",
+        "crp-env-resourcesnapshot-0",
+        "crp-all-bindings",
+    ];
+    let mut world = World::recorded("crp-env-available", parts);
+    let reason = "Successfully scheduled resources for placement in \"kind-cluster-1\": picked by scheduling policy";
+    world.bindings.truncate(1);
+    let spec = &mut world.bindings[0].spec;
+    spec.resource_snapshot_name = "crp-env-0-snapshot".to_owned();
+    spec.cluster_decision.reason = reason.to_owned();
+    let policy = world.policy.as_mut().unwrap();
+    policy.status = from_value(json!({
+        "observedCRPGeneration": 1,
+        "conditions": [{
+            "type": "Scheduled", "status": "True", "reason": "SchedulingPolicyFulfilled",
+            "message": "found all cluster needed as specified by the scheduling policy, found 1 cluster(s)",
+            "observedGeneration": 1,
+        }],
+        "targetClusters": [{ "clusterName": "kind-cluster-1", "selected": true, "reason": reason }],
+    }))
+    .unwrap();
+    assert_eq!(world.status(), None);
+}
+
 /// Case F46: the status of a fleet that changes hands is as we would have it: nothing is written.
 #[test]
 fn recorded_statuses_are_ours() {
