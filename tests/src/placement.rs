@@ -1,5 +1,7 @@
 //! A hub and the members of its fleet, each an API of its own, into which our programs place.
 
+use std::net::SocketAddr;
+
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use karmada_api::fleet::{ClusterResourcePlacement, MemberCluster, Work, names::member_namespace};
@@ -7,6 +9,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
+use lab_parts::thresholds::ProbeTiming;
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,7 +34,14 @@ const ADMISSION: [&str; 3] = [
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
 
 /// The loops of the controller that rest between changes. The others look for clusters that have fallen silent.
-const LOOPS: [&str; 5] = ["snapshots", "schedule", "rollout", "works", "status"];
+const LOOPS: [&str; 6] = [
+    "snapshots",
+    "schedule",
+    "rollout",
+    "works",
+    "evictions",
+    "status",
+];
 
 /// A hub and its members. Dropping it ends them.
 pub struct PlacementFleet {
@@ -188,6 +198,30 @@ impl PlacementFleet {
         ];
         let started = Running::start(Binary::PlacementAgent, self.profile, flags).await;
         started.with_context(|| format!("the agent of {name} does not start"))
+    }
+
+    /// Starts a health agent of a member, which asks this DNS server, with the rights that `manifests/` grants it.
+    pub async fn run_health_agent(&self, member: Member, dns: SocketAddr) -> Result<Running> {
+        let name = member.name();
+        let rights = "placement/hub/cluster-health-agent.yaml";
+        manifests::apply_edited(&self.hub.client(), rights, |text| {
+            text.replace("member1", &name)
+        })
+        .await?;
+        let account = format!(
+            "system:serviceaccount:{}:cluster-health-agent",
+            member_namespace(&name)
+        );
+        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let flags = [
+            format!("--karmada-kubeconfig={}", kubeconfig.display()),
+            format!("--cluster-name={name}"),
+            "--cluster-kind=MemberCluster".to_owned(),
+            format!("--host-name={name}-node1"),
+            format!("--nameserver={dns}"),
+        ];
+        let flags = flags.into_iter().chain(ProbeTiming::SHORT.flags());
+        Running::start(Binary::Agent, self.profile, flags).await
     }
 
     /// Returns the members.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, ValueEnum};
 use jiff::SignedDuration;
+use karmada_rules::cluster::ConditionTaint;
 use karmada_rules::placement::content::Hub;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
 
@@ -24,6 +25,14 @@ pub struct Args {
     pub(crate) selection: SelectionArgs,
     #[command(flatten)]
     pub(crate) waits: WaitArgs,
+    /// Taint a cluster for a condition that an agent of it reports: it has the taint `cluster.karmada-rs.io/TYPE=STATUS:NoSchedule` while its condition `TYPE` is `STATUS`. May be repeated.
+    #[arg(
+        long = "taint-on-condition",
+        value_name = "TYPE=STATUS:NoSchedule",
+        value_delimiter = ',',
+        value_parser = fleet_taint
+    )]
+    pub(crate) condition_taints: Vec<ConditionTaint>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long)]
     pub(crate) observe_only: bool,
@@ -44,17 +53,20 @@ pub(crate) enum Loop {
     Rollout,
     /// Keeps the Works of the clusters.
     Works,
+    /// Takes placements from clusters because somebody asks for it.
+    Evictions,
     /// Says where placements stand.
     Status,
 }
 
 impl Loop {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Membership,
         Self::Snapshots,
         Self::Schedule,
         Self::Rollout,
         Self::Works,
+        Self::Evictions,
         Self::Status,
     ];
 }
@@ -112,6 +124,15 @@ impl AsRef<CommonArgs> for Args {
     fn as_ref(&self) -> &CommonArgs {
         &self.common
     }
+}
+
+/// Parses a taint with the only effect that those of a `MemberCluster` have.
+fn fleet_taint(text: &str) -> Result<ConditionTaint, String> {
+    let taint = text.parse::<ConditionTaint>().ok();
+    let taint = taint.filter(|taint| taint.effect() == "NoSchedule");
+    taint.ok_or_else(|| {
+        "must be TYPE=STATUS:NoSchedule such as ServiceDomainNameResolutionReady=False:NoSchedule: a condition without a domain, and True, False or Unknown".to_owned()
+    })
 }
 
 /// Parses a duration that may be zero.
@@ -174,6 +195,19 @@ mod tests {
     fn force_has_bounds() {
         for (text, is_good) in [("29s", false), ("30s", true), ("1h", true), ("61m", false)] {
             let flag = format!("--force-leave-after={text}");
+            assert_eq!(parsed(&[&flag]).is_ok(), is_good, "{text}");
+        }
+    }
+
+    /// A cluster of a fleet has no taint that evicts.
+    #[test]
+    fn taint_keeps_away_only() {
+        for (text, is_good) in [
+            ("DnsReady=False:NoSchedule", true),
+            ("DnsReady=False:NoExecute", false),
+            ("DnsReady:NoSchedule", false),
+        ] {
+            let flag = format!("--taint-on-condition={text}");
             assert_eq!(parsed(&[&flag]).is_ok(), is_good, "{text}");
         }
     }

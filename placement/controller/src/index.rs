@@ -10,9 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT};
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, InternalMemberCluster, Work,
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementEviction,
+    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, Work,
 };
+use karmada_rules::placement::eviction::is_decided;
 use karmada_rules::placement::refuse::{self, Refusal};
 use karmada_rules::placement::select::Selection;
 use karmada_rules::placement::snapshot::latest_policy;
@@ -53,6 +54,7 @@ pub(crate) struct Index {
     pub(crate) bindings: ByLabel<ClusterResourceBinding>,
     pub(crate) by_cluster: ReverseIndex<Key, String>,
     pub(crate) works: ByLabel<StoredWork>,
+    pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
     pub(crate) fleet: Fleet,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) roles: Cache<Role>,
@@ -140,6 +142,7 @@ impl Index {
             bindings: ByLabel::new(PARENT_PLACEMENT),
             by_cluster: ReverseIndex::default(),
             works: ByLabel::new(PARENT_BINDING),
+            evictions: Cache::default(),
             fleet: Fleet::new(heartbeat_timeout),
             namespaces: Cache::default(),
             roles: Cache::default(),
@@ -172,6 +175,34 @@ impl Index {
         });
         let keys: BTreeSet<_> = existing.chain(parents).collect();
         keys.into_iter().collect()
+    }
+
+    /// Returns the keys of the placements that evictions wait for.
+    pub(crate) fn evicted_placements(&self) -> Vec<Key> {
+        let waiting = self.waiting_evictions();
+        let keys: BTreeSet<_> = waiting
+            .map(|eviction| Key::cluster_scoped(&*eviction.spec.placement_name))
+            .collect();
+        keys.into_iter().collect()
+    }
+
+    /// Returns the names of the evictions that wait for a placement, the oldest first.
+    pub(crate) fn evictions_of(&self, placement: &str) -> Vec<String> {
+        let waiting = self.waiting_evictions();
+        let mut of_it: Vec<_> = waiting
+            .filter(|eviction| eviction.spec.placement_name == placement)
+            .map(|eviction| {
+                let metadata = &eviction.metadata;
+                (metadata.creation_timestamp.as_ref(), metadata.name())
+            })
+            .collect();
+        of_it.sort();
+        of_it.into_iter().map(|(_, name)| name.to_owned()).collect()
+    }
+
+    fn waiting_evictions(&self) -> impl Iterator<Item = &ClusterResourcePlacementEviction> {
+        let evictions = self.evictions.iter().map(|(_, eviction)| &**eviction);
+        evictions.filter(|eviction| !is_decided(eviction) && !eviction.metadata.is_deleting())
     }
 
     /// Returns a placement and what was made of it.
@@ -240,6 +271,10 @@ impl Index {
             ("ClusterResourceSnapshot", self.snapshots.undecoded()),
             ("ClusterResourceBinding", self.bindings.undecoded()),
             ("Work", self.works.undecoded()),
+            (
+                "ClusterResourcePlacementEviction",
+                self.evictions.undecoded(),
+            ),
             ("MemberCluster", self.fleet.members.undecoded()),
             ("InternalMemberCluster", self.channels.undecoded()),
         ]

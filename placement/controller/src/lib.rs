@@ -9,6 +9,7 @@
 //!                                     schedule     picks the clusters of a placement: its bindings
 //!                                     rollout      gives the latest snapshot to some of the bindings
 //!                                     works        makes the Works of a binding, and says what they say
+//!                                     evictions    takes a placement from a cluster because somebody asks for it
 //!                                     status       says where a placement stands
 //! ```
 //!
@@ -27,6 +28,7 @@ mod by_label;
 mod deletion;
 mod eligibility;
 mod events;
+mod evictions;
 mod fleet;
 mod identity;
 mod index;
@@ -56,6 +58,7 @@ use kube::Client;
 pub use crate::args::Args;
 use crate::args::Loop;
 use crate::eligibility::Judge;
+use crate::evictions::Evictor;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
@@ -155,6 +158,14 @@ impl Loops<'_> {
             };
             self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
         }
+        if self.runs(Loop::Evictions) {
+            let evictor = Evictor {
+                index: Arc::clone(index),
+                hub: hub.clone(),
+                clock,
+            };
+            self.spawn_one(program, "evictions", evictor, &queues.evictions);
+        }
         if self.runs(Loop::Status) {
             let status = StatusReconciler {
                 index: Arc::clone(index),
@@ -179,6 +190,7 @@ impl Loops<'_> {
             let membership = MembershipReconciler {
                 index: Arc::clone(&self.index),
                 hub: self.hub.clone(),
+                condition_taints: self.args.condition_taints.clone(),
                 force_leave_after: self.args.waits.force_leave_after,
                 clock,
             };

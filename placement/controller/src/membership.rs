@@ -9,6 +9,7 @@ use karmada_api::fleet::names::{
     WORK_FINALIZER, member_namespace, member_role, member_role_binding,
 };
 use karmada_api::fleet::{InternalMemberCluster, MemberCluster, Work};
+use karmada_rules::cluster::ConditionTaint;
 use karmada_rules::placement::membership::{
     Change, MembershipFacts, MembershipPlan, MembershipWrite, plan,
 };
@@ -29,6 +30,8 @@ use crate::watch::{Echo, SharedIndex};
 pub(crate) struct MembershipReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) hub: HubApi,
+    /// The taints that clusters have for their conditions.
+    pub(crate) condition_taints: Vec<ConditionTaint>,
     pub(crate) force_leave_after: SignedDuration,
     pub(crate) clock: fn() -> Timestamp,
 }
@@ -143,6 +146,7 @@ impl MembershipReconciler {
             role_binding: known.role_binding.as_deref(),
             channel: known.channel.as_deref(),
             waiting_works: &works,
+            condition_taints: &self.condition_taints,
             force_after: self.force_leave_after,
             now,
         })

@@ -46,6 +46,7 @@ pub(crate) struct Queues {
     pub(crate) schedule: Queue<Key>,
     pub(crate) rollout: Queue<Key>,
     pub(crate) works: Queue<Key>,
+    pub(crate) evictions: Queue<Key>,
     pub(crate) status: Queue<Key>,
 }
 
@@ -118,6 +119,7 @@ impl SharedIndex {
         to.start("resourcesnapshots", Self::observe_snapshot);
         to.start("bindings", Self::observe_binding);
         to.start("works", Self::observe_work);
+        to.start("evictions", Self::observe_eviction);
         to.start("memberclusters", Self::observe_member);
         to.start("namespaces", Self::observe_namespace);
         to.start("roles", Self::observe_role);

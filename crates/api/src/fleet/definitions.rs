@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::binding::{BindingSpec, BindingStatus};
 use super::envelope::EnvelopeContent;
+use super::eviction::{BudgetSpec, EvictionSpec, EvictionStatus};
 use super::member::{
     InternalMemberClusterSpec, InternalMemberClusterStatus, MemberClusterSpec, MemberClusterStatus,
 };
@@ -15,6 +16,7 @@ use super::snapshot::{PolicySnapshotSpec, PolicySnapshotStatus, ResourceSnapshot
 use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
 use super::{
     AppliedWork, ClusterResourceBinding, ClusterResourceEnvelope, ClusterResourcePlacement,
+    ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction,
     ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, MemberCluster,
     ResourceEnvelope, Work,
 };
@@ -22,6 +24,12 @@ use crate::crd::{age, schema};
 
 /// Returns the definitions.
 pub fn definitions() -> Vec<Value> {
+    let mut all = essentials();
+    all.extend(evictions());
+    all
+}
+
+fn essentials() -> Vec<Value> {
     vec![
         Definition {
             short_names: json!(["crp"]),
@@ -81,6 +89,25 @@ pub fn definitions() -> Vec<Value> {
         .of::<InternalMemberCluster>("Namespaced"),
         envelope::<ClusterResourceEnvelope>("Cluster"),
         envelope::<ResourceEnvelope>("Namespaced"),
+    ]
+}
+
+fn evictions() -> [Value; 2] {
+    [
+        Definition {
+            short_names: json!(["crpe"]),
+            spec: eviction(),
+            status: Some(schema::<EvictionStatus>()),
+            columns: columns::of_evictions(),
+        }
+        .of::<ClusterResourcePlacementEviction>("Cluster"),
+        Definition {
+            short_names: json!(["crpdb"]),
+            spec: budget(),
+            status: None,
+            columns: vec![age()],
+        }
+        .of::<ClusterResourcePlacementDisruptionBudget>("Cluster"),
     ]
 }
 
@@ -399,4 +426,32 @@ fn internal_member() -> Value {
         schema::<InternalMemberClusterSpec>(),
         &[heartbeat_period(), at("state", one_of(&["Join", "Leave"]))],
     )
+}
+
+fn eviction() -> Value {
+    let fields = ["placementName", "clusterName"];
+    let immutable = |field: &str| {
+        let message = format!("{field} is immutable");
+        let mut bounds = rules(&[("self == oldSelf", &message)]);
+        bounds["maxLength"] = 255.into();
+        at(field, bounds)
+    };
+    let amendments = fields.map(immutable).into_iter();
+    let required = at("", json!({ "required": fields }));
+    let amendments: Vec<_> = amendments.chain([required]).collect();
+    amended(schema::<EvictionSpec>(), &amendments)
+}
+
+fn budget() -> Value {
+    let number = "type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0";
+    let mut of_number = rules(&[(number, "must be a number, or a percentage such as 25%")]);
+    of_number["x-kubernetes-int-or-string"] = true.into();
+    let one = "!(has(self.maxUnavailable) && has(self.minAvailable))";
+    let one = rules(&[(one, "maxUnavailable and minAvailable are exclusive")]);
+    let amendments = [
+        at("", one),
+        at("maxUnavailable", of_number.clone()),
+        at("minAvailable", of_number),
+    ];
+    amended(schema::<BudgetSpec>(), &amendments)
 }

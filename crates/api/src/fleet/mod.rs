@@ -9,6 +9,7 @@
 //! - [`binding`]: a placement on one cluster.
 //! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
 //! - [`envelope`]: objects that have no effect on the hub.
+//! - [`eviction`]: placements that are to leave a cluster, and how many may at a time.
 //! - [`member`]: the clusters.
 //! - [`conditions`]: what bindings and Works say of themselves.
 //! - [`definitions()`]: their `CustomResourceDefinition`s.
@@ -18,6 +19,7 @@ pub mod binding;
 pub mod conditions;
 mod definitions;
 pub mod envelope;
+pub mod eviction;
 pub mod member;
 pub mod names;
 pub mod placement;
@@ -28,6 +30,7 @@ pub mod work;
 pub use binding::ClusterResourceBinding;
 pub use definitions::definitions;
 pub use envelope::{ClusterResourceEnvelope, ResourceEnvelope};
+pub use eviction::{ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction};
 pub use member::{InternalMemberCluster, MemberCluster};
 pub use placement::ClusterResourcePlacement;
 pub use snapshot::{ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot};

@@ -31,6 +31,8 @@ pub const NUMBER_OF_ENVELOPES: &str = "kubernetes-fleet.io/number-of-enveloped-o
 pub const PART_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot";
 /// The annotation of an unscheduled binding: the state that it had before.
 pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
+/// The annotation of an eviction, ours: the uid of the binding that it deletes.
+pub const EVICTED_BINDING: &str = "kubernetes-fleet.io/evicted-binding";
 /// The annotation of a Work: the master of the group of snapshots that it is of.
 pub const PARENT_SNAPSHOT_NAME: &str = "kubernetes-fleet.io/parent-resource-snapshot-name";
 /// The annotation of a Work: the hash of the names of the cluster-scoped overrides in it.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use karmada_api::Cluster;
 use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::{Cluster, Condition};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,6 +21,24 @@ pub struct ConditionTaint {
     condition: String,
     status: String,
     effect: String,
+}
+
+/// What a cluster says of one of its conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    /// Its status; `None` without the condition.
+    Status(Option<&'a str>),
+    /// Something that cannot be read.
+    Unclear,
+}
+
+impl<'a> From<Option<&'a Condition>> for Said<'a> {
+    fn from(condition: Option<&'a Condition>) -> Self {
+        match condition {
+            Some(condition) if condition.unclear => Self::Unclear,
+            _ => Self::Status(condition.map(|condition| &*condition.status)),
+        }
+    }
 }
 
 /// The error for a text that is no [`ConditionTaint`].
@@ -59,6 +77,11 @@ impl FromStr for ConditionTaint {
 }
 
 impl ConditionTaint {
+    /// Returns what the taint does.
+    pub fn effect(&self) -> &str {
+        &self.effect
+    }
+
     fn key(&self) -> String {
         format!("{PREFIX}{}", self.condition)
     }
@@ -71,17 +94,16 @@ impl ConditionTaint {
     }
 
     /// Returns `true` if the cluster is to have it, and `None` if the condition cannot be read.
-    fn holds(&self, cluster: &Cluster) -> Option<bool> {
-        if cluster.is_unclear(&self.condition) {
-            return None;
+    fn holds(&self, said: Said<'_>) -> Option<bool> {
+        match said {
+            Said::Status(status) => Some(status == Some(&*self.status)),
+            Said::Unclear => None,
         }
-        let condition = cluster.condition(&self.condition);
-        Some(condition.is_some_and(|condition| condition.status == self.status))
     }
 }
 
-/// Returns the taints of a cluster with those that it must have for its conditions, and without those of ours
-/// that it must not. One whose condition cannot be read stays as it is.
+/// Returns the taints of a `Cluster` with those that it must have for its conditions, and without those of
+/// ours that it must not. One whose condition cannot be read stays as it is.
 pub(super) fn with_condition_taints(
     taints: &[Value],
     wanted: &[ConditionTaint],
@@ -90,13 +112,29 @@ pub(super) fn with_condition_taints(
     let Ok(cluster) = Cluster::deserialize(cluster) else {
         return taints.to_vec();
     };
+    desired_taints(taints, wanted, |kind| {
+        if cluster.is_unclear(kind) {
+            Said::Unclear
+        } else {
+            cluster.condition(kind).into()
+        }
+    })
+}
+
+/// Returns the taints of a cluster of any kind likewise; `said` is what it says of the condition of a type.
+pub(crate) fn desired_taints<'a>(
+    taints: &[Value],
+    wanted: &[ConditionTaint],
+    said: impl Fn(&str) -> Said<'a>,
+) -> Vec<Value> {
+    let holds = |wanted: &ConditionTaint| wanted.holds(said(&wanted.condition));
     let is_ours = |taint: &Value| {
         let key = taint["key"].as_str();
         key.is_some_and(|key| key.starts_with(PREFIX))
     };
     let stays = |taint: &Value| {
         let mut same = wanted.iter().filter(|wanted| wanted.is(taint));
-        same.any(|wanted| wanted.holds(&cluster).unwrap_or(true))
+        same.any(|wanted| holds(wanted).unwrap_or(true))
     };
     let mut desired: Vec<_> = taints
         .iter()
@@ -104,7 +142,7 @@ pub(super) fn with_condition_taints(
         .cloned()
         .collect();
     for wanted in wanted {
-        if wanted.holds(&cluster) == Some(true) && !desired.iter().any(|taint| wanted.is(taint)) {
+        if holds(wanted) == Some(true) && !desired.iter().any(|taint| wanted.is(taint)) {
             desired.push(json!({
                 "key": wanted.key(), "value": wanted.status, "effect": wanted.effect,
             }));

@@ -14,6 +14,7 @@ mod steps;
 mod taints;
 
 pub use capacity::summary;
+pub(crate) use condition_taints::desired_taints;
 pub use condition_taints::{ConditionTaint, InvalidConditionTaint};
 pub use enablements::{ServedKinds, served};
 pub use health::{Health, Probe};

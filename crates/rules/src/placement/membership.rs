@@ -21,6 +21,7 @@ use karmada_api::fleet::member::LEAVE;
 use karmada_api::fleet::names::{MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER};
 use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 use objects::Metadata;
+use objects::condition::find;
 use objects::patch::guarded;
 use serde_json::{Value, json};
 
@@ -29,6 +30,8 @@ pub use writes::{Change, MembershipWrite};
 
 use belongings::Belongings;
 use report::{Readiness, joined};
+
+use crate::cluster::desired_taints;
 
 /// What is to be done for a cluster of the fleet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +47,7 @@ pub fn plan(facts: &MembershipFacts<'_>) -> MembershipPlan {
     if facts.cluster.metadata.is_deleting() {
         return leave(facts);
     }
-    let mut writes: Vec<_> = identify(facts.cluster).into_iter().collect();
+    let mut writes: Vec<_> = mark(facts).into_iter().collect();
     // One that an earlier cluster of the name has left is not ours yet.
     if !facts.namespace.is_some_and(Metadata::is_deleting) {
         writes.extend(Belongings::of(facts).writes());
@@ -62,25 +65,40 @@ pub fn plan(facts: &MembershipFacts<'_>) -> MembershipPlan {
     }
 }
 
-/// Returns the write that gives a cluster our finalizer, and the label by which it is selected.
-fn identify(cluster: &MemberCluster) -> Option<MembershipWrite> {
+/// Returns the write that gives a cluster our finalizer, the label by which it is selected, and the taints that follow
+/// from its conditions.
+fn mark(facts: &MembershipFacts<'_>) -> Option<MembershipWrite> {
+    let MembershipFacts {
+        cluster,
+        condition_taints,
+        ..
+    } = facts;
     let metadata = &cluster.metadata;
     let mut body = json!({});
     if metadata.label(MEMBER_NAME) != Some(metadata.name()) {
-        body["labels"] = json!({ MEMBER_NAME: metadata.name() });
+        body["metadata"]["labels"] = json!({ MEMBER_NAME: metadata.name() });
     }
     let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
     if !finalizers.iter().any(|one| one == MEMBER_FINALIZER) {
         finalizers.push(MEMBER_FINALIZER.to_owned());
-        body["finalizers"] = json!(finalizers);
+        body["metadata"]["finalizers"] = json!(finalizers);
+    }
+    let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
+    let conditions = conditions.unwrap_or_default();
+    let taints: Vec<_> = cluster.spec.taints.iter().map(|one| json!(one)).collect();
+    let desired = desired_taints(&taints, condition_taints, |kind| {
+        find(conditions, kind).into()
+    });
+    if desired != taints {
+        body["spec"]["taints"] = json!(desired);
     }
     let is_complete = body.as_object().is_some_and(serde_json::Map::is_empty);
-    (!is_complete).then(|| of_cluster(cluster, &body))
+    (!is_complete).then(|| of_cluster(cluster, body))
 }
 
-fn of_cluster(cluster: &MemberCluster, metadata: &Value) -> MembershipWrite {
+fn of_cluster(cluster: &MemberCluster, body: Value) -> MembershipWrite {
     let version = cluster.metadata.resource_version();
-    MembershipWrite::Cluster(guarded(Some(version), json!({ "metadata": metadata })))
+    MembershipWrite::Cluster(guarded(Some(version), body))
 }
 
 fn leave(facts: &MembershipFacts<'_>) -> MembershipPlan {
@@ -108,7 +126,8 @@ fn leave(facts: &MembershipFacts<'_>) -> MembershipPlan {
     }
     let Some(namespace) = facts.namespace else {
         finalizers.retain(|one| !ours.contains(&&**one));
-        let released = of_cluster(facts.cluster, &json!({ "finalizers": finalizers }));
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        let released = of_cluster(facts.cluster, body);
         plan.writes.push(released);
         return plan;
     };

@@ -17,6 +17,7 @@
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
+//! - [`eviction`]: whether a cluster loses what is placed there because somebody asks for it.
 //! - `envelope`: what is in an envelope.
 //! - [`works`]: the Works of a binding, and what the binding says of them.
 //! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is.
@@ -31,6 +32,7 @@ pub mod content;
 pub mod deletion;
 pub mod eligible;
 mod envelope;
+pub mod eviction;
 pub mod explain;
 mod filter;
 pub mod hash;

@@ -1,5 +1,6 @@
 //! The strategy of a placement, with what it leaves out.
 
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::fleet::ClusterResourcePlacement;
 use karmada_api::fleet::placement::ApplyStrategy;
 
@@ -22,4 +23,20 @@ pub fn apply_strategy(placement: &ClusterResourcePlacement) -> ApplyStrategy {
         }
     }
     strategy
+}
+
+/// Returns the number that a bound means, a percentage of all rounded up; `None` for any other text.
+pub(super) fn part_of(bound: &IntOrString, all: usize) -> Option<usize> {
+    match bound {
+        IntOrString::Int(number) => Some(usize::try_from(*number).unwrap_or_default()),
+        IntOrString::String(text) => {
+            let percent = text.strip_suffix('%')?.parse().ok()?;
+            Some(percentage_of(all, percent))
+        }
+    }
+}
+
+/// Returns a percentage of all, rounded up.
+pub(super) fn percentage_of(all: usize, percent: usize) -> usize {
+    all.saturating_mul(percent).div_ceil(100)
 }

@@ -207,3 +207,41 @@ async fn any_death_is_survived() {
         }
     }
 }
+
+/// Case F65: a cluster has a taint while a condition of it says so, beside those of others, and not without the flag.
+#[tokio::test(start_paused = true)]
+async fn condition_taints_a_cluster() {
+    let mut stage = Stage::new();
+    stage
+        .start(&["--taint-on-condition=DnsReady=False:NoSchedule"])
+        .await;
+    stage.join("a", &json!({})).await;
+    let path = format!("{CLUSTERS}/a");
+    let taint =
+        |key: &str, value: &str| json!({ "key": key, "value": value, "effect": "NoSchedule" });
+    let theirs = taint("team", "x");
+    let spec = json!({ "spec": { "taints": [theirs] } });
+    stage.change("PATCH", &path, &spec).await;
+    let ours = taint("cluster.karmada-rs.io/DnsReady", "False");
+    for (status, taints) in [
+        ("False", json!([theirs, ours])),
+        ("True", json!([theirs])),
+        ("False", json!([theirs, ours])),
+    ] {
+        let mut conditions = stage.get(&path).await["status"]["conditions"].clone();
+        let conditions = conditions.as_array_mut().unwrap();
+        conditions.retain(|one| one["type"] != "DnsReady");
+        conditions.push(
+            json!({ "type": "DnsReady", "status": status, "reason": "Told", "message": "",
+            "lastTransitionTime": clock() }),
+        );
+        let body = json!({ "status": { "conditions": conditions } });
+        stage
+            .change("PATCH", &format!("{path}/status"), &body)
+            .await;
+        assert_eq!(stage.get(&path).await["spec"]["taints"], taints, "{status}");
+    }
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.get(&path).await["spec"]["taints"], json!([theirs]));
+}

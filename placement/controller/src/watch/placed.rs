@@ -4,7 +4,8 @@ use karmada_api::fleet::names::{
     IS_LATEST, PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_INDEX, cluster_of_member_namespace,
 };
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementEviction,
+    ClusterSchedulingPolicySnapshot,
 };
 use karmada_runtime::cache::Transition;
 use karmada_runtime::watch::Decoded;
@@ -109,6 +110,15 @@ impl SharedIndex {
                 }
             }
         }
+    }
+
+    /// Applies an event of an eviction, and wakes the evictions of its placement.
+    pub(super) fn observe_eviction(&self, event: Event<Decoded<ClusterResourcePlacementEviction>>) {
+        let changes = self.change(|index| index.evictions.observe(event));
+        let evictions = changes.into_iter().filter_map(|change| change.new);
+        let placements =
+            evictions.map(|eviction| Key::cluster_scoped(&*eviction.spec.placement_name));
+        self.queues.evictions.add_all(placements);
     }
 
     fn is_leaving(&self, cluster: &str) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
 //! - `in_member`: what becomes of it there: one of them.
+//! - `health`: which members get nothing because their health is bad.
 //! - `envelopes`: what is placed without an effect on the hub.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
@@ -16,6 +17,7 @@ mod crashes;
 mod deployments;
 mod envelopes;
 mod fleet_wide;
+mod health;
 mod in_member;
 mod website;
 mod with_tools;

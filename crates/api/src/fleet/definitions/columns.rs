@@ -57,6 +57,15 @@ pub(super) fn of_bindings() -> Vec<Value> {
     ]
 }
 
+/// Returns the columns of evictions.
+pub(super) fn of_evictions() -> Vec<Value> {
+    vec![
+        condition("Valid", "Valid"),
+        condition("Executed", "Executed"),
+        age(),
+    ]
+}
+
 /// Returns the columns of member clusters.
 pub(super) fn of_members() -> Vec<Value> {
     let agent = ".status.agentStatus[?(@.type==\"MemberAgent\")].lastReceivedHeartbeat";

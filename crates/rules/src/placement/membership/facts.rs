@@ -5,6 +5,8 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 
+use crate::cluster::ConditionTaint;
+
 /// Everything that decides about a cluster of the fleet on its hub.
 #[derive(Clone, Copy, Debug)]
 pub struct MembershipFacts<'a> {
@@ -20,6 +22,8 @@ pub struct MembershipFacts<'a> {
     pub channel: Option<&'a InternalMemberCluster>,
     /// The names of its Works that wait for its agent.
     pub waiting_works: &'a [&'a str],
+    /// The taints that clusters have for their conditions.
+    pub condition_taints: &'a [ConditionTaint],
     /// The time after which a cluster that leaves is no longer waited for.
     pub force_after: SignedDuration,
     /// The time.

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::fleet::ClusterResourcePlacement;
 
 use super::candidate::Candidate;
+use crate::placement::strategy::{part_of, percentage_of};
 
 /// The budget of one step.
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +61,8 @@ impl Budget {
 /// The part of a hundred where a placement does not say.
 const DEFAULT_PERCENT: usize = 25;
 
-/// Returns a number, or a part of all, rounded up.
+/// Returns the number of clusters that a bound means.
 fn of_all(bound: Option<&IntOrString>, all: usize) -> usize {
-    let percent = match bound {
-        Some(IntOrString::Int(number)) => return usize::try_from(*number).unwrap_or_default(),
-        Some(IntOrString::String(text)) => {
-            text.strip_suffix('%').and_then(|text| text.parse().ok())
-        }
-        None => None,
-    };
-    let percent: usize = percent.unwrap_or(DEFAULT_PERCENT);
-    all.saturating_mul(percent).div_ceil(100)
+    let number = bound.and_then(|bound| part_of(bound, all));
+    number.unwrap_or_else(|| percentage_of(all, DEFAULT_PERCENT))
 }

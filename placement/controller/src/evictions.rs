@@ -1,0 +1,107 @@
+//! Executes the evictions of one placement, one after the other, so that each finds what the former has left.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use karmada_api::fleet::names::{EVICTED_BINDING, PARENT_PLACEMENT};
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementDisruptionBudget,
+    ClusterResourcePlacementEviction,
+};
+use karmada_rules::placement::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use kube::api::{ListParams, Preconditions};
+use objects::{Key, Metadata};
+use serde_json::json;
+
+use crate::index::Index;
+use crate::requests::{HubApi, unless_gone};
+use crate::watch::SharedIndex;
+
+/// Reconciles the evictions of placements.
+pub(crate) struct Evictor {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) hub: HubApi,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+impl Controller for Evictor {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.read(Index::evicted_placements)
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let waiting = self.index.read(|index| index.evictions_of(&key.name));
+        for eviction in waiting {
+            self.execute(key, &eviction).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Evictor {
+    /// Decides about an eviction, for good, by what the API has now: a watch may not have shown yet what its user made
+    /// just before it.
+    async fn execute(&self, placement: &Key, name: &str) -> Result<(), BoxError> {
+        let hub = &self.hub;
+        let evictions = hub.all::<ClusterResourcePlacementEviction>();
+        let Some(eviction) = evictions.get_opt(name).await? else {
+            return Ok(());
+        };
+        if is_decided(&eviction) {
+            return Ok(());
+        }
+        let of_placement =
+            ListParams::default().labels(&format!("{PARENT_PLACEMENT}={}", placement.name));
+        let all = hub.all::<ClusterResourceBinding>();
+        let placements = hub.all::<ClusterResourcePlacement>();
+        let budgets = hub.all::<ClusterResourcePlacementDisruptionBudget>();
+        let (found, bindings, budget) = tokio::try_join!(
+            placements.get_opt(&placement.name),
+            all.list(&of_placement),
+            budgets.get_opt(&placement.name),
+        )?;
+        let verdict = judge(&EvictionFacts {
+            eviction: &eviction,
+            placement: found.as_ref(),
+            bindings: &bindings.items,
+            budget: budget.as_ref(),
+        });
+        if let Verdict::Evict { binding, .. } = &verdict {
+            self.evict(&eviction, binding).await?;
+        }
+        let conditions = told(&eviction, &verdict, (self.clock)());
+        let status = json!({ "status": { "conditions": conditions } });
+        let tell = hub.patch_status("eviction_status", &evictions, name, &status);
+        unless_gone(tell.await)?;
+        Ok(())
+    }
+
+    /// Deletes a binding, noted in the eviction before: the next program finds there that it was this one.
+    async fn evict(
+        &self,
+        eviction: &ClusterResourcePlacementEviction,
+        binding: &ClusterResourceBinding,
+    ) -> Result<(), BoxError> {
+        let uid = binding.metadata.uid();
+        if eviction.metadata.annotation(EVICTED_BINDING) != Some(uid) {
+            let note = json!({ "metadata": { "annotations": { EVICTED_BINDING: uid } } });
+            let evictions = self.hub.all::<ClusterResourcePlacementEviction>();
+            let name = eviction.metadata.name();
+            self.hub.patch("eviction", &evictions, name, &note).await?;
+        }
+        let same = Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        };
+        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let name = binding.metadata.name();
+        self.hub
+            .delete("binding", &bindings, name, Some(same))
+            .await?;
+        Ok(())
+    }
+}
