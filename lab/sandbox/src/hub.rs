@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ServiceAccount, Taint};
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::MemberCluster;
+use karmada_api::fleet::{ClusterResourcePlacementEviction, MemberCluster};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
@@ -27,8 +27,10 @@ const SYSTEM: &str = "fleet-system";
 const JOINED: &str = "Joined";
 /// The longest that agents take to join.
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
-/// The taint of a cluster that gets nothing new.
+/// The taint of a cluster that gets nothing new because a reader of the page says so.
 pub(crate) const CORDONED: &str = "cordoned";
+/// The taint of one whose DNS is dead.
+pub(crate) const SICK: &str = "cluster.karmada-rs.io/ServiceDomainNameResolutionReady";
 
 const CONTROLLER_MANIFESTS: [&str; 2] = [
     include_str!("../../../manifests/placement/hub/placement-controller.yaml"),
@@ -106,6 +108,21 @@ pub(crate) async fn cordon(hub: &Client, cluster: &str, is_cordoned: bool) -> Re
             .patch(cluster, &PatchParams::default(), &patch)
             .await,
     )
+}
+
+/// Evicts the website from a cluster.
+pub(crate) async fn evict(hub: &Client, cluster: &str) -> Result<()> {
+    let evictions: Api<ClusterResourcePlacementEviction> = Api::all(hub.clone());
+    let spec = json!({ "placementName": STORE, "clusterName": cluster });
+    let eviction = object(cluster, json!({ "spec": spec }))?;
+    let deleted = evictions.delete(cluster, &DeleteParams::default()).await;
+    // The one before was decided long ago.
+    if let Err(kube::Error::Api(status)) = &deleted
+        && status.code != 404
+    {
+        return in_one_line(deleted);
+    }
+    create(&evictions, &eviction).await
 }
 
 /// Gives the website the next version: one whose pods never become ready if it `is_broken`.

@@ -1,12 +1,15 @@
 //! Our programs, but the agents of nodes: each with its own flags, in this process.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Result;
 use clap::Parser;
 use karmada_api::condition::{DNS_READY, FALSE};
 use karmada_runtime::program::{Identity, Program, StartError};
+use lab_parts::dns::KUBERNETES;
+use lab_parts::thresholds::ProbeTiming;
 use tracing::Instrument;
 
 use crate::apis::HUB;
@@ -71,6 +74,10 @@ pub(crate) async fn start_placement<'a>(
     let controller = own_flags(placement_controller::NAME, kubeconfig);
     let controller = controller.chain([
         flag("--context", HUB),
+        flag(
+            "--taint-on-condition",
+            format!("{DNS_READY}={FALSE}:NoSchedule"),
+        ),
         flag("--progress-deadline", PROGRESS_DEADLINE),
     ]);
     let controller = placement_controller::Args::try_parse_from(controller)?;
@@ -94,6 +101,35 @@ pub(crate) async fn start_placement<'a>(
         programs.push(agent.await?);
     }
     Ok(programs)
+}
+
+/// Starts an agent that reports the health of a member to the hub; the agents of its nodes report to Karmada.
+pub(crate) async fn start_reporter(
+    kubeconfig: &Path,
+    member: &str,
+    nameserver: SocketAddr,
+    thresholds: ProbeTiming,
+) -> Result<Program> {
+    let flags = [
+        cluster_health_agent::NAME.into(),
+        flag("--karmada-kubeconfig", kubeconfig),
+        flag("--karmada-context", HUB),
+        flag("--cluster-name", member),
+        flag("--cluster-kind", "MemberCluster"),
+        flag("--host-name", format!("{member}-node1")),
+        flag("--listen-address", "127.0.0.1:0"),
+        flag("--nameserver", nameserver.to_string()),
+        flag("--probe-name", KUBERNETES),
+        flag("--leader-elect", "false"),
+    ];
+    let flags = flags
+        .into_iter()
+        .chain(thresholds.flags().map(OsString::from));
+    let args = cluster_health_agent::Args::try_parse_from(flags)?;
+    started(cluster_health_agent::IDENTITY, async |program| {
+        cluster_health_agent::start(args, program).await
+    })
+    .await
 }
 
 /// Returns the name and the flags that every program has.

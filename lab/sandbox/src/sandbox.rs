@@ -76,6 +76,8 @@ pub(crate) enum Action {
     Cordon { cluster: String },
     /// Lets placements go to a cluster again.
     Uncordon { cluster: String },
+    /// Takes the website from a cluster.
+    Evict { cluster: String },
     /// Takes a cluster out of the fleet of placements.
     Leave { cluster: String },
     /// Brings a cluster into the fleet of placements.
@@ -134,9 +136,12 @@ impl Sandbox {
                 tasks.spawn(named("member controllers", run));
                 ready
             });
-            let kubeconfig = kubeconfig.clone();
-            let member = Member::start(name, kubeconfig, thresholds, ready, updates.clone());
+            let member =
+                Member::start(name, kubeconfig.clone(), thresholds, ready, updates.clone());
             let member = member.await?;
+            let reporter =
+                programs::start_reporter(&kubeconfig, name, member.nameserver(), thresholds);
+            tasks.spawn(named("hub reporter", programs::live(reporter.await?)));
             network.extend(Site::BOTH.map(|site| (address(nth, site), member.pod(site))));
             members.push(member);
         }
@@ -225,6 +230,9 @@ impl Sandbox {
             Action::Uncordon { cluster } => {
                 let cluster = self.member(&cluster)?.name();
                 hub::cordon(&self.apis.hub()?, cluster, false).await?;
+            }
+            Action::Evict { cluster } => {
+                hub::evict(&self.apis.hub()?, self.member(&cluster)?.name()).await?;
             }
             Action::Leave { cluster } => {
                 hub::leave(&self.apis.hub()?, self.member(&cluster)?.name()).await?;

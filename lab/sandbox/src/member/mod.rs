@@ -6,6 +6,7 @@ mod dns;
 mod lookup;
 mod service_network;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -84,6 +85,11 @@ impl Member {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the address of its DNS server.
+    pub(crate) fn nameserver(&self) -> SocketAddr {
+        self.dns.address()
     }
 
     /// Returns its instance of a website.

@@ -26,12 +26,12 @@ function showPlacements({ wanted, clusters, placements }) {
   list(byId("placements"), "placement-row", placements, ({ name }) => name, showPlacement);
 }
 
-function showFleetCluster(row, { name, membership, cordoned, runs, starts, requests_per_second, errors_per_second }) {
+function showFleetCluster(row, { name, membership, cordoned, sick, runs, starts, requests_per_second, errors_per_second }) {
   row.dataset.cluster = name;
   const [shape, words] = MEMBERSHIPS[membership] ?? ["none", membership];
-  mark(row, cordoned ? "warn" : shape);
+  mark(row, cordoned || sick ? "warn" : shape);
   say(slot(row, "name"), name);
-  say(slot(row, "membership"), cordoned ? "cordoned: gets nothing new" : words);
+  say(slot(row, "membership"), cordoned ? "cordoned: gets nothing new" : sick ? "its DNS is dead: gets nothing new" : words);
   const starting = starts ? `, ${starts} is not ready` : "";
   const errors = errors_per_second ? `, ${errors_per_second} errors/s` : "";
   say(slot(row, "runs"), `Store: ${runs ? `runs ${runs}` : "runs none"}${starting} · ${requests_per_second} requests/s${errors}`);

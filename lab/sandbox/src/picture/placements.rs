@@ -26,7 +26,7 @@ use super::state::{
 };
 use super::timeline::{Stage, Step, Timeline};
 use super::traffic::Traffic;
-use crate::hub::{CORDONED, STORE, has_joined};
+use crate::hub::{CORDONED, SICK, STORE, has_joined};
 use crate::objects::WEB;
 use crate::rollout::{image, version};
 use crate::update::{HubUpdate, Request};
@@ -88,6 +88,11 @@ impl FleetCluster {
     fn is_cordoned(&self) -> bool {
         let taints = self.member.iter().flat_map(|member| &member.spec.taints);
         taints.into_iter().any(|taint| taint.key == CORDONED)
+    }
+
+    fn is_sick(&self) -> bool {
+        let taints = self.member.iter().flat_map(|member| &member.spec.taints);
+        taints.into_iter().any(|taint| taint.key == SICK)
     }
 }
 
@@ -313,6 +318,7 @@ impl Placements {
                 name: name.clone(),
                 membership: cluster.membership(),
                 cordoned: cluster.is_cordoned(),
+                sick: cluster.is_sick(),
                 runs: shown(&cluster.pods.runs),
                 starts: shown(&cluster.pods.starts),
                 requests_per_second,

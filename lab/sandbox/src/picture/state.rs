@@ -277,8 +277,10 @@ impl PlacementsState {
 pub(crate) struct FleetClusterState {
     pub(crate) name: String,
     pub(crate) membership: Membership,
-    /// Set if placements give it nothing new.
+    /// Set if somebody has placements give it nothing new.
     pub(crate) cordoned: bool,
+    /// Set if they give it nothing new because its DNS is dead.
+    pub(crate) sick: bool,
     /// The version of the store whose pods are ready there.
     pub(crate) runs: Option<String>,
     /// The version of pods of the store that are not ready yet.

@@ -9,6 +9,7 @@ mod leader_killed;
 mod maintenance;
 mod maintenance_window;
 mod paused_rollout;
+mod placement_eviction;
 mod placement_rollout;
 mod print;
 mod script;
@@ -41,6 +42,8 @@ pub(crate) enum Scenario {
     FailoverToBackup,
     /// A placed version that never becomes available stops at the first wave while requests go on; mended, it completes
     PlacementRollout,
+    /// DNS fails in member1, which has the store: nothing new is placed there, and once evicted the store goes elsewhere
+    PlacementEviction,
 }
 
 impl Scenario {
@@ -69,6 +72,7 @@ impl Scenario {
                 Self::PausedRollout => paused_rollout::play(&script).await?,
                 Self::FailoverToBackup => failover_to_backup::play(&script).await?,
                 Self::PlacementRollout => placement_rollout::play(&script).await?,
+                Self::PlacementEviction => placement_eviction::play(&script).await?,
             }
             script.others_untouched(start)?;
             script.settled().await?;

@@ -142,6 +142,18 @@ async fn broken_placement_stops_until_mended() {
     plays("placement-rollout", &stages).await;
 }
 
+/// Cases F65, F66: a cluster with dead DNS gets nothing new, and what is evicted from it goes elsewhere.
+#[tokio::test]
+async fn evicted_store_goes_elsewhere() {
+    let stages = [
+        "evicting the store from member2",
+        "breaking DNS of member1",
+        "evicting the store from member1",
+        "mending DNS of member1",
+    ];
+    plays("placement-eviction", &stages).await;
+}
+
 /// A scenario that does not happen as expected ends with code 1.
 #[tokio::test]
 async fn unexpected_scenario_fails() {
