@@ -12,6 +12,7 @@ use karmada_rules::placement::eviction::{EvictionFacts, Verdict, is_decided, jud
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::{ListParams, Preconditions};
+use objects::qualified_name::{is_label_value, is_subdomain};
 use objects::{Key, Metadata};
 use serde_json::json;
 
@@ -26,6 +27,14 @@ pub(crate) struct Evictor {
     pub(crate) clock: fn() -> Timestamp,
 }
 
+/// A placement, with what decides about its evictions.
+#[derive(Default)]
+struct Placed {
+    placement: Option<ClusterResourcePlacement>,
+    bindings: Vec<ClusterResourceBinding>,
+    budget: Option<ClusterResourcePlacementDisruptionBudget>,
+}
+
 impl Controller for Evictor {
     type Key = Key;
 
@@ -35,10 +44,13 @@ impl Controller for Evictor {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let waiting = self.index.read(|index| index.evictions_of(&key.name));
+        let mut all = Ok(());
         for eviction in waiting {
-            self.execute(key, &eviction).await?;
+            let executed = self.execute(key, &eviction).await;
+            // The others need not wait for one that the API refuses.
+            all = all.and(executed);
         }
-        Ok(())
+        all
     }
 }
 
@@ -54,21 +66,12 @@ impl Evictor {
         if is_decided(&eviction) {
             return Ok(());
         }
-        let of_placement =
-            ListParams::default().labels(&format!("{PARENT_PLACEMENT}={}", placement.name));
-        let all = hub.all::<ClusterResourceBinding>();
-        let placements = hub.all::<ClusterResourcePlacement>();
-        let budgets = hub.all::<ClusterResourcePlacementDisruptionBudget>();
-        let (found, bindings, budget) = tokio::try_join!(
-            placements.get_opt(&placement.name),
-            all.list(&of_placement),
-            budgets.get_opt(&placement.name),
-        )?;
+        let placed = self.placed(&placement.name).await?;
         let verdict = judge(&EvictionFacts {
             eviction: &eviction,
-            placement: found.as_ref(),
-            bindings: &bindings.items,
-            budget: budget.as_ref(),
+            placement: placed.placement.as_ref(),
+            bindings: &placed.bindings,
+            budget: placed.budget.as_ref(),
         });
         if let Verdict::Evict { binding, .. } = &verdict {
             self.evict(&eviction, binding).await?;
@@ -78,6 +81,28 @@ impl Evictor {
         let tell = hub.patch_status("eviction_status", &evictions, name, &status);
         unless_gone(tell.await)?;
         Ok(())
+    }
+
+    /// Returns what the API has of a placement.
+    async fn placed(&self, name: &str) -> Result<Placed, BoxError> {
+        // No placement has another name, and a request for it would be another request.
+        if !(is_subdomain(name) && is_label_value(name)) {
+            return Ok(Placed::default());
+        }
+        let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
+        let placements = self.hub.all::<ClusterResourcePlacement>();
+        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let budgets = self.hub.all::<ClusterResourcePlacementDisruptionBudget>();
+        let (placement, bindings, budget) = tokio::try_join!(
+            placements.get_opt(name),
+            bindings.list(&of_placement),
+            budgets.get_opt(name),
+        )?;
+        Ok(Placed {
+            placement,
+            bindings: bindings.items,
+            budget,
+        })
     }
 
     /// Deletes a binding, noted in the eviction before: the next program finds there that it was this one.

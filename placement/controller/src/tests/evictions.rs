@@ -100,10 +100,14 @@ async fn eviction_is_executed_once() {
     stage.start(&[]).await;
     assert_eq!(stage.written(), [""; 0]);
     let invalid = ["Valid False ClusterResourcePlacementEvictionInvalid"];
-    stage
-        .change("POST", EVICTIONS, &eviction("missed", "a"))
-        .await;
-    assert_eq!(outcome(&stage, "missed").await, invalid);
+    let mut missed = eviction("missed", "a");
+    for placement in ["crp-all", "absent", "", "a,b", &"a".repeat(64)] {
+        missed["metadata"]["name"] = json!(format!("missed-{}", placement.len()));
+        missed["spec"]["placementName"] = json!(placement);
+        stage.change("POST", EVICTIONS, &missed).await;
+        let name = missed["metadata"]["name"].as_str().unwrap();
+        assert_eq!(outcome(&stage, name).await, invalid, "{placement}");
+    }
 }
 
 /// Case F67: a program that dies after any of its writes leaves an eviction that the next one ends, and nothing else is
