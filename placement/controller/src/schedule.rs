@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::deletion;
 use crate::fleet::Member;
 use crate::index::{Index, Placed};
-use crate::requests::{HubApi, perform, unless_gone};
+use crate::requests::{HubApi, exists, perform, unless_gone};
 use crate::watch::{Echo, SharedIndex};
 
 /// Reconciles the bindings of placements with their policies.
@@ -73,8 +73,7 @@ impl Scheduler {
             bindings: &placed.bindings(),
             now,
         };
-        let SchedulingPlan { bindings, status } =
-            plan(&facts, || format!("{:08x}", fastrand::u32(..)));
+        let SchedulingPlan { bindings, status } = plan(&facts);
         perform(&bindings, |write| self.take(key, write)).await?;
         match status {
             Some(status) => self.tell(key, policy, &status).await,
@@ -88,7 +87,11 @@ impl Scheduler {
             BindingWrite::Create(binding) => {
                 let create = self.hub.create("binding", &bindings, &**binding);
                 let echo = echo(binding.metadata.name(), placement, None);
-                self.index.awaiting(echo, create).await?;
+                match self.index.awaiting(echo, create).await {
+                    // The watch is about to show it.
+                    Err(error) if exists(&error) => {}
+                    created => drop(created?),
+                }
             }
             BindingWrite::Keep { name, patch }
             | BindingWrite::Restore { name, patch }

@@ -79,6 +79,12 @@ pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
     hex_of(&hashed)
 }
 
+/// Returns the hash of a binding on a cluster that has these already, by their uids and that of the placement.
+pub(super) fn of_binding(placement: &str, cluster: &str, before: &[&str]) -> String {
+    let hash = Sha256::digest(format!("{placement}/{cluster}/{}", before.join("/")));
+    format!("{hash:x}")
+}
+
 fn hex_of(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(format!("{:x}", Sha256::digest(encode(value)?)))
 }

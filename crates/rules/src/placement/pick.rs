@@ -45,8 +45,8 @@ pub struct SchedulingPlan {
     pub status: Option<PolicySnapshotStatus>,
 }
 
-/// Plans the bindings of a placement. `new_id` makes what tells bindings of one cluster apart.
-pub fn plan(facts: &SchedulingFacts<'_>, mut new_id: impl FnMut() -> String) -> SchedulingPlan {
+/// Plans the bindings of a placement.
+pub fn plan(facts: &SchedulingFacts<'_>) -> SchedulingPlan {
     let policy = facts.policy.spec.policy.clone().unwrap_or_default();
     let bindings = Bindings::of(facts);
     let choice = match policy.placement_type {
@@ -57,7 +57,7 @@ pub fn plan(facts: &SchedulingFacts<'_>, mut new_id: impl FnMut() -> String) -> 
         }
     };
     SchedulingPlan {
-        bindings: writes(facts, &bindings, &choice, &mut new_id),
+        bindings: writes(facts, &bindings, &choice),
         status: decisions::status(facts, &bindings, &choice),
     }
 }
@@ -66,7 +66,6 @@ fn writes(
     facts: &SchedulingFacts<'_>,
     bindings: &Bindings<'_>,
     choice: &Choice<'_>,
-    new_id: &mut impl FnMut() -> String,
 ) -> Vec<BindingWrite> {
     let picks: BTreeMap<&str, &Pick<'_>> = choice
         .picks
@@ -82,7 +81,7 @@ fn writes(
         } else if let Some(unscheduled) = bindings.unscheduled.get(name) {
             binding::restore(facts, unscheduled, &decision)
         } else {
-            binding::create(facts, decision, &new_id())
+            binding::create(facts, decision)
         });
     }
     let obsolete = bindings.obsolete.iter();

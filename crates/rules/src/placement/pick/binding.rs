@@ -9,6 +9,7 @@ use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use super::facts::SchedulingFacts;
+use crate::placement::hash::of_binding;
 use crate::placement::strategy::apply_strategy;
 
 /// A write to a binding.
@@ -39,18 +40,15 @@ pub enum BindingWrite {
     },
 }
 
-pub(super) fn create(
-    facts: &SchedulingFacts<'_>,
-    decision: ClusterDecision,
-    id: &str,
-) -> BindingWrite {
+pub(super) fn create(facts: &SchedulingFacts<'_>, decision: ClusterDecision) -> BindingWrite {
     let placement = facts.placement.metadata.name();
+    let id = id(facts, &decision.cluster_name);
     let labels = [(PARENT_PLACEMENT.to_owned(), placement.to_owned())];
     BindingWrite::Create(Box::new(ClusterResourceBinding {
         api_version: ClusterResourceBinding::API_VERSION.to_owned(),
         kind: ClusterResourceBinding::KIND.to_owned(),
         metadata: ObjectMeta {
-            name: Some(name(placement, &decision.cluster_name, id)),
+            name: Some(name(placement, &decision.cluster_name, &id)),
             labels: Some(labels.into()),
             finalizers: Some(vec![BINDING_SCHEDULER_FINALIZER.to_owned()]),
             ..ObjectMeta::default()
@@ -65,6 +63,18 @@ pub(super) fn create(
         },
         status: None,
     }))
+}
+
+/// Returns what tells a binding from those that its cluster has already. It follows from these: who decides twice before a
+/// watch shows the first decision creates the same binding, and not another one.
+fn id(facts: &SchedulingFacts<'_>, cluster: &str) -> String {
+    let on_cluster = facts
+        .bindings
+        .iter()
+        .filter(|binding| binding.spec.target_cluster == cluster);
+    let mut before: Vec<_> = on_cluster.map(|binding| binding.metadata.uid()).collect();
+    before.sort_unstable();
+    of_binding(facts.placement.metadata.uid(), cluster, &before)
 }
 
 /// Returns the name of a binding, which is a DNS label: placements and clusters may have dots in theirs.

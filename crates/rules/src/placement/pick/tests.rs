@@ -1,4 +1,5 @@
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, PARENT_PLACEMENT};
 use karmada_api::fleet::{
@@ -25,7 +26,6 @@ struct World {
     clusters: Vec<MemberCluster>,
     ineligible: Vec<String>,
     bindings: Vec<ClusterResourceBinding>,
-    ids: u32,
 }
 
 fn cluster(name: &str, labels: &Value) -> MemberCluster {
@@ -42,7 +42,6 @@ impl World {
             clusters,
             ineligible: Vec::new(),
             bindings: Vec::new(),
-            ids: 0,
         };
         world.adopt(policy, 0);
         world
@@ -98,11 +97,7 @@ impl World {
             bindings: &bindings,
             now: NOW.parse::<Timestamp>().unwrap(),
         };
-        let ids = &mut self.ids;
-        plan(&facts, || {
-            *ids += 1;
-            ids.to_string()
-        })
+        plan(&facts)
     }
 
     /// Schedules, and returns the names of the clusters that have the placement then.
@@ -167,6 +162,31 @@ fn lettered(number: usize) -> Vec<MemberCluster> {
     let names = ('a'..='z').take(number);
     let clusters = names.map(|name| cluster(&name.to_string(), &json!({ "is": name.to_string() })));
     clusters.collect()
+}
+
+/// Who decides again before a watch has shown the bindings of a large placement names the same ones: the API has one for
+/// each cluster. One that follows another in its cluster has another name.
+#[test]
+fn late_watch_makes_no_second() {
+    let names = |plan: SchedulingPlan| -> Vec<String> {
+        let names = plan.bindings.into_iter().map(|write| match write {
+            BindingWrite::Create(binding) => binding.metadata.name().to_owned(),
+            write => panic!("{write:?}"),
+        });
+        names.collect()
+    };
+    let mut world = World::new(lettered(2), &Value::Null);
+    let first = names(world.plan());
+    assert_eq!(names(world.plan()), first);
+    assert_ne!(first[0], first[1]);
+    world.schedule();
+    for binding in &mut world.bindings {
+        binding.metadata.uid = Some("u".to_owned());
+        binding.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    }
+    let next = names(world.plan());
+    assert_eq!(next.len(), 2);
+    assert!(!next.iter().any(|name| first.contains(name)), "{next:?}");
 }
 
 /// Case F19: new clusters join; one that no longer matches keeps what it has, and one that is gone loses it.
@@ -310,8 +330,9 @@ fn names_of_bindings_are_labels() {
     );
     world.placement.metadata.name = Some(format!("crp.{}", "p".repeat(40)));
     world.schedule();
-    let name = world.bindings[0].metadata.name();
-    let expected = format!("crp-{}-west-{}-1", "p".repeat(22), "c".repeat(22));
+    let (name, id) = world.bindings[0].metadata.name().rsplit_once('-').unwrap();
+    assert_eq!(id.len(), 8);
+    let expected = format!("crp-{}-west-{}", "p".repeat(22), "c".repeat(22));
     assert_eq!(name, expected);
 }
 
