@@ -17,9 +17,9 @@ use karmada_api::fleet::{
     ClusterResourcePlacementEviction,
 };
 use objects::Metadata;
-use objects::condition::{find, transition, upsert};
+use objects::condition::find;
 
-use super::condition::condition;
+use super::condition::{condition, put};
 use super::strategy::part_of;
 
 const VALID: &str = "Valid";
@@ -46,7 +46,7 @@ pub struct EvictionFacts<'a> {
     pub budget: Option<&'a ClusterResourcePlacementDisruptionBudget>,
 }
 
-/// What becomes of an eviction.
+/// The outcome of an eviction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict<'a> {
     /// It makes no sense.
@@ -97,11 +97,10 @@ pub fn judge<'a>(facts: &EvictionFacts<'a>) -> Verdict<'a> {
     let Some(budget) = facts.budget else {
         return evict(NO_BUDGET);
     };
-    let bindings = facts.bindings;
-    let Some(allowed) = allowed(&budget.spec, &policy, bindings) else {
+    let (available, total) = (available(facts.bindings), facts.bindings.len());
+    let Some(allowed) = allowed(&budget.spec, &policy, (available, total)) else {
         return Verdict::Blocked(BAD_BUDGET.to_owned());
     };
-    let (available, total) = (available(bindings), bindings.len());
     let by = format!(
         "by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: {available}, totalPlacements: {total}"
     );
@@ -156,13 +155,13 @@ fn target<'a>(
     Ok((policy, binding))
 }
 
-/// Returns the number of clusters that may be lost now; `None` if the budget is not one for such a policy.
+/// Returns the number of clusters that may be lost now, of those that are available and of all; `None` if the budget is not
+/// one for such a policy.
 fn allowed(
     budget: &BudgetSpec,
     policy: &PlacementPolicy,
-    bindings: &[ClusterResourceBinding],
+    (available, total): (usize, usize),
 ) -> Option<usize> {
-    let available = available(bindings);
     let wanted = policy.number_of_clusters.unwrap_or_default();
     let wanted = usize::try_from(wanted).unwrap_or_default();
     // All clusters are as many as there are: no percentage of them can be told.
@@ -171,7 +170,7 @@ fn allowed(
         (Some(_), _) | (None, Some(IntOrString::String(_))) if is_all => None,
         (Some(most), _) => {
             let most = part_of(most, wanted)?;
-            Some(most.saturating_sub(bindings.len() - available))
+            Some(most.saturating_sub(total - available))
         }
         (None, Some(least)) => Some(available.saturating_sub(part_of(least, wanted)?)),
         (None, None) => Some(0),
@@ -229,12 +228,7 @@ pub fn told(
     };
     let status = eviction.status.clone().unwrap_or_default();
     let mut conditions = status.conditions;
-    for mut condition in new {
-        let old = find(&conditions, &condition.type_);
-        condition.last_transition_time = Some(transition(old, &condition.status, now));
-        condition.observed_generation = eviction.metadata.generation;
-        upsert(&mut conditions, condition);
-    }
+    put(&mut conditions, new, (eviction.metadata.generation, now));
     conditions
 }
 

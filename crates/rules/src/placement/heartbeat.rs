@@ -16,11 +16,11 @@ use karmada_api::fleet::member::{
 };
 use objects::Metadata;
 use objects::amounts::Amounts;
-use objects::condition::{find, transition, upsert, whole_seconds};
+use objects::condition::{find, whole_seconds};
 use objects::patch::{guarded, merge_between};
 use serde_json::{Value, json};
 
-use super::condition::condition;
+use super::condition::{condition, put};
 use crate::usage::ClusterUsage;
 
 /// The period where a channel names none that may be.
@@ -134,12 +134,8 @@ fn said(
         ..AgentStatus::default()
     });
     said.last_received_heartbeat = Some(now);
-    for mut condition in conditions(facts) {
-        let old = find(&said.conditions, &condition.type_);
-        condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
-        condition.observed_generation = facts.channel.metadata.generation;
-        upsert(&mut said.conditions, condition);
-    }
+    let dated = (facts.channel.metadata.generation, facts.now);
+    put(&mut said.conditions, conditions(facts), dated);
     match status.agent_status.iter_mut().find(|agent| is_ours(agent)) {
         Some(agent) => *agent = said,
         None => status.agent_status.push(said),

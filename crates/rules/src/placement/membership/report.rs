@@ -4,13 +4,13 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::member::AgentStatus;
 use objects::Metadata;
-use objects::condition::{find, transition, upsert};
+use objects::condition::find;
 use objects::patch::{guarded, merge_between};
 use serde_json::json;
 
 use super::facts::MembershipFacts;
 use super::writes::MembershipWrite;
-use crate::placement::condition::condition;
+use crate::placement::condition::{condition, put};
 
 /// Whether the hub has for a cluster what its agent needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +54,9 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
         }
     }
     let new = [Some(readiness.condition()), joined(&after.agent_status)];
-    for mut condition in new.into_iter().flatten() {
-        let old = find(&before.conditions, &condition.type_);
-        condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
-        condition.observed_generation = cluster.metadata.generation;
-        upsert(&mut after.conditions, condition);
-    }
+    let new = new.into_iter().flatten();
+    let dated = (cluster.metadata.generation, facts.now);
+    put(&mut after.conditions, new, dated);
     let patch = merge_between(&json!(before), &json!(after))?;
     let version = cluster.metadata.resource_version();
     let body = json!({ "status": patch });

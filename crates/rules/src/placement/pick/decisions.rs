@@ -8,11 +8,10 @@ use karmada_api::fleet::binding::ClusterDecision;
 use karmada_api::fleet::names::PLACEMENT_GENERATION;
 use karmada_api::fleet::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
-use objects::condition::{find, transition};
 
 use super::choice::{Choice, Pick};
 use super::facts::{Bindings, SchedulingFacts};
-use crate::placement::condition::condition;
+use crate::placement::condition::{condition, put};
 
 /// The condition of a policy snapshot.
 const SCHEDULED: &str = "Scheduled";
@@ -36,11 +35,9 @@ pub(super) fn status(
         conditions: before.conditions.clone(),
         target_clusters: targets,
     };
-    let mut condition = scheduled(found, choice.wanted);
-    condition.observed_generation = facts.policy.metadata.generation;
-    let old = find(&before.conditions, SCHEDULED);
-    condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
-    objects::condition::upsert(&mut after.conditions, condition);
+    let scheduled = scheduled(found, choice.wanted);
+    let dated = (facts.policy.metadata.generation, facts.now);
+    put(&mut after.conditions, [scheduled], dated);
     (after != before).then_some(after)
 }
 

@@ -12,9 +12,9 @@ use karmada_api::fleet::placement::{FailedPlacement, ResourceIdentifier};
 use karmada_api::fleet::work::WorkResourceIdentifier;
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
-use objects::condition::{find, transition, upsert};
+use objects::condition::find;
 
-use crate::placement::condition::condition;
+use crate::placement::condition::{condition, put};
 use crate::placement::envelope::envelope_of;
 
 /// Whether the Works of a binding are what its cluster should have.
@@ -64,12 +64,11 @@ pub fn report(
     } else {
         Vec::new()
     };
-    for mut condition in new {
-        let old = find(&before.conditions, &condition.type_);
-        condition.last_transition_time = Some(transition(old, &condition.status, now));
-        condition.observed_generation = binding.metadata.generation;
-        upsert(&mut after.conditions, condition);
-    }
+    put(
+        &mut after.conditions,
+        new,
+        (binding.metadata.generation, now),
+    );
     (after != before).then_some(after)
 }
 
