@@ -86,13 +86,12 @@ impl FleetCluster {
     }
 
     fn is_cordoned(&self) -> bool {
-        let taints = self.member.iter().flat_map(|member| &member.spec.taints);
-        taints.into_iter().any(|taint| taint.key == CORDONED)
+        self.has_taint(CORDONED)
     }
 
-    fn is_sick(&self) -> bool {
-        let taints = self.member.iter().flat_map(|member| &member.spec.taints);
-        taints.into_iter().any(|taint| taint.key == SICK)
+    fn has_taint(&self, key: &str) -> bool {
+        let mut taints = self.member.iter().flat_map(|member| &member.spec.taints);
+        taints.any(|taint| taint.key == key)
     }
 }
 
@@ -318,7 +317,7 @@ impl Placements {
                 name: name.clone(),
                 membership: cluster.membership(),
                 cordoned: cluster.is_cordoned(),
-                sick: cluster.is_sick(),
+                sick: cluster.has_taint(SICK),
                 runs: shown(&cluster.pods.runs),
                 starts: shown(&cluster.pods.starts),
                 requests_per_second,

@@ -126,22 +126,13 @@ async fn changes_survive_any_death() {
         stage.limit_writes(allowed);
         let edit = json!({ "data": { "key": "new" } });
         stage.change("PATCH", MAP, &edit).await;
-        stage.agents().await;
-        let is_whole = !stage.is_limit_reached();
-        stage.kill().await;
-        stage.limit_writes(usize::MAX);
-        stage.start(&[]).await;
-        stage.agents().await;
+        let is_whole = stage.outlive().await;
         assert_eq!(values(&stage).await, ["new"; 2], "{allowed}");
 
         stage.limit_writes(allowed);
         let path = format!("{PLACEMENTS}/crp-all");
         stage.change("DELETE", &path, &json!({})).await;
-        stage.agents().await;
-        stage.kill().await;
-        stage.limit_writes(usize::MAX);
-        stage.start(&[]).await;
-        stage.agents().await;
+        stage.outlive().await;
         for path in [PLACEMENTS, POLICIES, SNAPSHOTS, BINDINGS, ALL_WORKS] {
             assert_eq!(stage.list(path).await.len(), 0, "{path} {allowed}");
         }

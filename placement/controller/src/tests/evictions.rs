@@ -119,12 +119,7 @@ async fn any_write_may_be_last() {
         taint(&stage, "c").await;
         stage.limit_writes(allowed);
         stage.change("POST", EVICTIONS, &eviction("e", "c")).await;
-        stage.agents().await;
-        let is_whole = !stage.is_limit_reached();
-        stage.kill().await;
-        stage.limit_writes(usize::MAX);
-        stage.start(&[]).await;
-        stage.agents().await;
+        let is_whole = stage.outlive().await;
         assert_eq!(outcome(&stage, "e").await, EXECUTED, "{allowed}");
         assert_eq!(bindings(&stage).await, ["a Bound", "b Bound"], "{allowed}");
         if is_whole {

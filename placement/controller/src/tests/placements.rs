@@ -244,12 +244,7 @@ async fn any_write_may_be_last() {
         let mut stage = Stage::with_clusters(&["m1", "m2"]).await;
         stage.limit_writes(allowed);
         place(&stage, &json!({ "placementType": "PickAll" })).await;
-        stage.agents().await;
-        let is_whole = !stage.is_limit_reached();
-        stage.kill().await;
-        stage.limit_writes(usize::MAX);
-        stage.start(&[]).await;
-        stage.agents().await;
+        let is_whole = stage.outlive().await;
         assert_eq!(
             bindings(&stage).await,
             ["m1 Bound", "m2 Bound"],

@@ -112,6 +112,18 @@ impl Stage {
         assert!(running.await.unwrap_err().is_cancelled());
     }
 
+    /// Lets the agents act on what the program may still write, has it die, and lets the next one end what is left. Returns
+    /// `true` if the first one has written everything.
+    pub(super) async fn outlive(&mut self) -> bool {
+        self.agents().await;
+        let is_whole = !self.is_limit_reached();
+        self.kill().await;
+        self.limit_writes(usize::MAX);
+        self.start(&[]).await;
+        self.agents().await;
+        is_whole
+    }
+
     pub(super) async fn settle(&self) {
         tokio::time::sleep(Duration::from_secs(8)).await;
     }
