@@ -101,7 +101,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     program.registry.register_collector(collector, &LABELS);
     let loops = Loops {
         args,
-        hub: HubApi { client, writes },
+        hub: HubApi::new(client, writes),
         index,
         queues,
         leadership,

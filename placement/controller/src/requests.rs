@@ -1,6 +1,7 @@
 //! The writes to the hub.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use karmada_runtime::error::BoxError;
@@ -10,9 +11,13 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 /// The number of writes for one placement or binding that are under way at once.
 const CONCURRENCY: usize = 8;
+/// The number of writes that are under way at once. With more a busy API server writes no faster, but its watches fall
+/// seconds behind, and what is decided by them conflicts.
+const AT_ONCE: usize = 16;
 
 /// Performs writes, some at once, and returns the first error once all have ended: what fails for one cluster must not
 /// keep the others waiting.
@@ -34,14 +39,24 @@ where
 /// The API of the hub, and whether it is written to.
 #[derive(Clone)]
 pub(crate) struct HubApi {
-    pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    client: Client,
+    writes: WriteMode,
+    under_way: Arc<Semaphore>,
 }
 
 /// The version that a write has left; `None` if it was only counted.
 pub(crate) type Written = Result<Option<String>, WriteError>;
 
 impl HubApi {
+    /// Returns the API of the hub behind `client`.
+    pub(crate) fn new(client: Client, writes: WriteMode) -> Self {
+        Self {
+            client,
+            writes,
+            under_way: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
     /// Returns the objects of a cluster-scoped kind.
     pub(crate) fn all<K: Resource<DynamicType = (), Scope = ClusterResourceScope>>(
         &self,
@@ -110,11 +125,20 @@ impl HubApi {
             ..DeleteParams::background()
         };
         let call = objects.delete(name, &parameters);
-        match self.writes.write(target, call).await {
+        match self.write(target, call).await {
             Ok(deleted) => Ok(deleted.map(|_| String::new())),
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    async fn write<T>(
+        &self,
+        target: &'static str,
+        call: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Option<T>, WriteError> {
+        let _under_way = self.under_way.acquire().await;
+        self.writes.write(target, call).await
     }
 
     async fn version(
@@ -122,7 +146,7 @@ impl HubApi {
         target: &'static str,
         call: impl Future<Output = kube::Result<write::Stored>>,
     ) -> Written {
-        let stored = self.writes.write(target, call).await?;
+        let stored = self.write(target, call).await?;
         Ok(stored.and_then(write::Stored::version))
     }
 }
