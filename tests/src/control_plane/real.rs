@@ -89,6 +89,8 @@ impl Real {
         command.args(&self.arguments);
         // It starts some hundred times in a test run: a fifth of its CPU time then would go into collecting garbage.
         command.env("GOGC", "400");
+        // That of a benchmark would have all memory of the machine so.
+        command.env("GOMEMLIMIT", "8GiB");
         let mut api = Process::start("kube-apiserver", command, &self.folder)?;
         let address = self.address;
         api.ready(READY_WITHIN, async || is_ready(address, client).await)
