@@ -9,6 +9,8 @@ pub const ROLLOUT_NOT_STARTED: &str = "RolloutNotStartedYet";
 pub const ROLLOUT_STUCK: &str = "RolloutStuck";
 /// The condition of a binding: True once overrides are applied to what its cluster is to have.
 pub const OVERRIDDEN: &str = "Overridden";
+/// The reason of a True [`OVERRIDDEN`]: there are none.
+pub const NO_OVERRIDE: &str = "NoOverrideSpecified";
 /// The condition of a binding: True once its Works have what its cluster is to have.
 pub const WORK_SYNCHRONIZED: &str = "WorkSynchronized";
 /// The condition of bindings, Works and manifests: True once the member has everything.
@@ -19,6 +21,10 @@ pub const AVAILABLE: &str = "Available";
 pub const DIFF_REPORTED: &str = "DiffReported";
 /// The condition of a binding, ours: True once it was available. KubeFleet's own have none.
 pub const BEEN_AVAILABLE: &str = "BeenAvailable";
+
+/// The condition of a binding, ours: True once its Works are made by its overrides. The message is the digest of what these
+/// came to.
+pub const OVERRIDES_RENDERED: &str = "OverridesRendered";
 
 /// The condition of a manifest, ours: True once its Job has done its work, so that its member may delete it. The message
 /// is the hash of the manifest that the Job is of.

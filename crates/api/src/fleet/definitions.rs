@@ -1,6 +1,8 @@
 //! The definitions of these kinds, as KubeFleet installs them: both versions are served, and v1beta1 is stored.
 
+mod amendments;
 mod columns;
+mod overrides;
 
 use kube::Resource;
 use serde_json::{Value, json};
@@ -15,21 +17,28 @@ use super::placement::{PlacementSpec, PlacementStatus};
 use super::snapshot::{PolicySnapshotSpec, PolicySnapshotStatus, ResourceSnapshotSpec};
 use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
 use super::{
-    AppliedWork, ClusterResourceBinding, ClusterResourceEnvelope, ClusterResourcePlacement,
+    AppliedWork, ClusterResourceBinding, ClusterResourceEnvelope, ClusterResourceOverride,
+    ClusterResourceOverrideSnapshot, ClusterResourcePlacement,
     ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction,
     ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, MemberCluster,
-    ResourceEnvelope, Work,
+    ResourceEnvelope, ResourceOverride, ResourceOverrideSnapshot, Work,
 };
 use crate::crd::{age, schema};
+use amendments::{Amendment, amended, at, first_of, immutable, one_of, rules};
 
 /// Returns the definitions.
 pub fn definitions() -> Vec<Value> {
-    let mut all = essentials();
-    all.extend(evictions());
-    all
+    [
+        of_placements(),
+        of_members(),
+        of_envelopes(),
+        of_evictions(),
+        of_overrides(),
+    ]
+    .concat()
 }
 
-fn essentials() -> Vec<Value> {
+fn of_placements() -> Vec<Value> {
     vec![
         Definition {
             short_names: json!(["crp"]),
@@ -73,6 +82,11 @@ fn essentials() -> Vec<Value> {
             columns: vec![age()],
         }
         .of::<AppliedWork>("Cluster"),
+    ]
+}
+
+fn of_members() -> Vec<Value> {
+    vec![
         Definition {
             short_names: json!(["cluster"]),
             spec: member(),
@@ -87,13 +101,18 @@ fn essentials() -> Vec<Value> {
             columns: vec![age()],
         }
         .of::<InternalMemberCluster>("Namespaced"),
+    ]
+}
+
+fn of_envelopes() -> Vec<Value> {
+    vec![
         envelope::<ClusterResourceEnvelope>("Cluster"),
         envelope::<ResourceEnvelope>("Namespaced"),
     ]
 }
 
-fn evictions() -> [Value; 2] {
-    [
+fn of_evictions() -> Vec<Value> {
+    vec![
         Definition {
             short_names: json!(["crpe"]),
             spec: eviction(),
@@ -109,6 +128,36 @@ fn evictions() -> [Value; 2] {
         }
         .of::<ClusterResourcePlacementDisruptionBudget>("Cluster"),
     ]
+}
+
+fn of_overrides() -> Vec<Value> {
+    vec![
+        of_override::<ClusterResourceOverride>("Cluster", overrides::cluster_scoped()),
+        of_override::<ResourceOverride>("Namespaced", overrides::namespaced()),
+        snapshot_of::<ClusterResourceOverrideSnapshot>("Cluster", overrides::cluster_scoped()),
+        snapshot_of::<ResourceOverrideSnapshot>("Namespaced", overrides::namespaced()),
+    ]
+}
+
+fn of_override<K: Resource<DynamicType = ()>>(scope: &str, spec: Value) -> Value {
+    Definition {
+        short_names: json!([]),
+        spec,
+        status: None,
+        columns: vec![age()],
+    }
+    .of::<K>(scope)
+}
+
+/// Returns the definition of the snapshots of an override with this spec.
+fn snapshot_of<K: Resource<DynamicType = ()>>(scope: &str, spec: Value) -> Value {
+    Definition {
+        short_names: json!([]),
+        spec: immutable(overrides::snapshot(spec)),
+        status: None,
+        columns: vec![columns::generation(), age()],
+    }
+    .of::<K>(scope)
 }
 
 /// The parts of a definition that differ from kind to kind.
@@ -177,57 +226,6 @@ fn definition<K: Resource<DynamicType = ()>>(
         "metadata": { "name": format!("{plural}.{group}") },
         "spec": { "group": group, "scope": scope, "names": names, "versions": versions },
     })
-}
-
-/// A field of a schema, and what is true of it beside its type. `[]` are the elements of a list.
-type Amendment = (String, Value);
-
-fn at(path: &str, amendment: Value) -> Amendment {
-    (path.to_owned(), amendment)
-}
-
-/// Returns the schema with the amendments of its fields.
-fn amended(mut schema: Value, amendments: &[Amendment]) -> Value {
-    for (path, amendment) in amendments {
-        let mut field = &mut schema;
-        for name in path.split('.').filter(|name| !name.is_empty()) {
-            let (name, is_list) = match name.strip_suffix("[]") {
-                Some(name) => (name, true),
-                None => (name, false),
-            };
-            field = &mut field["properties"][name];
-            if is_list {
-                field = &mut field["items"];
-            }
-        }
-        for (key, value) in amendment.as_object().into_iter().flatten() {
-            field[key] = value.clone();
-        }
-    }
-    schema
-}
-
-fn rules(rules: &[(&str, &str)]) -> Value {
-    let rules = rules
-        .iter()
-        .map(|(rule, message)| json!({ "rule": rule, "message": message }));
-    json!({ "x-kubernetes-validations": rules.collect::<Vec<_>>() })
-}
-
-fn immutable(schema: Value) -> Value {
-    amended(
-        schema,
-        &[at("", rules(&[("self == oldSelf", "spec is immutable")]))],
-    )
-}
-
-fn one_of(values: &[&str]) -> Value {
-    json!({ "enum": values })
-}
-
-/// Returns the schema of a text that is the first of these if it is absent.
-fn first_of(values: &[&str]) -> Value {
-    json!({ "enum": values, "default": values.first() })
 }
 
 fn apply_strategy(path: &str) -> Vec<Amendment> {

@@ -10,6 +10,7 @@
 //! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
 //! - [`envelope`]: objects that have no effect on the hub.
 //! - [`eviction`]: placements that are to leave a cluster, and how many may at a time.
+//! - [`overrides`]: what differs between clusters.
 //! - [`member`]: the clusters.
 //! - [`conditions`]: what bindings and Works say of themselves.
 //! - [`definitions()`]: their `CustomResourceDefinition`s.
@@ -22,6 +23,7 @@ pub mod envelope;
 pub mod eviction;
 pub mod member;
 pub mod names;
+pub mod overrides;
 pub mod placement;
 pub mod policy;
 pub mod snapshot;
@@ -32,6 +34,10 @@ pub use definitions::definitions;
 pub use envelope::{ClusterResourceEnvelope, ResourceEnvelope};
 pub use eviction::{ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction};
 pub use member::{InternalMemberCluster, MemberCluster};
+pub use overrides::{
+    ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
+    ResourceOverrideSnapshot,
+};
 pub use placement::ClusterResourcePlacement;
 pub use snapshot::{ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot};
 pub use work::{AppliedWork, Work};

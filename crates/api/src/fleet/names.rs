@@ -8,6 +8,10 @@ pub const IS_LATEST: &str = "kubernetes-fleet.io/is-latest-snapshot";
 pub const POLICY_INDEX: &str = "kubernetes-fleet.io/policy-index";
 /// The label of a resource snapshot: the index of its group.
 pub const RESOURCE_INDEX: &str = "kubernetes-fleet.io/resource-index";
+/// The label of a snapshot of an override: the override's name.
+pub const PARENT_OVERRIDE: &str = "kubernetes-fleet.io/parent-resource-override";
+/// The label of a snapshot of an override: its index.
+pub const OVERRIDE_INDEX: &str = "kubernetes-fleet.io/override-index";
 /// The label of a Work: the binding that it is of.
 pub const PARENT_BINDING: &str = "kubernetes-fleet.io/parent-resource-binding";
 /// The label of a Work: the index of the snapshot that it is of.
@@ -33,6 +37,8 @@ pub const PART_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot"
 pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
 /// The annotation of an eviction, ours: the uid of the binding that it deletes.
 pub const EVICTED_BINDING: &str = "kubernetes-fleet.io/evicted-binding";
+/// The annotation of a binding, ours: the digest of what its overrides come to in its cluster, as the rollout gave it.
+pub const OVERRIDES_DIGEST: &str = "kubernetes-fleet.io/overrides-digest";
 /// The annotation of a Work: the master of the group of snapshots that it is of.
 pub const PARENT_SNAPSHOT_NAME: &str = "kubernetes-fleet.io/parent-resource-snapshot-name";
 /// The annotation of a Work: the hash of the names of the cluster-scoped overrides in it.
@@ -63,6 +69,8 @@ pub const PLACEMENT_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-c
 pub const BINDING_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-crb-cleanup";
 /// The finalizer of a binding until its Works are gone, and of a Work until its objects are.
 pub const WORK_FINALIZER: &str = "kubernetes-fleet.io/work-cleanup";
+/// The finalizer of an override, until its snapshots are gone.
+pub const OVERRIDE_FINALIZER: &str = "kubernetes-fleet.io/override-cleanup";
 /// The finalizer of a member cluster, until it has left.
 pub const MEMBER_FINALIZER: &str = "kubernetes-fleet.io/membercluster-finalizer";
 /// The finalizer of a member cluster by KubeFleet's controller of cluster profiles, which nobody else takes off

@@ -1,0 +1,54 @@
+//! What is true of a field beside its type.
+
+use serde_json::{Value, json};
+
+/// A field of a schema, and what is true of it beside its type. `[]` are the elements of a list.
+pub(super) type Amendment = (String, Value);
+
+pub(super) fn at(path: &str, amendment: Value) -> Amendment {
+    (path.to_owned(), amendment)
+}
+
+/// Returns the schema with the amendments of its fields.
+pub(super) fn amended(mut schema: Value, amendments: &[Amendment]) -> Value {
+    for (path, amendment) in amendments {
+        let mut field = &mut schema;
+        for name in path.split('.').filter(|name| !name.is_empty()) {
+            let (name, is_list) = match name.strip_suffix("[]") {
+                Some(name) => (name, true),
+                None => (name, false),
+            };
+            field = &mut field["properties"][name];
+            if is_list {
+                field = &mut field["items"];
+            }
+        }
+        for (key, value) in amendment.as_object().into_iter().flatten() {
+            field[key] = value.clone();
+        }
+    }
+    schema
+}
+
+pub(super) fn rules(rules: &[(&str, &str)]) -> Value {
+    let rules = rules
+        .iter()
+        .map(|(rule, message)| json!({ "rule": rule, "message": message }));
+    json!({ "x-kubernetes-validations": rules.collect::<Vec<_>>() })
+}
+
+pub(super) fn immutable(schema: Value) -> Value {
+    amended(
+        schema,
+        &[at("", rules(&[("self == oldSelf", "spec is immutable")]))],
+    )
+}
+
+pub(super) fn one_of(values: &[&str]) -> Value {
+    json!({ "enum": values })
+}
+
+/// Returns the schema of a text that is the first of these if it is absent.
+pub(super) fn first_of(values: &[&str]) -> Value {
+    json!({ "enum": values, "default": values.first() })
+}
