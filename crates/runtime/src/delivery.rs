@@ -12,20 +12,23 @@ use tokio_util::sync::CancellationToken;
 use crate::error::BoxError;
 use crate::readiness::Gate;
 use crate::reading::{PATIENCE, Reading};
-use crate::watch::{Decoded, WatchLog, attempts};
+use crate::watch::{Decoded, WatchLog, attempts, is_not_served};
 
-/// The objects of a watch.
+/// The objects of a watch, and what their absence means.
 pub(crate) struct Source<K> {
     pub(crate) api: Api<Decoded<K>>,
     pub(crate) selected: Config,
+    /// True if the gate also shows while the watch cannot read for a while.
+    pub(crate) needed_to_lead: bool,
+    /// True if there are none where the API does not serve the kind.
+    pub(crate) may_be_unserved: bool,
 }
 
 /// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
-/// list. If `needed_to_lead`, the gate also shows while the watch cannot read for a while.
+/// list.
 pub(crate) async fn deliver<K>(
     source: Source<K>,
     gate: Gate,
-    needed_to_lead: bool,
     stopping: CancellationToken,
     mut observe: impl FnMut(Event<Decoded<K>>),
 ) -> Result<(), BoxError>
@@ -34,6 +37,7 @@ where
 {
     let mut log = WatchLog::new::<K>();
     let mut reading = Reading::new();
+    let mut is_served = true;
     loop {
         let mut attempts = std::pin::pin!(attempts(source.api.clone(), source.selected.clone()));
         loop {
@@ -50,12 +54,23 @@ where
                 }
             };
             let Some(result) = next else { break };
-            let unable = needed_to_lead && note(&mut reading, &result, Instant::now());
+            if source.may_be_unserved && result.as_ref().is_err_and(is_not_served) {
+                if std::mem::take(&mut is_served) {
+                    tracing::info!(
+                        watch = gate.name(),
+                        "The API does not serve this kind, taking it for empty until it does"
+                    );
+                }
+                gate.open();
+                continue;
+            }
+            let unable = source.needed_to_lead && note(&mut reading, &result, Instant::now());
             if let Some(event) = log.filter(result) {
                 let listed = matches!(event, Event::InitDone);
                 // The observer goes first: whoever passes the gate must find the whole list.
                 observe(event);
                 if listed {
+                    is_served = true;
                     gate.open();
                 }
             }

@@ -173,10 +173,48 @@ impl Program {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
+        let source = delivery::Source {
+            api,
+            selected,
+            needed_to_lead: true,
+            may_be_unserved: false,
+        };
+        self.watch_own(name, source, observe);
+    }
+
+    /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than what is
+    /// installed: there are no objects then, and they are listed once it does.
+    pub fn watch_if_served<K>(
+        &mut self,
+        name: &'static str,
+        api: Api<Decoded<K>>,
+        selected: Config,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let source = delivery::Source {
+            api,
+            selected,
+            needed_to_lead: true,
+            may_be_unserved: true,
+        };
+        self.watch_own(name, source, observe);
+    }
+
+    /// Watches objects in the API that has the lease.
+    fn watch_own<K>(
+        &mut self,
+        name: &'static str,
+        source: delivery::Source<K>,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
         self.shared_metrics
             .watch(&mut self.registry, name, &self.readiness);
         let gate = self.readiness.gate(name);
-        self.spawn_watch(gate, delivery::Source { api, selected }, true, observe);
+        self.spawn_watch(gate, source, observe);
     }
 
     /// Watches like [`Self::watch`], but in an API that has not the lease, with a gate in
@@ -192,21 +230,26 @@ impl Program {
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let gate = self.elsewhere.gate(name);
-        self.spawn_watch(gate, delivery::Source { api, selected }, false, observe);
+        let source = delivery::Source {
+            api,
+            selected,
+            needed_to_lead: false,
+            may_be_unserved: false,
+        };
+        self.spawn_watch(gate, source, observe);
     }
 
     fn spawn_watch<K>(
         &mut self,
         gate: Gate,
         source: delivery::Source<K>,
-        needed_to_lead: bool,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let name = gate.name();
         let stopping = self.stopping.clone();
-        let task = delivery::deliver(source, gate, needed_to_lead, stopping, observe);
+        let task = delivery::deliver(source, gate, stopping, observe);
         self.tasks.spawn(name, task);
     }
 

@@ -94,6 +94,11 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
     }
 }
 
+/// Returns `true` if the API answered to a list that it does not serve the kind.
+pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
+}
+
 /// Returns the stream of [`events`] with its errors, which are not logged.
 pub(crate) fn attempts<K>(
     api: Api<Decoded<K>>,

@@ -119,8 +119,8 @@ impl SharedIndex {
         to.start("resourcesnapshots", Self::observe_snapshot);
         to.start("bindings", Self::observe_binding);
         to.start("works", Self::observe_work);
-        to.start("evictions", Self::observe_eviction);
         to.start("memberclusters", Self::observe_member);
+        to.start_if_served("evictions", Self::observe_eviction);
         to.start("namespaces", Self::observe_namespace);
         to.start("roles", Self::observe_role);
         to.start("rolebindings", Self::observe_role_binding);
@@ -272,5 +272,20 @@ impl Watching<'_> {
         let all = Config::default();
         self.program
             .watch(name, api, all, move |event| observe(&shared, event));
+    }
+
+    /// Starts the watch of a kind that is newer than the first release: the hub may have older definitions.
+    fn start_if_served<K>(
+        &mut self,
+        name: &'static str,
+        observe: fn(&SharedIndex, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared);
+        let api = Api::all(self.client.clone());
+        let all = Config::default();
+        self.program
+            .watch_if_served(name, api, all, move |event| observe(&shared, event));
     }
 }
