@@ -24,9 +24,10 @@ use crate::{
 const SYSTEM: &str = "fleet-system";
 
 /// What admission allows the controller, and the writers of placements.
-const ADMISSION: [&str; 3] = [
+const ADMISSION: [&str; 4] = [
     "placement/hub/confinement.yaml",
     "placement/hub/envelopes.yaml",
+    "placement/hub/overrides.yaml",
     "placement/hub/placements.yaml",
 ];
 
@@ -34,8 +35,9 @@ const ADMISSION: [&str; 3] = [
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
 
 /// The loops of the controller that rest between changes. The others look for clusters that have fallen silent.
-const LOOPS: [&str; 6] = [
+const LOOPS: [&str; 7] = [
     "snapshots",
+    "overrides",
     "schedule",
     "rollout",
     "works",

@@ -55,6 +55,22 @@ pub fn merge_between(before: &Value, after: &Value) -> Option<Value> {
     Some(Value::Object(gone.chain(changed).collect()))
 }
 
+/// Returns an operation as users write it: to `add`, `remove` or `replace` the value at a JSON pointer (RFC 6901).
+///
+/// # Errors
+/// Fails if it is another one, or the path is no JSON pointer.
+pub fn operation(
+    operator: &str,
+    path: &str,
+    value: Option<&Value>,
+) -> Result<PatchOperation, String> {
+    if !["add", "replace", "remove"].contains(&operator) {
+        return Err(format!("`{operator}` is no operator that is known"));
+    }
+    let operation = json!({ "op": operator, "path": path, "value": value });
+    serde_json::from_value(operation).map_err(|error| format!("`{path}` is no path: {error}"))
+}
+
 impl JsonPatch {
     /// Sets the value at `path`, whether there is one or not; at a place in a list, inserts it.
     pub fn add<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {

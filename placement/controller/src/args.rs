@@ -6,6 +6,7 @@ use clap::{ArgAction, ValueEnum};
 use jiff::SignedDuration;
 use karmada_rules::cluster::ConditionTaint;
 use karmada_rules::placement::content::Hub;
+use karmada_rules::placement::envelope::Opening;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
 
 /// Places objects of a hub on the clusters of its fleet: selects and snapshots them, picks the clusters, rolls each change out, and says where that stands.
@@ -45,7 +46,7 @@ pub struct Args {
 pub(crate) enum Loop {
     /// Keeps what each cluster of the fleet has on the hub.
     Membership,
-    /// Snapshots what placements select, and ends them.
+    /// Snapshots what placements select and what overrides say, and ends both.
     Snapshots,
     /// Picks the clusters of placements.
     Schedule,
@@ -87,7 +88,7 @@ pub(crate) struct SelectionArgs {
     enable_workload: bool,
     /// Open a config map with the annotation `kubernetes-fleet.io/envelope-configmap`: what is in it is placed instead of it. KubeFleet no longer does.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) configmap_envelopes: bool,
+    configmap_envelopes: bool,
     /// Wait until nothing that a placement selects has changed for this time before a new snapshot. The first is taken at once.
     #[arg(long, alias = "resource-changes-collection-duration", value_parser = pause, default_value = "200ms", value_name = "DURATION")]
     pub(crate) snapshot_quiet: Duration,
@@ -116,6 +117,13 @@ impl Args {
         Hub {
             runs_workloads: self.selection.enable_workload,
             skipped_namespaces: self.selection.skipped_namespaces.clone(),
+        }
+    }
+
+    /// Returns which objects are opened, so that what is in them is placed instead.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            config_maps: self.selection.configmap_envelopes,
         }
     }
 }

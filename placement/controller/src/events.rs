@@ -1,8 +1,9 @@
-//! The Events about placements, each recorded when a condition becomes true.
+//! The Events about placements, each recorded when a condition becomes true, and about overrides.
 
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::conditions::ROLLOUT_STUCK;
+use karmada_api::fleet::overrides::OverriddenPlacement;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
@@ -63,6 +64,33 @@ pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> 
         });
     }
     events
+}
+
+/// Returns the Event about an override that is not taken up.
+pub(crate) fn of_refusal(reason: &str) -> Event {
+    Event {
+        type_: EventType::Warning,
+        ..event(Reason::OverrideRefused, reason)
+    }
+}
+
+/// Returns the Event about an override that was taken up, and names no placement.
+pub(crate) fn of_unnamed_placement() -> Event {
+    let note = "It names no placement, and goes out with the next rollout of each placement of its objects";
+    event(Reason::OverrideWaitsForRollout, note)
+}
+
+/// Returns the Event about an override whose placement is not there, or not served.
+pub(crate) fn of_unserved_placement(placement: &OverriddenPlacement) -> Event {
+    let OverriddenPlacement { name, scope } = placement;
+    let note = if scope == "Namespaced" {
+        format!("It is for the ResourcePlacement {name}, which is not served")
+    } else {
+        format!(
+            "There is no ClusterResourcePlacement {name}, which scope Cluster is about, as it is where none is given"
+        )
+    };
+    event(Reason::OverriddenPlacementUnknown, &note)
 }
 
 /// Returns the condition that says that the rollout is stuck.

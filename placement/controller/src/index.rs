@@ -9,6 +9,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT};
+use karmada_api::fleet::overrides::OverrideSpec;
 use karmada_api::fleet::{
     ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementEviction,
     ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, Work,
@@ -16,7 +17,7 @@ use karmada_api::fleet::{
 use karmada_rules::placement::eviction::is_decided;
 use karmada_rules::placement::refuse::{self, Refusal};
 use karmada_rules::placement::select::Selection;
-use karmada_rules::placement::snapshot::latest_policy;
+use karmada_rules::placement::snapshot::{latest_policy, whole_group};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
@@ -26,6 +27,7 @@ use objects::{Key, Metadata};
 use crate::awaited::Awaited;
 use crate::by_label::ByLabel;
 use crate::fleet::Fleet;
+use crate::overrides::OverrideIndex;
 
 /// An object of which nothing is asked often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +57,7 @@ pub(crate) struct Index {
     pub(crate) by_cluster: ReverseIndex<Key, String>,
     pub(crate) works: ByLabel<StoredWork>,
     pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
+    pub(crate) overrides: OverrideIndex,
     pub(crate) fleet: Fleet,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) roles: Cache<Role>,
@@ -72,10 +75,23 @@ pub(crate) struct Writes {
     pub(crate) belongings: Awaited,
     /// The snapshots that were written for a placement, when its policy or what it selects changed.
     pub(crate) snapshots: Awaited,
+    /// The snapshots that were written for an override.
+    pub(crate) overrides: Awaited,
     /// The bindings that were written for a placement, and the decisions about them.
     pub(crate) bindings: Awaited,
     /// What was written for a binding: its Works, and what it says of them.
     pub(crate) works: Awaited,
+}
+
+/// Returns the group of snapshots whose master has this name, the master first, or none while one of them is missing.
+pub(crate) fn group(existing: &[Arc<StoredSnapshot>], master: &str) -> Vec<Arc<StoredSnapshot>> {
+    let metadata = existing.iter().map(|snapshot| snapshot.meta());
+    let group = whole_group(metadata, master).into_iter().flatten();
+    let snapshots = group.filter_map(|one| {
+        let mut existing = existing.iter();
+        existing.find(|snapshot| snapshot.meta().name() == one.name())
+    });
+    snapshots.map(Arc::clone).collect()
 }
 
 /// A placement and what was made of it.
@@ -143,6 +159,7 @@ impl Index {
             by_cluster: ReverseIndex::default(),
             works: ByLabel::new(PARENT_BINDING),
             evictions: Cache::default(),
+            overrides: OverrideIndex::default(),
             fleet: Fleet::new(heartbeat_timeout),
             namespaces: Cache::default(),
             roles: Cache::default(),
@@ -215,6 +232,15 @@ impl Index {
         })
     }
 
+    /// Returns the bindings that may list a snapshot of an override.
+    pub(crate) fn overridden_by(&self, spec: &OverrideSpec) -> Vec<Arc<ClusterResourceBinding>> {
+        if let Some(placement) = &spec.placement {
+            return self.bindings.of(&placement.name);
+        }
+        let all = self.bindings.iter();
+        all.map(|(_, binding)| Arc::clone(binding)).collect()
+    }
+
     /// Returns the keys of the bindings on a cluster.
     pub(crate) fn bindings_on(&self, cluster: &str) -> Vec<Key> {
         self.by_cluster.sources(cluster).cloned().collect()
@@ -265,7 +291,7 @@ impl Index {
     }
 
     pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
-        vec![
+        let mut undecoded = vec![
             ("ClusterResourcePlacement", self.placements.undecoded()),
             ("ClusterSchedulingPolicySnapshot", self.policies.undecoded()),
             ("ClusterResourceSnapshot", self.snapshots.undecoded()),
@@ -277,7 +303,9 @@ impl Index {
             ),
             ("MemberCluster", self.fleet.members.undecoded()),
             ("InternalMemberCluster", self.channels.undecoded()),
-        ]
+        ];
+        undecoded.extend(self.overrides.undecoded());
+        undecoded
     }
 }
 

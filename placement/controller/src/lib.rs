@@ -6,6 +6,7 @@
 //! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
 //!                                     eligibility  looks at clusters that may fall silent
 //!                                     snapshots    snapshots a placement's policy and what it selects; ends it
+//!                                     overrides    snapshots what overrides say; ends them
 //!                                     schedule     picks the clusters of a placement: its bindings
 //!                                     rollout      gives the latest snapshot to some of the bindings
 //!                                     works        makes the Works of a binding, and says what they say
@@ -16,6 +17,8 @@
 //! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
 //! writes with `requests`. Nothing is passed from loop to loop: each sees what another wrote once the watch shows it.
 //!
+//! - What differs between clusters: `overrides`, of which `override_snapshots` takes up the changes; `snapshot_writes`
+//!   performs what it, and `snapshots`, have decided.
 //! - What may be placed: `inventory`. When a change of it counts: `bursts`. Which clusters may be given it: `fleet`.
 //! - What a loop remembers of its own writes until the watch shows them: `awaited`.
 //! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.
@@ -35,10 +38,13 @@ mod index;
 mod inventory;
 mod membership;
 mod metrics;
+mod override_snapshots;
+mod overrides;
 mod reason;
 mod requests;
 mod rollout;
 mod schedule;
+mod snapshot_writes;
 mod snapshots;
 mod status;
 #[cfg(test)]
@@ -54,6 +60,7 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::Client;
+use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::args::Loop;
@@ -62,6 +69,7 @@ use crate::evictions::Evictor;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
+use crate::override_snapshots::OverrideReconciler;
 pub use crate::reason::Reason;
 use crate::requests::HubApi;
 use crate::rollout::RolloutReconciler;
@@ -135,6 +143,8 @@ impl Loops<'_> {
             let rollout = RolloutReconciler {
                 index: Arc::clone(index),
                 hub: hub.clone(),
+                opening: self.args.opening(),
+                contents: Mutex::default(),
                 progress_deadline: self.args.waits.progress_deadline,
                 clock,
             };
@@ -144,19 +154,13 @@ impl Loops<'_> {
             let works = WorksReconciler {
                 index: Arc::clone(index),
                 hub: hub.clone(),
-                opens_config_maps: self.args.selection.configmap_envelopes,
+                opening: self.args.opening(),
                 clock,
             };
             self.spawn_one(program, "works", works, &queues.works);
         }
         if self.runs(Loop::Snapshots) {
-            let snapshots = SnapshotReconciler {
-                index: Arc::clone(index),
-                hub: hub.clone(),
-                of: self.args.hub(),
-                clock,
-            };
-            self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
+            self.spawn_snapshots(program, events.clone());
         }
         if self.runs(Loop::Evictions) {
             let evictor = Evictor {
@@ -176,6 +180,24 @@ impl Loops<'_> {
             };
             self.spawn_one(program, "status", status, &queues.status);
         }
+    }
+
+    fn spawn_snapshots(&self, program: &mut Program, events: Option<EventRecorder>) {
+        let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
+        let snapshots = SnapshotReconciler {
+            index: Arc::clone(index),
+            hub: hub.clone(),
+            of: self.args.hub(),
+            clock: program.clock,
+        };
+        self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
+        let overrides = OverrideReconciler {
+            index: Arc::clone(index),
+            hub: hub.clone(),
+            events,
+            notices: Mutex::default(),
+        };
+        self.spawn_one(program, "overrides", overrides, &queues.overrides);
     }
 
     fn spawn_fleet(&self, program: &mut Program) {

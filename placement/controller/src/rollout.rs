@@ -4,15 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::placement::ResourceIdentifier;
+use karmada_rules::placement::envelope::Opening;
+use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents, selects};
 use karmada_rules::placement::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
 use karmada_rules::placement::snapshot::{has_lost_part, latest_resources};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
 use objects::{Key, Metadata};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use crate::index::Index;
+use crate::index::{Index, Placed, group};
+use crate::overrides::{Pending, Snapshot};
 use crate::requests::{HubApi, perform, unless_gone};
 use crate::watch::{Echo, SharedIndex};
 
@@ -20,8 +27,18 @@ use crate::watch::{Echo, SharedIndex};
 pub(crate) struct RolloutReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) hub: HubApi,
+    /// Which objects are opened.
+    pub(crate) opening: Opening,
+    pub(crate) contents: Mutex<BTreeMap<Key, Contents>>,
     pub(crate) progress_deadline: SignedDuration,
     pub(crate) clock: fn() -> Timestamp,
+}
+
+/// What a placement with overrides places: that of one snapshot never changes.
+pub(crate) struct Contents {
+    /// The uid of the master of its group.
+    snapshot: String,
+    objects: Arc<Vec<ResourceIdentifier>>,
 }
 
 impl Controller for RolloutReconciler {
@@ -36,9 +53,11 @@ impl Controller for RolloutReconciler {
         let known = self.index.read(|index| {
             let placed = index.placed(key)?;
             let awaited = index.awaited.bindings.until(key);
-            Some((placed, awaited, index.fleet.all(now)))
+            let overrides = index.overrides.of_placement(&key.name, &placed.bindings);
+            Some((placed, awaited, index.fleet.all(now), overrides))
         });
-        let Some((placed, awaited, members)) = known else {
+        let Some((placed, awaited, members, overrides)) = known else {
+            self.contents.lock().remove(key);
             return Ok(());
         };
         if let Some(until) = awaited {
@@ -48,16 +67,38 @@ impl Controller for RolloutReconciler {
         let Some(latest) = latest_resources(placed.snapshots()) else {
             return Ok(());
         };
+        // What is being snapshotted wakes it again.
         if !placed.is_served() || has_lost_part(placed.snapshots()) {
+            return Ok(());
+        }
+        // Only those that may be about something in it are reason enough to read it.
+        let objects = if overrides.latest.is_empty() && overrides.pending.is_empty() {
+            Arc::default()
+        } else {
+            self.contents(key, &placed, latest)
+        };
+        if let Some(until) = waits(&overrides.pending, &objects) {
+            self.index.queues.rollout.add_at(key.clone(), until);
             return Ok(());
         }
         let clusters: BTreeMap<_, _> = members
             .iter()
             .map(|member| (member.name(), member.reach()))
             .collect();
+        let fleet: Vec<_> = members.iter().map(|member| &*member.cluster).collect();
+        let [newest, listed] = [&overrides.latest, &overrides.listed]
+            .map(|snapshots| snapshots.iter().map(Snapshot::taken).collect::<Vec<_>>());
+        let overrides = Overrides::of(&OverridesFacts {
+            placement: &placed.placement,
+            latest: &newest,
+            listed: &listed,
+            objects: &objects,
+            clusters: &fleet,
+        });
         let RolloutPlan { writes, wake_at } = plan(&RolloutFacts {
             placement: &placed.placement,
             snapshot: latest.name(),
+            overrides: &overrides,
             bindings: &placed.bindings(),
             clusters: &clusters,
             progress_deadline: self.progress_deadline,
@@ -71,7 +112,41 @@ impl Controller for RolloutReconciler {
     }
 }
 
+/// Returns the time until which a placement of these objects waits for snapshots of overrides: what is written together
+/// arrives together.
+fn waits(pending: &[Pending], objects: &[ResourceIdentifier]) -> Option<Instant> {
+    let now = Instant::now();
+    let concerned = pending.iter().filter(|one| {
+        let mut objects = objects.iter();
+        one.until > now && objects.any(|object| selects(&one.spec, &one.namespace, object))
+    });
+    concerned.map(|one| one.until).max()
+}
+
 impl RolloutReconciler {
+    /// Returns the objects in the latest group of snapshots.
+    fn contents(
+        &self,
+        key: &Key,
+        placed: &Placed,
+        latest: &ObjectMeta,
+    ) -> Arc<Vec<ResourceIdentifier>> {
+        if let Some(known) = self.contents.lock().get(key)
+            && known.snapshot == latest.uid()
+        {
+            return Arc::clone(&known.objects);
+        }
+        let group = group(&placed.snapshots, latest.name());
+        let group: Vec<_> = group.iter().map(|snapshot| snapshot.object()).collect();
+        let objects = Arc::new(contents(&group, self.opening));
+        let known = Contents {
+            snapshot: latest.uid().to_owned(),
+            objects: Arc::clone(&objects),
+        };
+        self.contents.lock().insert(key.clone(), known);
+        objects
+    }
+
     async fn take(&self, placement: &Key, write: &RolloutWrite) -> Result<(), BoxError> {
         let bindings = self.hub.all::<ClusterResourceBinding>();
         let (RolloutWrite::Delete { name, .. }

@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 use crate::deletion;
 use crate::index::{Index, Placed, Selected};
 use crate::inventory::Knowledge;
-use crate::requests::{HubApi, exists, unless_gone};
-use crate::watch::{Echo, SharedIndex};
+use crate::requests::{HubApi, unless_gone};
+use crate::snapshot_writes::{OwnedSnapshots, Progress};
+use crate::watch::SharedIndex;
 
 /// Reconciles the snapshots of placements.
 pub(crate) struct SnapshotReconciler {
@@ -32,14 +33,6 @@ pub(crate) struct SnapshotReconciler {
     /// What is true of the hub.
     pub(crate) of: Hub,
     pub(crate) clock: fn() -> jiff::Timestamp,
-}
-
-/// Whether the snapshots were written as planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Done,
-    /// Another one is there, which the watch is about to show.
-    Overtaken,
 }
 
 impl Controller for SnapshotReconciler {
@@ -141,7 +134,6 @@ impl SnapshotReconciler {
         Ok(())
     }
 
-    /// Performs writes in their order: what follows one that was overtaken was decided on less than there is.
     async fn write<K>(
         &self,
         placement: &Key,
@@ -155,34 +147,15 @@ impl SnapshotReconciler {
             + Serialize
             + DeserializeOwned,
     {
-        let snapshots = self.hub.all::<K>();
-        let echo = |name: &str| Echo {
-            of: |writes| &mut writes.snapshots,
-            object: Key::cluster_scoped(name),
+        let owned = OwnedSnapshots {
+            index: &self.index,
+            hub: &self.hub,
+            target,
+            snapshots: self.hub.all(),
             owner: placement,
-            replaced: None,
+            awaited: |writes| &mut writes.snapshots,
         };
-        for write in writes {
-            match write {
-                SnapshotWrite::Create(snapshot) => {
-                    let create = self.hub.create(target, &snapshots, &*snapshot);
-                    let echo = echo(snapshot.meta().name());
-                    match self.index.awaiting(echo, create).await {
-                        Err(error) if exists(&error) => return Ok(Progress::Overtaken),
-                        created => created?,
-                    };
-                }
-                SnapshotWrite::Patch { name, body } => {
-                    let patch = self.hub.patch(target, &snapshots, &name, &body);
-                    unless_gone(self.index.awaiting(echo(&name), patch).await)?;
-                }
-                SnapshotWrite::Delete { name } => {
-                    let delete = self.hub.delete(target, &snapshots, &name, None);
-                    self.index.awaiting(echo(&name), delete).await?;
-                }
-            }
-        }
-        Ok(Progress::Done)
+        owned.write(writes).await
     }
 
     /// Notes what a placement selects, and has it told if it is news.

@@ -3,6 +3,7 @@
 mod deletion;
 mod evictions;
 mod membership;
+mod overrides;
 mod placements;
 mod refusals;
 mod schedule;

@@ -1,6 +1,7 @@
 //! The changes that wake placements, bindings and clusters.
 
 mod belongings;
+mod overrides;
 mod placed;
 
 use std::fmt::Debug;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
 use karmada_rules::placement::content::Hub;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
@@ -36,13 +38,14 @@ const PACE: Duration = Duration::from_secs(1);
 /// The time after a failure to look up the kinds of the hub, or a change of one, before the next look.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
-/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet` and `membership` of clusters, and the
-/// others of placements.
+/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet` and `membership` of clusters, of
+/// `overrides` of overrides, and the others of placements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) membership: Queue<Key>,
     pub(crate) fleet: Queue<Key>,
     pub(crate) snapshots: Queue<Key>,
+    pub(crate) overrides: Queue<Key>,
     pub(crate) schedule: Queue<Key>,
     pub(crate) rollout: Queue<Key>,
     pub(crate) works: Queue<Key>,
@@ -121,6 +124,19 @@ impl SharedIndex {
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
+        to.start_if_served(
+            "clusteroverrides",
+            Self::observe_override::<ClusterResourceOverride>,
+        );
+        to.start_if_served(
+            "clusteroverridesnapshots",
+            Self::observe_override_snapshot::<ClusterResourceOverride>,
+        );
+        to.start_if_served("overrides", Self::observe_override::<ResourceOverride>);
+        to.start_if_served(
+            "overridesnapshots",
+            Self::observe_override_snapshot::<ResourceOverride>,
+        );
         to.start("namespaces", Self::observe_namespace);
         to.start("roles", Self::observe_role);
         to.start("rolebindings", Self::observe_role_binding);

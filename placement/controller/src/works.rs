@@ -5,9 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::names::{PARENT_PLACEMENT, member_namespace};
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
+use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, MemberCluster, Work};
 use karmada_rules::placement::deletion::{released, with_work_finalizer};
-use karmada_rules::placement::snapshot::whole_group;
+use karmada_rules::placement::envelope::Opening;
+use karmada_rules::placement::overrides::listed;
 use karmada_rules::placement::works::{
     Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
 };
@@ -19,7 +20,8 @@ use objects::{Key, Metadata};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::index::{Index, StoredSnapshot};
+use crate::index::{Index, group};
+use crate::overrides::Snapshot;
 use crate::requests::{HubApi, perform, unless_gone};
 use crate::watch::{Echo, SharedIndex};
 
@@ -27,8 +29,8 @@ use crate::watch::{Echo, SharedIndex};
 pub(crate) struct WorksReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) hub: HubApi,
-    /// True if a `ConfigMap` that is annotated as an envelope is opened.
-    pub(crate) opens_config_maps: bool,
+    /// Which objects are opened.
+    pub(crate) opening: Opening,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -37,45 +39,62 @@ struct Known {
     key: Key,
     binding: Arc<ClusterResourceBinding>,
     snapshots: Vec<ClusterResourceSnapshot>,
+    /// The snapshots of overrides that it lists, as far as they are there.
+    overrides: Vec<Snapshot>,
+    cluster: Option<Arc<MemberCluster>>,
     works: Vec<Work>,
     /// The time until which a write to one of its Works is waited for.
     awaited: Option<Instant>,
-    /// True if its cluster is leaving the fleet.
-    is_leaving: bool,
 }
 
 impl Known {
     fn read(index: &SharedIndex, key: &Key) -> Option<Self> {
-        let (binding, group, works, awaited, is_leaving) = index.read(|index| {
+        let (known, group, works) = index.read(|index| {
             let binding = Arc::clone(index.bindings.get(key)?);
-            let group = group(index, &binding);
-            let cluster = index.fleet.get(&binding.spec.target_cluster);
-            let is_leaving = cluster.is_some_and(|cluster| cluster.metadata.is_deleting());
-            let works = index.works.of(&key.name);
-            let awaited = index.awaited.works.until(key);
-            Some((binding, group, works, awaited, is_leaving))
+            let placement = binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default();
+            let snapshots = index.snapshots.of(placement);
+            let group = group(&snapshots, &binding.spec.resource_snapshot_name);
+            let known = Self {
+                key: key.clone(),
+                snapshots: Vec::new(),
+                overrides: index.overrides.snapshots(listed(&binding.spec)),
+                cluster: index.fleet.get(&binding.spec.target_cluster).cloned(),
+                works: Vec::new(),
+                awaited: index.awaited.works.until(key),
+                binding,
+            };
+            Some((known, group, index.works.of(&key.name)))
         })?;
         // Parsed without the lock, which every watch needs.
         Some(Self {
-            key: key.clone(),
-            binding,
             snapshots: group.iter().map(|snapshot| snapshot.object()).collect(),
             works: works.iter().map(|work| work.object()).collect(),
-            awaited,
-            is_leaving,
+            ..known
         })
     }
-}
 
-/// Returns the group of snapshots that a binding names, or none while one of them is missing.
-fn group(index: &Index, binding: &ClusterResourceBinding) -> Vec<Arc<StoredSnapshot>> {
-    let placement = binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default();
-    let existing = index.snapshots.of(placement);
-    let metadata = existing.iter().map(|snapshot| snapshot.meta());
-    let group = whole_group(metadata, &binding.spec.resource_snapshot_name);
-    let keys = group.into_iter().flatten().map(Metadata::key);
-    keys.filter_map(|key| index.snapshots.get(&key).map(Arc::clone))
-        .collect()
+    /// Returns `true` if its cluster is leaving the fleet.
+    fn is_leaving(&self) -> bool {
+        let cluster = self.cluster.as_ref();
+        cluster.is_some_and(|cluster| cluster.metadata.is_deleting())
+    }
+
+    fn plan(&self, opening: Opening) -> WorksPlan {
+        let overrides: Vec<_> = self.overrides.iter().map(Snapshot::taken).collect();
+        plan(&WorksFacts {
+            placement: self
+                .binding
+                .metadata
+                .label(PARENT_PLACEMENT)
+                .unwrap_or_default(),
+            binding: &self.binding,
+            snapshots: &self.snapshots.iter().collect::<Vec<_>>(),
+            opening,
+            overrides: &overrides,
+            cluster: self.cluster.as_deref(),
+            works: &self.works.iter().collect::<Vec<_>>(),
+        })
+    }
 }
 
 impl Controller for WorksReconciler {
@@ -95,26 +114,24 @@ impl Controller for WorksReconciler {
         }
         let binding = &*known.binding;
         let works: Vec<_> = known.works.iter().collect();
-        let plan = plan(&WorksFacts {
-            placement: binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default(),
-            binding,
-            snapshots: &known.snapshots.iter().collect::<Vec<_>>(),
-            opens_config_maps: self.opens_config_maps,
-            works: &works,
-        });
-        match plan {
+        match known.plan(self.opening) {
             WorksPlan::Wait => Ok(()),
             WorksPlan::Remove(writes) => {
                 // The agent must let go of a cluster that leaves before a Work goes: its objects would go with it.
-                if !known.is_leaving {
+                if !known.is_leaving() {
                     perform(&writes, |write| self.take(&known, write)).await?;
                 }
                 self.release(binding, works.len()).await
             }
-            _ if known.is_leaving => Ok(()),
-            WorksPlan::Refuse(reason) => {
+            _ if known.is_leaving() => Ok(()),
+            WorksPlan::Keep => {
+                let version = self.hold(binding).await?;
+                let kept = Synchronization::Kept;
+                self.report(binding, &version, kept, &works).await
+            }
+            WorksPlan::Refuse(failure) => {
                 let version = binding.metadata.resource_version();
-                let failed = Synchronization::Failed(&reason);
+                let failed = Synchronization::Failed(&failure);
                 self.report(binding, version, failed, &works).await
             }
             WorksPlan::Write(writes) => {

@@ -16,6 +16,20 @@ use super::select::{identifier, show};
 /// The longest name that fits into a label.
 const LONGEST_NAME: usize = 63;
 
+/// Which objects are opened, so that what is in them is placed instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// True if a `ConfigMap` is that is annotated as an envelope.
+    pub config_maps: bool,
+}
+
+impl Opening {
+    /// Returns `true` for an envelope.
+    pub(crate) fn applies_to(self, object: &Value) -> bool {
+        is_envelope(object) || self.config_maps && is_config_map_envelope(object)
+    }
+}
+
 /// An envelope whose content may go out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Opened {
@@ -26,7 +40,7 @@ pub(crate) struct Opened {
 }
 
 /// Returns `true` for a `ConfigMap` that its user calls an envelope.
-pub(crate) fn is_config_map_envelope(object: &Value) -> bool {
+fn is_config_map_envelope(object: &Value) -> bool {
     api_version(object) == "v1"
         && kind(object) == "ConfigMap"
         && object.annotation(ENVELOPE_CONFIG_MAP) == Some("true")

@@ -39,6 +39,8 @@ macro_rules! files {
 
 files! {
     "binding-unscheduled-deleting"
+    "crp-over-clusterresourceoverride" "crp-over-clusterresourceoverridesnapshot" "crp-over-resourceoverride"
+    "crp-over-resourceoverridesnapshot" "crp-over-works" "crp-over-failed"
     "crp-over-available" "crp-over-bindings" "crp-diff-drifted" "crp-diff-bindings" "crp-diff-works"
     "crp-diff-work-drifted" "crp-all-appliedwork" "crp-all-member-configmap" "crp-all-member-namespace" "internalmembercluster"
     "internalmembercluster-left"

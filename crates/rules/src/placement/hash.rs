@@ -5,6 +5,7 @@ use std::io;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use karmada_api::fleet::overrides::OverrideSpec;
 use karmada_api::fleet::placement::EnvelopeIdentifier;
 use karmada_api::fleet::policy::PlacementPolicy;
 use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
@@ -23,8 +24,20 @@ pub fn of_policy(policy: Option<&PlacementPolicy>) -> serde_json::Result<String>
         number_of_clusters: None,
         ..policy.clone()
     });
-    // A `[]byte` in Go, which its JSON has in Base64.
-    Ok(BASE64_STANDARD.encode(hex_of(&policy)?))
+    in_base64(&policy)
+}
+
+/// Returns the hash of an override as a snapshot has it.
+///
+/// # Errors
+/// Fails if the override cannot be written as JSON, which none that was read is.
+pub fn of_override(spec: &OverrideSpec) -> serde_json::Result<String> {
+    in_base64(spec)
+}
+
+/// Returns a hash that is a `[]byte` in Go, which its JSON has in Base64.
+fn in_base64(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(BASE64_STANDARD.encode(hex_of(value)?))
 }
 
 /// Returns the hash of everything that a placement selected, however it is split into snapshots.
@@ -41,6 +54,14 @@ pub fn of_resources(content: &ResourceSnapshotSpec) -> serde_json::Result<String
 /// Fails if the names cannot be written as JSON.
 pub fn of_names<T: Serialize>(names: Option<&[T]>) -> serde_json::Result<String> {
     hex_of(&names)
+}
+
+/// Returns the digest of what overrides come to in a cluster.
+///
+/// # Errors
+/// Fails if it cannot be written as JSON.
+pub(super) fn of_rules(rules: &impl Serialize) -> serde_json::Result<String> {
+    hex_of(rules)
 }
 
 /// Returns the end of the name of an envelope's Work.
@@ -142,6 +163,8 @@ impl Formatter for GoFormatter {
 
 #[cfg(test)]
 mod tests {
+    use karmada_api::fleet::names;
+    use karmada_api::fleet::overrides::JsonPatchOverride;
     use serde_json::{Value, from_value, json};
 
     use super::super::fixtures::{self, fixture};
@@ -188,10 +211,44 @@ mod tests {
         }
     }
 
+    /// Case F36: the overrides of a running KubeFleet, and the lists of their names, each with the hash that it gave them.
+    #[test]
+    fn overrides_have_recorded_hashes() {
+        for name in [
+            "crp-over-clusterresourceoverridesnapshot",
+            "crp-over-resourceoverridesnapshot",
+        ] {
+            let spec = &fixture(name)["spec"];
+            let read: OverrideSpec = from_value(spec["overrideSpec"].clone()).unwrap();
+            assert_eq!(of_override(&read).unwrap(), spec["overrideHash"], "{name}");
+        }
+        let binding = &fixtures::items("crp-over-bindings")[0]["spec"];
+        let work = &fixtures::items("crp-over-works")[0]["metadata"]["annotations"];
+        for (list, annotation) in [
+            (
+                "clusterResourceOverrideSnapshots",
+                names::CLUSTER_OVERRIDES_HASH,
+            ),
+            ("resourceOverrideSnapshots", names::OVERRIDES_HASH),
+        ] {
+            let listed: Vec<Value> = from_value(binding[list].clone()).unwrap();
+            assert_eq!(of_names(Some(&listed[..])).unwrap(), work[annotation]);
+        }
+    }
+
+    /// Go writes null for a value that is not there.
+    #[test]
+    fn absent_value_is_null() {
+        let patch = json!({ "op": "remove", "path": "/data" });
+        let patch: JsonPatchOverride = from_value(patch).unwrap();
+        let text = String::from_utf8(encode(&patch).unwrap()).unwrap();
+        assert_eq!(text, r#"{"op":"remove","path":"/data","value":null}"#);
+    }
+
     #[test]
     fn absent_overrides_hash_null() {
         let work = fixture("crp-1-work");
-        let recorded = &work["metadata"]["annotations"][karmada_api::fleet::names::OVERRIDES_HASH];
+        let recorded = &work["metadata"]["annotations"][names::OVERRIDES_HASH];
         assert_eq!(of_names::<String>(None).unwrap(), *recorded);
     }
 

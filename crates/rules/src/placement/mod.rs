@@ -4,21 +4,21 @@
 //! selectors → objects → content → hash, snapshots        what is placed, as it was at one moment
 //! clusters → eligible → filter → score → pick            where: bindings, and the reasons
 //! bindings, reports, budget → rollout                    when: which cluster gets the latest now
-//! binding, snapshots → works → waves                     what: the manifests for a cluster, and their order
+//! binding, snapshots → overrides → works → waves         what: the manifests for a cluster, and their order
 //! objects → availability → work_status → works → status  back: from the members to the placement
 //! ```
 //!
 //! - [`select`]: the objects that a placement selects.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
-//! - [`snapshot`]: the snapshots of both, in their order, and which is the latest.
+//! - [`snapshot`]: the snapshots of all of these, in their order, and which is the latest.
 //! - [`membership`]: what a cluster of the fleet has on the hub, and what its agent says of it; [`heartbeat`]: what the
 //!   agent in the cluster says, and when.
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
 //! - [`eviction`]: whether a cluster loses what is placed there because somebody asks for it.
-//! - `envelope`: what is in an envelope.
+//! - [`envelope`]: what is in an envelope; [`overrides`]: what differs between clusters.
 //! - [`works`]: the Works of a binding, and what the binding says of them.
 //! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is.
 //! - [`waves`], [`availability`], [`work_status`]: there, what is applied first, what does its work, and what the Work
@@ -31,7 +31,7 @@ mod condition;
 pub mod content;
 pub mod deletion;
 pub mod eligible;
-mod envelope;
+pub mod envelope;
 pub mod eviction;
 pub mod explain;
 mod filter;
@@ -39,6 +39,7 @@ pub mod hash;
 pub mod heartbeat;
 pub mod manifests;
 pub mod membership;
+pub mod overrides;
 pub mod ownership;
 pub mod pick;
 mod property;

@@ -65,7 +65,7 @@ impl Refusal {
 }
 
 /// A field, whether it is refused, and why.
-type Check = (&'static str, bool, &'static str);
+pub(super) type Check = (&'static str, bool, &'static str);
 
 /// Returns what is refused of a placement.
 pub fn problems(placement: &ClusterResourcePlacement) -> Vec<Problem> {
@@ -119,7 +119,8 @@ pub fn changes(old: &ClusterResourcePlacement, new: &ClusterResourcePlacement) -
     ])
 }
 
-fn found(checks: &[Check]) -> Vec<Problem> {
+/// Returns the problems among checks.
+pub(super) fn found(checks: &[Check]) -> Vec<Problem> {
     let found = checks.iter().filter(|(_, is_refused, _)| *is_refused);
     let problems = found.map(|&(field, _, reason)| Problem { field, reason });
     problems.collect()

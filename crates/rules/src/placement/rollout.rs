@@ -1,4 +1,4 @@
-//! Which clusters of a placement get its latest snapshot now, and which of those that it left may lose it.
+//! Which clusters of a placement get its latest snapshot and overrides now, and which of those that it left may lose it.
 //!
 //! One call gives the writes of one step; the reports on them lead to the next. A pure function of the bindings, what
 //! was reported of each, and the budget that the placement allows.
@@ -28,7 +28,7 @@ pub use writes::RolloutWrite;
 use budget::Budget;
 use candidate::Candidate;
 use report::Rules;
-use writes::Standing;
+use writes::{Latest, Standing};
 
 /// A step of a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn plan(facts: &RolloutFacts<'_>) -> RolloutPlan {
 struct Step<'f, 'a> {
     facts: &'f RolloutFacts<'a>,
     budget: Budget,
-    /// The bindings that get the latest snapshot.
+    /// The bindings that get the latest.
     given: BTreeSet<&'f str>,
     deleted: Vec<&'f ClusterResourceBinding>,
 }
@@ -90,7 +90,7 @@ impl<'f> Step<'f, '_> {
         }
     }
 
-    /// Gives the latest snapshot to clusters that have an older one.
+    /// Gives the latest to clusters that have something older.
     fn update(&mut self, bindings: &[Candidate<'f>]) {
         let stale = bindings
             .iter()
@@ -110,7 +110,7 @@ impl<'f> Step<'f, '_> {
         }
     }
 
-    /// Gives the latest snapshot to clusters that have none.
+    /// Gives the latest to clusters that have nothing.
     fn bind(&mut self, bindings: &[Candidate<'f>]) {
         let present = bindings.iter().filter(|one| one.is_present()).count();
         let room = self.budget.ceiling().saturating_sub(present);
@@ -145,10 +145,14 @@ impl<'f> Step<'f, '_> {
                 || deleted.any(|binding| binding.metadata.name() == one.name())
         };
         for one in bindings.iter().filter(|one| !is_deleted(one)) {
-            let snapshot = given.contains(one.name()).then_some(facts.snapshot);
+            let latest = given.contains(one.name()).then(|| Latest {
+                snapshot: facts.snapshot,
+                overrides: facts.overrides.applicable(one.binding),
+                digest: facts.overrides.digest(one.binding),
+            });
             let strategy = &rules.apply_strategy;
-            if snapshot.is_some() || one.binding.spec.apply_strategy.as_ref() != Some(strategy) {
-                writes.push(RolloutWrite::spec(one.binding, snapshot, strategy));
+            if latest.is_some() || one.binding.spec.apply_strategy.as_ref() != Some(strategy) {
+                writes.push(RolloutWrite::spec(one.binding, latest, strategy));
                 // The next step says that it has started: then the generation is known.
                 continue;
             }

@@ -1,4 +1,5 @@
-//! The snapshots of a placement: its policy, and what it selected, as they were at one moment.
+//! The snapshots of a placement, of its policy and of what it selected, and those of overrides: as they were at one
+//! moment.
 //!
 //! Nothing in a snapshot ever changes. A new content is a new group of snapshots with the next index, created part
 //! by part and its master last; only a group that is whole can be the latest, so a crash between two writes leaves
@@ -6,8 +7,9 @@
 //!
 //! - `split`: the parts of what was selected.
 //! - `sequence`: the groups that exist, which is the latest, and which may go.
-//! - `plan_resources`, `plan_policies`: the writes that bring them up to date.
+//! - `plan_resources`, `plan_policies`, `plan_overrides`: the writes that bring them up to date.
 
+mod overrides;
 mod policies;
 mod resources;
 mod sequence;
@@ -15,6 +17,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+pub use overrides::{is_snapshotted, latest_override, may_go, plan_end, plan_overrides};
 pub use policies::{latest_policy, plan_policies};
 pub use resources::{has_lost_part, latest_resources, plan_resources, whole_group};
 pub use sequence::SnapshotWrite;

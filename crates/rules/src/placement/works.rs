@@ -1,7 +1,7 @@
 //! The Works of a binding, and what the binding says of them.
 //!
 //! - `facts`: what decides about them.
-//! - `desired`: the Works that its cluster should have, from the parts of a snapshot.
+//! - `desired`: the Works that its cluster should have, from the parts of a snapshot and the overrides.
 //! - `report`: the conditions of the binding, from those of its Works.
 
 mod desired;
@@ -22,10 +22,10 @@ use objects::condition::find;
 use objects::metadata::has_marks;
 use serde_json::{Value, json};
 
-pub use facts::WorksFacts;
+pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
 
-use desired::desired;
+use desired::{are_current, desired};
 
 /// A write to a Work.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +53,10 @@ pub enum WorksPlan {
     Wait,
     /// These writes; none if the Works are up to date.
     Write(Vec<WorkWrite>),
-    /// Nothing: what the snapshot asks for cannot be done, for this reason.
-    Refuse(String),
+    /// Nothing: what is there stays as it is, and is reported.
+    Keep,
+    /// Nothing: what the snapshots ask for cannot be done.
+    Refuse(Failure),
     /// Everything goes, for the binding does.
     Remove(Vec<WorkWrite>),
 }
@@ -74,7 +76,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
         // not answered, and be held for ever.
         BindingState::Bound if is_held(binding) && !facts.works.is_empty() => {
-            return WorksPlan::Write(Vec::new());
+            return WorksPlan::Keep;
         }
         BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
         BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
@@ -83,18 +85,18 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         // What is unscheduled keeps what it has.
         BindingState::Bound | BindingState::Unscheduled => {}
     }
-    if facts.snapshots.is_empty() {
-        // The Works outlive the snapshot that they were made of.
-        return if facts.works.is_empty() {
-            let name = &binding.spec.resource_snapshot_name;
-            WorksPlan::Refuse(format!("The snapshot {name} is not found or not complete"))
-        } else {
-            WorksPlan::Write(Vec::new())
-        };
+    let missing = facts.missing();
+    // The Works outlive the snapshots that they were made of. Where the labels of the cluster make something else of these,
+    // it is the rollout that gives it.
+    if (missing.is_some() || facts.is_outdated()) && are_current(facts) {
+        return WorksPlan::Keep;
+    }
+    if let Some(missing) = missing {
+        return WorksPlan::Refuse(missing);
     }
     let desired = match desired(facts) {
         Ok(desired) => desired,
-        Err(reason) => return WorksPlan::Refuse(reason),
+        Err(failure) => return WorksPlan::Refuse(failure),
     };
     let names: BTreeSet<_> = desired
         .iter()

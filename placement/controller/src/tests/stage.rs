@@ -26,6 +26,11 @@ pub(super) const SNAPSHOTS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcesnapshots";
 pub(super) const BINDINGS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcebindings";
+pub(super) const CLUSTER_OVERRIDES: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceoverrides";
+pub(super) const OVERRIDES: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/application-1/resourceoverrides";
+pub(super) const OVERRIDE_SNAPSHOTS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/application-1/resourceoverridesnapshots";
 pub(super) const ALL_WORKS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/works";
 
 /// The path of what is placed.
@@ -74,8 +79,13 @@ impl Deref for Stage {
 impl Stage {
     /// Starts a hub, without the program.
     pub(super) fn new() -> Self {
+        Self::serving(definitions())
+    }
+
+    /// Starts a hub with these kinds, without the program.
+    pub(super) fn serving(definitions: Vec<Value>) -> Self {
         let api = TestApi::of(ApiServer::starting_at(clock()));
-        api.install(definitions());
+        api.install(definitions);
         Self { api, running: None }
     }
 
@@ -201,7 +211,7 @@ impl Stage {
     }
 
     /// Does what a Work asks for. Returns `true` if there was anything to do.
-    async fn answer(&self, work: &Value) -> bool {
+    pub(super) async fn answer(&self, work: &Value) -> bool {
         let path = work_path(work.namespace(), work.name());
         if work.is_deleting() {
             let none = json!({ "metadata": { "finalizers": null } });
@@ -321,6 +331,33 @@ pub(super) async fn place(stage: &Stage, policy: &Value) {
     new["spec"]["strategy"]["rollingUpdate"] = json!({ "unavailablePeriodSeconds": 1 });
     stage.send("POST", PLACEMENTS, &new).await;
     stage.settle().await;
+}
+
+/// Starts a hub and the program, with the clusters in which overrides were recorded.
+pub(super) async fn recorded_fleet() -> Stage {
+    let stage = Stage::with_clusters(&[]).await;
+    let labels = [["east", "prod"], ["east", "canary"], ["west", "prod"]];
+    for (number, [region, env]) in (1..).zip(labels) {
+        let labels = json!({ "region": region, "env": env });
+        stage.join(&format!("kind-cluster-{number}"), &labels).await;
+    }
+    stage
+}
+
+/// Creates what the recorded `crp-over` selects.
+pub(super) async fn fill_overridden(stage: &Stage) -> Vec<Value> {
+    stage.create_namespace("app-6").await;
+    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "app-6-reader" },
+        "rules": [{ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"] }] });
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "c", "namespace": "app-6" }, "data": { "k": "hub" } });
+    for object in [&map, &role] {
+        stage.create(object).await;
+    }
+    let namespace =
+        recorded!("crp-over-works")["items"][0]["spec"]["workload"]["manifests"][0].clone();
+    vec![namespace, map, role]
 }
 
 /// Returns the state and the cluster of each binding.

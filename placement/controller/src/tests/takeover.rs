@@ -1,6 +1,8 @@
 //! A fleet that changes hands: what a running KubeFleet left is gone on with, and nothing moves.
 
-use karmada_api::fleet::names::PARENT_BINDING;
+use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_HASH};
+use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
+use karmada_rules::placement::hash::of_resources;
 use objects::{Metadata, metadata};
 use serde_json::{Value, json};
 
@@ -70,6 +72,59 @@ async fn left_by_kubefleet() -> Stage {
 #[tokio::test(start_paused = true)]
 async fn takeover_moves_nothing() {
     let mut stage = left_by_kubefleet().await;
+    stage.writes();
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+}
+
+/// Returns a recorded snapshot of `crp-all` as that of `crp-over`.
+fn of_overridden(mut snapshot: Value) -> Value {
+    let name = snapshot.name().replace("crp-all", "crp-over");
+    metadata::set(&mut snapshot, "name", name.into());
+    metadata::edit(&mut snapshot, "labels", |labels| {
+        labels.insert(PARENT_PLACEMENT.to_owned(), "crp-over".into());
+    });
+    snapshot["metadata"]["ownerReferences"][0]["name"] = json!("crp-over");
+    snapshot
+}
+
+/// Case F36: the same, of a placement with overrides.
+#[tokio::test(start_paused = true)]
+async fn overrides_are_gone_on_with() {
+    let mut stage = recorded_fleet().await;
+    stage.kill().await;
+    let objects = fill_overridden(&stage).await;
+    for [one, snapshot] in [
+        [
+            recorded!("crp-over-clusterresourceoverride"),
+            recorded!("crp-over-clusterresourceoverridesnapshot"),
+        ],
+        [
+            recorded!("crp-over-resourceoverride"),
+            recorded!("crp-over-resourceoverridesnapshot"),
+        ],
+    ] {
+        let stored = stage.create(&moved(one, "")).await;
+        stage.create(&moved(snapshot, stored.uid())).await;
+    }
+    let placement = stage
+        .create(&moved(recorded!("crp-over-available"), ""))
+        .await;
+    let mut snapshot = of_overridden(recorded!("crp-all-resourcesnapshot-0"));
+    let content = ResourceSnapshotSpec {
+        selected_resources: objects,
+    };
+    snapshot["spec"] = json!(content);
+    snapshot["metadata"]["annotations"][RESOURCE_HASH] = json!(of_resources(&content).unwrap());
+    let policy = of_overridden(recorded!("crp-all-policysnapshot-0"));
+    let bindings = recorded!("crp-over-bindings")["items"].clone();
+    let works = recorded!("crp-over-works")["items"].clone();
+    let lists = [bindings, works]
+        .into_iter()
+        .flat_map(|list| list.as_array().cloned().unwrap());
+    for object in [policy, snapshot].into_iter().chain(lists) {
+        stage.create(&moved(object, placement.uid())).await;
+    }
     stage.writes();
     stage.start(&[]).await;
     assert_eq!(stage.written(), [""; 0]);

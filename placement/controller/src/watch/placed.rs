@@ -99,6 +99,9 @@ impl SharedIndex {
         });
         for change in &changes {
             self.queues.works.add(change.key.clone());
+            // What is left of an override stays for those that list it.
+            let unlisted = self.read(|index| index.overrides.unlisted(change));
+            self.queues.overrides.add_all(unlisted);
             for placement in self.read(|index| index.bindings.values(change)) {
                 let key = Key::cluster_scoped(placement);
                 self.queues.rollout.add(key.clone());

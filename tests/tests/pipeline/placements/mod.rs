@@ -3,7 +3,7 @@
 //! - `fleet_wide`: which members get what, and when: three of them.
 //! - `in_member`: what becomes of it there: one of them.
 //! - `health`: which members get nothing because their health is bad.
-//! - `envelopes`: what is placed without an effect on the hub.
+//! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
@@ -19,6 +19,7 @@ mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
+mod overrides;
 mod website;
 mod with_tools;
 

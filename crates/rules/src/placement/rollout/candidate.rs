@@ -14,7 +14,7 @@ pub(super) struct Candidate<'a> {
     /// Whether its cluster can be reached; `None` if that is gone.
     pub(super) reach: Option<Reach>,
     pub(super) report: Report,
-    /// True if the cluster has, or is to have, another snapshot than the latest.
+    /// True if the cluster has, or is to have, another snapshot than the latest, other overrides, or what they come to.
     pub(super) is_stale: bool,
 }
 
@@ -34,7 +34,8 @@ impl<'a> Candidate<'a> {
             binding,
             reach,
             report: Report::of(binding, rules),
-            is_stale: binding.spec.resource_snapshot_name != facts.snapshot,
+            is_stale: binding.spec.resource_snapshot_name != facts.snapshot
+                || facts.overrides.are_stale(binding),
         }
     }
 

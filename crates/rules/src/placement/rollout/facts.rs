@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
 
+use crate::placement::overrides::Overrides;
+
 /// Everything that decides about a step of a rollout.
 #[derive(Clone, Copy, Debug)]
 pub struct RolloutFacts<'a> {
@@ -12,6 +14,8 @@ pub struct RolloutFacts<'a> {
     pub placement: &'a ClusterResourcePlacement,
     /// The name of its latest snapshot.
     pub snapshot: &'a str,
+    /// Its overrides.
+    pub overrides: &'a Overrides<'a>,
     /// Every binding of it.
     pub bindings: &'a [&'a ClusterResourceBinding],
     /// The clusters of the fleet; without any, all are taken for reachable.

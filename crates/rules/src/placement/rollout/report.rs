@@ -6,10 +6,12 @@ use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::ClusterResourceBinding;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::conditions::{
-    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORTED, PREPARING,
-    PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE, WORK_SYNCHRONIZED,
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORTED, OVERRIDES_RENDERED,
+    PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE, WORK_SYNCHRONIZED,
 };
+use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::ApplyStrategy;
+use objects::Metadata;
 use objects::condition::find;
 
 use super::facts::RolloutFacts;
@@ -69,8 +71,9 @@ impl Report {
             status,
             generation: binding.metadata.generation,
         };
-        // Once the strategy is changed, every report is on what was before.
-        let outdated = binding.spec.apply_strategy.as_ref() != Some(&rules.apply_strategy);
+        // Once the strategy is changed, or what overrides come to, every report is on what was before.
+        let outdated = binding.spec.apply_strategy.as_ref() != Some(&rules.apply_strategy)
+            || !is_rendered(binding, status);
         let outcome = match reported.outcome(rules) {
             Outcome::Ready if outdated => Outcome::Progressing(None),
             outcome => outcome,
@@ -97,6 +100,15 @@ impl Report {
             _ => None,
         }
     }
+}
+
+/// Returns `true` if the Works are made by what the overrides came to when they were given, as far as that is known. The
+/// generation does not say so: the same overrides come to something else where the labels of a cluster change.
+fn is_rendered(binding: &ClusterResourceBinding, status: &BindingStatus) -> bool {
+    let rendered = find(&status.conditions, OVERRIDES_RENDERED);
+    let rendered = rendered.map(|rendered| &*rendered.message);
+    let given = binding.metadata.annotation(OVERRIDES_DIGEST);
+    given.is_none() || rendered == given
 }
 
 /// Returns `true` if the cluster has nothing of the placement yet: nobody has written it there.

@@ -3,7 +3,7 @@ mod world;
 
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::ROLLOUT_STARTED;
-use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER};
+use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, OVERRIDES_DIGEST, WORK_FINALIZER};
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
 use objects::condition::find;
 use serde_json::{Value, from_value, json, to_value};
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use self::world::{Says, World};
 use super::*;
 use crate::placement::fixtures::{fixture, items};
+use crate::placement::overrides::Overrides;
 
 fn recorded(name: &str) -> Vec<ClusterResourceBinding> {
     let items = items(name).into_iter();
@@ -27,6 +28,7 @@ fn step(bindings: &[ClusterResourceBinding], snapshot: &str, at: &str) -> Rollou
     plan(&RolloutFacts {
         placement: &placement,
         snapshot,
+        overrides: &Overrides::default(),
         bindings: &bindings,
         clusters: &BTreeMap::new(),
         progress_deadline: jiff::SignedDuration::from_mins(10),
@@ -187,6 +189,23 @@ fn unreachable_clusters_hold_nobody() {
     world.snapshot = "s1".to_owned();
     world.settle(Says::Available);
     assert_eq!((world.with("s0"), world.with("s1")), (1, 3));
+}
+
+/// Case F68: by other labels of a cluster its overrides come to something else, which is no other generation: until its Works
+/// are made of that, it does not count as ready, and nobody else is changed.
+#[test]
+fn unrendered_is_not_ready() {
+    let mut world = World::new(4);
+    world.settle(Says::Available);
+    let annotations = world.bindings[3]
+        .metadata
+        .annotations
+        .get_or_insert_default();
+    annotations.insert(OVERRIDES_DIGEST.to_owned(), "other".to_owned());
+    world.snapshot = "s1".to_owned();
+    world.run();
+    assert_eq!(world.with("s1"), 1);
+    assert_eq!(world.bindings[3].spec.resource_snapshot_name, "s1");
 }
 
 /// Case F33.

@@ -6,14 +6,17 @@ use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::ClusterResourceBinding;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{BEEN_AVAILABLE, ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
+use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::ApplyStrategy;
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 use objects::patch::guarded;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::placement::condition::condition;
 use crate::placement::deletion::with_work_finalizer;
+use crate::placement::overrides::Applicable;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +52,10 @@ impl RolloutWrite {
         }
     }
 
-    /// Changes how the objects are written, and gives the binding a snapshot, if there is one for it.
+    /// Changes how the objects are written, and gives the binding the latest, if it is to have that.
     pub(super) fn spec(
         binding: &ClusterResourceBinding,
-        snapshot: Option<&str>,
+        latest: Option<Latest<'_>>,
         strategy: &ApplyStrategy,
     ) -> Self {
         let mut spec = json!({});
@@ -60,9 +63,15 @@ impl RolloutWrite {
             spec["applyStrategy"] = json!(strategy);
         }
         let mut body = json!({});
-        if let Some(snapshot) = snapshot {
+        if let Some(latest) = latest {
             spec["state"] = json!(BindingState::Bound);
-            spec["resourceSnapshotName"] = json!(snapshot);
+            spec["resourceSnapshotName"] = json!(latest.snapshot);
+            if let Some(overrides) = latest.overrides {
+                list_overrides(&mut spec, binding, overrides);
+                if binding.metadata.annotation(OVERRIDES_DIGEST) != latest.digest.as_deref() {
+                    body["metadata"]["annotations"][OVERRIDES_DIGEST] = json!(latest.digest);
+                }
+            }
             // Works are about to follow: it waits for those with the same write.
             if let Some(finalizers) = with_work_finalizer(binding) {
                 body["metadata"]["finalizers"] = json!(finalizers);
@@ -77,7 +86,37 @@ impl RolloutWrite {
     }
 }
 
-/// Returns the write that says whether a binding gets the latest snapshot, and whether it has ever served, unless that
+/// What a binding gets.
+#[derive(Clone, Debug)]
+pub(super) struct Latest<'a> {
+    /// The latest snapshot.
+    pub(super) snapshot: &'a str,
+    /// The overrides for its cluster, if that is known.
+    pub(super) overrides: Option<&'a Applicable>,
+    /// The digest of these.
+    pub(super) digest: Option<String>,
+}
+
+/// Writes to a patch of the spec which overrides a binding lists, as far as it lists others.
+fn list_overrides(spec: &mut Value, binding: &ClusterResourceBinding, overrides: &Applicable) {
+    let before = &binding.spec;
+    if before.cluster_resource_override_snapshots != overrides.cluster_scoped {
+        spec["clusterResourceOverrideSnapshots"] = list(&overrides.cluster_scoped);
+    }
+    if before.resource_override_snapshots != overrides.namespaced {
+        spec["resourceOverrideSnapshots"] = list(&overrides.namespaced);
+    }
+}
+
+/// Returns a list as a patch has it: null takes one away.
+fn list<T: Serialize>(items: &[T]) -> Value {
+    match items {
+        [] => Value::Null,
+        items => json!(items),
+    }
+}
+
+/// Returns the write that says whether a binding gets the latest, and whether it has ever served, unless that
 /// is said already.
 pub(super) fn started(
     binding: &ClusterResourceBinding,
@@ -109,7 +148,7 @@ pub(super) fn started(
 /// Where a binding stands in a rollout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
-    /// True if the latest snapshot is kept from it.
+    /// True if the latest is kept from it.
     pub(super) is_held: bool,
     /// True if it serves.
     pub(super) is_ready: bool,

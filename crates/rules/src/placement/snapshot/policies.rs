@@ -11,7 +11,7 @@ use karmada_api::fleet::{ClusterResourcePlacement, ClusterSchedulingPolicySnapsh
 use objects::Metadata;
 use serde_json::{Map, json};
 
-use super::sequence::{SnapshotWrite, groups, metadata, next_index, tidy};
+use super::sequence::{SnapshotWrite, groups, kept, metadata, next_index, tidy};
 use crate::placement::hash::of_policy;
 
 /// Returns the latest snapshot of a policy: the last.
@@ -81,7 +81,7 @@ pub fn plan_policies(
             index
         }
     };
-    writes.extend(tidy(placement, &groups, index, named));
+    writes.extend(tidy(kept(placement), &groups, index, named));
     Ok(writes)
 }
 

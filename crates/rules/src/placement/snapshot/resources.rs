@@ -12,7 +12,7 @@ use karmada_api::fleet::{ClusterResourcePlacement, ClusterResourceSnapshot};
 use objects::Metadata;
 use serde_json::Value;
 
-use super::sequence::{Group, SnapshotWrite, groups, metadata, next_index, tidy};
+use super::sequence::{Group, SnapshotWrite, groups, kept, metadata, next_index, tidy};
 use super::split::split;
 use crate::placement::content::is_envelope;
 use crate::placement::hash::of_resources;
@@ -105,7 +105,7 @@ pub fn plan_resources(
             snapshots.master(annotations, master),
         )));
     }
-    writes.extend(tidy(placement, &groups, index, named));
+    writes.extend(tidy(kept(placement), &groups, index, named));
     Ok(writes)
 }
 

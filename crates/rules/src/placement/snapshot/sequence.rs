@@ -1,10 +1,11 @@
-//! The groups of snapshots of one placement, in their order.
+//! The groups of snapshots of one object, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karmada_api::fleet::ClusterResourcePlacement;
 use karmada_api::fleet::names::{IS_LATEST, NUMBER_OF_SNAPSHOTS, PART_INDEX};
+use kube::Resource;
 use objects::Metadata;
 use serde_json::{Value, json};
 
@@ -88,23 +89,26 @@ pub(super) fn next_index(groups: &Groups<'_>) -> u64 {
     last.map_or(0, |(index, _)| index.saturating_add(1))
 }
 
-/// Returns the metadata of a snapshot that belongs to a placement.
-pub(super) fn metadata(
-    placement: &ClusterResourcePlacement,
+/// Returns the metadata of a snapshot that belongs to `owner`, in the namespace of that.
+pub(super) fn metadata<K: Resource<DynamicType = ()>>(
+    owner: &K,
     name: String,
     labels: impl IntoIterator<Item = (&'static str, String)>,
     annotations: impl IntoIterator<Item = (&'static str, String)>,
 ) -> ObjectMeta {
-    let owned = |(key, value): (&str, String)| (key.to_owned(), value);
+    let text = |(key, value): (&str, String)| (key.to_owned(), value);
+    let annotations: BTreeMap<_, _> = annotations.into_iter().map(text).collect();
+    let of_owner = owner.meta();
     ObjectMeta {
         name: Some(name),
-        labels: Some(labels.into_iter().map(owned).collect()),
-        annotations: Some(annotations.into_iter().map(owned).collect()),
+        namespace: of_owner.namespace.clone(),
+        labels: Some(labels.into_iter().map(text).collect()),
+        annotations: (!annotations.is_empty()).then_some(annotations),
         owner_references: Some(vec![OwnerReference {
-            api_version: ClusterResourcePlacement::API_VERSION.to_owned(),
-            kind: ClusterResourcePlacement::KIND.to_owned(),
-            name: placement.metadata.name().to_owned(),
-            uid: placement.metadata.uid().to_owned(),
+            api_version: K::api_version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            name: of_owner.name().to_owned(),
+            uid: of_owner.uid().to_owned(),
             controller: Some(true),
             block_owner_deletion: Some(true),
         }]),
@@ -112,13 +116,20 @@ pub(super) fn metadata(
     }
 }
 
-/// The number of groups that are kept where a placement does not say.
-const HISTORY: usize = 10;
+/// The number of groups that are kept where nobody says.
+pub(super) const HISTORY: usize = 10;
 
-/// Returns the writes after which the labels say that `latest` is the latest, and no more groups exist than are kept.
+/// Returns the number of groups that are kept of a placement.
+pub(super) fn kept(placement: &ClusterResourcePlacement) -> usize {
+    let limit = placement.spec.revision_history_limit;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    limit.unwrap_or(HISTORY)
+}
+
+/// Returns the writes after which the labels say that `latest` is the latest, and no more groups exist than `limit`.
 /// One that a binding names is kept: its cluster could not be given anything else from it.
 pub(super) fn tidy<K>(
-    placement: &ClusterResourcePlacement,
+    limit: usize,
     groups: &Groups<'_>,
     latest: u64,
     named: &BTreeSet<&str>,
@@ -135,13 +146,11 @@ pub(super) fn tidy<K>(
             });
         }
     }
-    let limit = placement.spec.revision_history_limit;
-    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
     let mut kept = 1;
     for (_, group) in groups.iter().rev().filter(|(index, _)| **index != latest) {
         let is_named = group.names().any(|name| named.contains(name));
         // Without its master it is what a crash left, and never is the latest.
-        if is_named || (group.master.is_some() && kept < limit.unwrap_or(HISTORY)) {
+        if is_named || (group.master.is_some() && kept < limit) {
             kept += 1;
             continue;
         }

@@ -2,6 +2,7 @@
 
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::conditions::NO_OVERRIDE;
 use objects::condition::find;
 
 use super::cluster::Standing;
@@ -46,10 +47,10 @@ fn whole(step: &Step, standings: &[Standing]) -> Condition {
     } else {
         (TRUE, step.done, done)
     };
-    let without_overrides = |one: &Condition| one.reason == "NoOverrideSpecified";
+    let without_overrides = |one: &Condition| one.reason == NO_OVERRIDE;
     let (reason, message) = if status == TRUE && said.flatten().all(without_overrides) {
         let message = "No override rules are configured for the selected resources";
-        ("NoOverrideSpecified", message.to_owned())
+        (NO_OVERRIDE, message.to_owned())
     } else {
         (words.reason, words.message(clusters))
     };

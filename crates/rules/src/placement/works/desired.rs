@@ -8,49 +8,93 @@ use karmada_api::fleet::names::{
 };
 use karmada_api::fleet::placement::EnvelopeIdentifier;
 use karmada_api::fleet::work::WorkSpec;
-use karmada_api::fleet::{ClusterResourceSnapshot, Work};
+use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
 use karmada_api::work::Workload;
 use objects::Metadata;
 use serde_json::Value;
 
-use super::facts::WorksFacts;
-use crate::placement::content::is_envelope;
-use crate::placement::envelope::{Opened, envelope_of, is_config_map_envelope, open};
+use super::facts::{Failure, WorksFacts};
+use crate::placement::envelope::{Opened, envelope_of, open};
 use crate::placement::hash::{of_envelope_identity, of_names};
+use crate::placement::overrides::overridden;
 
 /// Returns the Works that the cluster of a binding should have: one for each part of the snapshot, even an empty one, and
 /// one for each envelope in it.
 ///
 /// # Errors
-/// Fails if an envelope cannot be opened.
-pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, String> {
-    let no_names = of_names::<String>(None).map_err(|error| error.to_string())?;
+/// Fails if an envelope cannot be opened, or an override cannot be applied.
+pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, Failure> {
+    let marks = marks(facts.binding).map_err(|error| Failure::Synchronizing(error.to_string()))?;
     let mut works = Vec::new();
     for snapshot in facts.snapshots {
         let objects = snapshot.spec.selected_resources.iter();
-        let (envelopes, objects): (Vec<_>, Vec<_>) = objects.partition(|object| {
-            is_envelope(object) || facts.opens_config_maps && is_config_map_envelope(object)
-        });
-        let work = |manifests| work(facts, snapshot, &no_names, manifests);
-        let of_part = work(objects.into_iter().cloned().collect());
+        let (envelopes, objects): (Vec<_>, Vec<_>) =
+            objects.partition(|object| facts.opening.applies_to(object));
+        let work = |manifests| {
+            let manifests = for_cluster(manifests, facts).map_err(Failure::Overriding)?;
+            Ok(work(facts, snapshot, &marks, manifests))
+        };
+        let of_part = work(objects.into_iter().cloned().collect())?;
         let part = of_part.metadata.name().to_owned();
         works.push(of_part);
         for envelope in envelopes {
             let Opened {
                 identifier,
                 manifests,
-            } = open(envelope)?;
-            let work = work(manifests);
+            } = open(envelope).map_err(Failure::Synchronizing)?;
+            let work = work(manifests)?;
             works.push(of_envelope(work, &part, identifier, facts.works));
         }
     }
     Ok(works)
 }
 
+/// Returns the manifests as the cluster of the binding is to have them.
+fn for_cluster(manifests: Vec<Value>, facts: &WorksFacts<'_>) -> Result<Vec<Value>, String> {
+    let Some(cluster) = facts.cluster.filter(|_| !facts.overrides.is_empty()) else {
+        return Ok(manifests);
+    };
+    let manifests = manifests.into_iter();
+    let manifests = manifests.map(|manifest| overridden(manifest, facts.overrides, cluster));
+    manifests.filter_map(Result::transpose).collect()
+}
+
+/// Returns `true` if there are Works, and all of them were made of what the binding names.
+pub(super) fn are_current(facts: &WorksFacts<'_>) -> bool {
+    let Ok(marks) = marks(facts.binding) else {
+        return false;
+    };
+    let works = facts.works.iter().map(|work| &work.metadata);
+    let mut staying = works.filter(|work| !work.is_deleting());
+    let least = facts.snapshots.len().max(1);
+    staying.clone().count() >= least
+        && staying.all(|work| {
+            let mut marks = marks.iter();
+            marks.all(|(key, value)| work.annotation(key) == Some(value))
+        })
+}
+
+/// The annotations of a Work that say of what it was made.
+type Marks = [(&'static str, String); 3];
+
+/// Returns the marks of the Works of a binding: the snapshot, and the hashes of the overrides that it lists.
+fn marks(binding: &ClusterResourceBinding) -> serde_json::Result<Marks> {
+    let spec = &binding.spec;
+    let cluster_scoped = &spec.cluster_resource_override_snapshots;
+    let namespaced = &spec.resource_override_snapshots;
+    let of_cluster_scoped = of_names((!cluster_scoped.is_empty()).then_some(&**cluster_scoped))?;
+    let of_namespaced = of_names((!namespaced.is_empty()).then_some(&**namespaced))?;
+    Ok([
+        (CLUSTER_OVERRIDES_HASH, of_cluster_scoped),
+        (OVERRIDES_HASH, of_namespaced),
+        (PARENT_SNAPSHOT_NAME, spec.resource_snapshot_name.clone()),
+    ])
+}
+
 fn work(
     facts: &WorksFacts<'_>,
     snapshot: &ClusterResourceSnapshot,
-    no_names: &str,
+    marks: &Marks,
     manifests: Vec<Value>,
 ) -> Work {
     let WorksFacts {
@@ -66,11 +110,7 @@ fn work(
         (PARENT_BINDING, binding.metadata.name()),
         (PARENT_SNAPSHOT_INDEX, index),
     ];
-    let annotations = [
-        (CLUSTER_OVERRIDES_HASH, no_names),
-        (OVERRIDES_HASH, no_names),
-        (PARENT_SNAPSHOT_NAME, &*binding.spec.resource_snapshot_name),
-    ];
+    let annotations = marks.clone().map(|(key, value)| (key.to_owned(), value));
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
     Work {
         api_version: Work::API_VERSION.to_owned(),
@@ -79,7 +119,7 @@ fn work(
             name: Some(name),
             namespace: Some(member_namespace(&binding.spec.target_cluster)),
             labels: Some(labels.map(owned).into()),
-            annotations: Some(annotations.map(owned).into()),
+            annotations: Some(annotations.into()),
             ..ObjectMeta::default()
         },
         spec: WorkSpec {

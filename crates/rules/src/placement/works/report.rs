@@ -5,27 +5,32 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::conditions::{
-    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, UNTRACKABLE,
-    WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, NO_OVERRIDE, OVERRIDDEN,
+    OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
 };
+use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::{FailedPlacement, ResourceIdentifier};
 use karmada_api::fleet::work::WorkResourceIdentifier;
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
 use objects::condition::find;
 
+use super::facts::Failure;
 use crate::placement::condition::{condition, put};
 use crate::placement::envelope::envelope_of;
+use crate::placement::overrides::listed;
 
 /// Whether the Works of a binding are what its cluster should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchronization<'a> {
     /// They are.
     Synchronized,
+    /// They are, as far as the rollout has got.
+    Kept,
     /// They were written now, and nobody has answered.
     Written,
-    /// They are not, for this reason.
-    Failed(&'a str),
+    /// They are not.
+    Failed(&'a Failure),
 }
 
 /// The most objects of which a binding says that they are not as they shall be.
@@ -41,7 +46,7 @@ pub fn report(
 ) -> Option<BindingStatus> {
     let before = binding.status.clone().unwrap_or_default();
     let mut after = before.clone();
-    let new = conditions(synchronization, works);
+    let new = conditions(binding, synchronization, works);
     let says = |kind: &str| new.iter().any(|condition| condition.type_ == kind);
     let ours = [
         OVERRIDDEN,
@@ -72,28 +77,45 @@ pub fn report(
     (after != before).then_some(after)
 }
 
-fn conditions(synchronization: Synchronization<'_>, works: &[&Work]) -> Vec<Condition> {
-    let overridden = condition(
-        (OVERRIDDEN, TRUE),
-        "NoOverrideSpecified",
-        "No override rules are configured for the selected resources",
-    );
+fn conditions(
+    binding: &ClusterResourceBinding,
+    synchronization: Synchronization<'_>,
+    works: &[&Work],
+) -> Vec<Condition> {
+    let overridden = if listed(&binding.spec).next().is_none() {
+        let message = "No override rules are configured for the selected resources";
+        condition((OVERRIDDEN, TRUE), NO_OVERRIDE, message)
+    } else {
+        let message = "Successfully applied the override rules on the resources";
+        condition((OVERRIDDEN, TRUE), "OverriddenSucceeded", message)
+    };
     let synchronized = match synchronization {
-        Synchronization::Failed(reason) => {
+        Synchronization::Failed(Failure::Overriding(reason)) => {
+            let message = format!("Failed to apply the override rules on the resources: {reason}");
+            return vec![condition((OVERRIDDEN, FALSE), "OverriddenFailed", &message)];
+        }
+        Synchronization::Failed(Failure::Synchronizing(reason)) => {
             let message = format!("Failed to synchronize the work to the latest: {reason}");
             let failed = condition((WORK_SYNCHRONIZED, FALSE), "SyncWorkFailed", &message);
             return vec![overridden, failed];
         }
-        Synchronization::Synchronized | Synchronization::Written => condition(
-            (WORK_SYNCHRONIZED, TRUE),
-            "AllWorkSynced",
-            "All of the works are synchronized to the latest",
-        ),
+        Synchronization::Synchronized | Synchronization::Kept | Synchronization::Written => {
+            condition(
+                (WORK_SYNCHRONIZED, TRUE),
+                "AllWorkSynced",
+                "All of the works are synchronized to the latest",
+            )
+        }
     };
     let applied = applied(synchronization, works);
     let is_applied = applied.status == TRUE;
     let mut conditions = vec![overridden, synchronized, applied];
     conditions.extend(is_applied.then(|| available(works)).flatten());
+    let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
+    // What is kept may have been made by those before.
+    let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
+    conditions
+        .extend(rendered.map(|digest| condition((OVERRIDES_RENDERED, TRUE), "Rendered", digest)));
     conditions
 }
 

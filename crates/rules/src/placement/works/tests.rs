@@ -6,6 +6,7 @@ use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
+use crate::placement::envelope::Opening;
 use crate::placement::fixtures::{fixture, items, without_server_fields};
 
 /// The recorded binding, snapshots and Works of one cluster.
@@ -61,7 +62,9 @@ impl Recorded {
             placement: self.placement,
             binding: &self.binding,
             snapshots: &snapshots,
-            opens_config_maps: false,
+            opening: Opening { config_maps: false },
+            overrides: &[],
+            cluster: None,
             works: &works,
         })
     }
@@ -124,7 +127,7 @@ fn changed_works_are_patched() {
 fn works_follow_their_binding() {
     let mut recorded = Recorded::seed("crp-1-work");
     recorded.snapshots.clear();
-    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    assert_eq!(recorded.plan(), WorksPlan::Keep);
     recorded.binding.metadata.generation = Some(9);
     assert_eq!(recorded.plan(), WorksPlan::Wait);
     // Held, it goes on saying what it has.
@@ -136,9 +139,9 @@ fn works_follow_their_binding() {
     started.status = "False".to_owned();
     started.reason = ROLLOUT_NOT_STARTED.to_owned();
     started.observed_generation = Some(9);
-    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    assert_eq!(recorded.plan(), WorksPlan::Keep);
     recorded.binding.spec.state = BindingState::Unscheduled;
-    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    assert_eq!(recorded.plan(), WorksPlan::Keep);
     // Before its turn came it had nothing.
     let given = std::mem::take(&mut recorded.binding.spec.resource_snapshot_name);
     assert_eq!(recorded.plan(), WorksPlan::Wait);
@@ -221,8 +224,10 @@ fn bad_envelope_is_named() {
     objects.last_mut().unwrap()["data"]["quota.yaml"]["metadata"]["namespace"] = json!("other");
     let reason = "ResourceEnvelope app-7/env-n cannot be opened: quota.yaml (ResourceQuota other/q) is of another \
                   namespace than its envelope";
-    assert_eq!(recorded.plan(), WorksPlan::Refuse(reason.to_owned()));
-    let status = recorded.report(Synchronization::Failed(reason)).unwrap();
+    let failure = Failure::Synchronizing(reason.to_owned());
+    assert_eq!(recorded.plan(), WorksPlan::Refuse(failure.clone()));
+    let failed = Synchronization::Failed(&failure);
+    let status = recorded.report(failed).unwrap();
     let conditions = status["conditions"].as_array().unwrap();
     let last = conditions.last().unwrap();
     assert_eq!(

@@ -7,6 +7,7 @@ use karmada_api::overrides::{
     CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
     PlaintextOverrider,
 };
+use objects::patch::operation;
 use objects::{api_version, kind, metadata};
 use serde_json::{Value, json};
 
@@ -231,14 +232,6 @@ pub(super) fn plaintext(
         )
     });
     apply(operations, manifest)
-}
-
-fn operation(operator: &str, path: &str, value: Option<&Value>) -> Result<PatchOperation, String> {
-    if !["add", "replace", "remove"].contains(&operator) {
-        return Err(unknown_operator(operator));
-    }
-    let operation = json!({ "op": operator, "path": path, "value": value });
-    serde_json::from_value(operation).map_err(|error| format!("`{path}` is no path: {error}"))
 }
 
 fn apply(

@@ -12,6 +12,7 @@ use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 use serde_json::{from_value, json, to_value};
 
+use crate::placement::overrides::Overrides;
 use crate::placement::rollout::{Reach, RolloutFacts, RolloutPlan, RolloutWrite, plan};
 use crate::placement::strategy::apply_strategy;
 
@@ -86,6 +87,7 @@ impl World {
         plan(&RolloutFacts {
             placement: &self.placement,
             snapshot: &self.snapshot,
+            overrides: &Overrides::default(),
             bindings: &bindings,
             clusters: &clusters,
             progress_deadline: SignedDuration::from_mins(10),

@@ -1,0 +1,97 @@
+//! What overrides make of a manifest.
+
+use karmada_api::fleet::MemberCluster;
+use karmada_api::fleet::overrides::{JsonPatchOverride, OverrideRule};
+use objects::Metadata;
+use objects::patch::operation;
+use serde_json::Value;
+
+use super::refuse::problem_of_path;
+use super::taken::Taken;
+use super::variables::replaced;
+use crate::placement::select::{identifier, show};
+
+/// Returns a manifest as a cluster is to have it, or `None` if it is not to have it.
+///
+/// # Errors
+/// Fails with the override, the rule and the path that cannot be applied.
+pub(crate) fn overridden(
+    mut manifest: Value,
+    overrides: &[Taken<'_>],
+    cluster: &MemberCluster,
+) -> Result<Option<Value>, String> {
+    // No patch makes another object of it.
+    let identity = identifier(&manifest);
+    for one in overrides.iter().filter(|one| one.selects(&identity)) {
+        for (place, rule) in one.rules(cluster) {
+            if rule.override_type == "Delete" {
+                return Ok(None);
+            }
+            change(&mut manifest, rule, cluster).map_err(|reason| {
+                let (shown, object) = (one.shown(), show(&identity));
+                let cluster = cluster.metadata.name();
+                format!(
+                    "rule {place} of {shown} cannot be applied to {object} for {cluster}: {reason}"
+                )
+            })?;
+        }
+    }
+    Ok(Some(manifest))
+}
+
+fn change(
+    manifest: &mut Value,
+    rule: &OverrideRule,
+    cluster: &MemberCluster,
+) -> Result<(), String> {
+    if !["", "JSONPatch"].contains(&&*rule.override_type) {
+        let unknown = &rule.override_type;
+        return Err(format!("`{unknown}` is no type of override that is known"));
+    }
+    for one in &rule.patches {
+        patch(manifest, one, cluster).map_err(|reason| {
+            let JsonPatchOverride { operator, path, .. } = one;
+            format!("{operator} {path}: {reason}")
+        })?;
+    }
+    Ok(())
+}
+
+fn patch(
+    manifest: &mut Value,
+    one: &JsonPatchOverride,
+    cluster: &MemberCluster,
+) -> Result<(), String> {
+    if let Some(problem) = problem_of_path(&one.path) {
+        return Err(problem.to_owned());
+    }
+    let value = one.value.as_ref();
+    let value = value.map(|value| replaced(value, cluster)).transpose()?;
+    let path = from_the_start(&one.path, one.operator == "add", manifest);
+    let operation = operation(&one.operator, &path, value.as_ref())?;
+    // Of these operators nothing else can fail.
+    json_patch::patch(manifest, &[operation]).map_err(|_| "the object has no such place".to_owned())
+}
+
+/// Returns a path whose places in lists are counted from the start. KubeFleet's patches also count from the end, from -1,
+/// which for an `add` is the place after the last.
+fn from_the_start(path: &str, adds: bool, manifest: &Value) -> String {
+    let mut tokens = path.split('/').skip(1).peekable();
+    let mut at = Some(manifest);
+    let mut counted = String::new();
+    while let Some(token) = tokens.next() {
+        counted.push('/');
+        let items = at.and_then(Value::as_array).map(Vec::len);
+        match (items, token.parse::<isize>()) {
+            (Some(items), Ok(place @ ..0)) => {
+                let places = items + usize::from(adds && tokens.peek().is_none());
+                // One before the first is no place.
+                let place = places.checked_add_signed(place);
+                counted += &place.map_or_else(|| token.to_owned(), |place| place.to_string());
+            }
+            _ => counted += token,
+        }
+        at = manifest.pointer(&counted);
+    }
+    counted
+}

@@ -1,0 +1,139 @@
+//! An override as it was at one moment, and what it is about.
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::names::PARENT_OVERRIDE;
+use karmada_api::fleet::overrides::{OverrideRule, OverrideSnapshot, OverrideSpec};
+use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
+use karmada_api::fleet::{
+    ClusterResourceOverride, ClusterResourcePlacement, MemberCluster, ResourceOverride,
+};
+use objects::Metadata;
+use objects::selector::selects as matches;
+
+/// The time within which an override and a placement are taken for written together: the placement waits so long for a
+/// snapshot of the override, which goes out with it though it names none.
+pub const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
+
+/// A snapshot of an override of either scope.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken<'a> {
+    metadata: &'a ObjectMeta,
+    spec: &'a OverrideSpec,
+    hash: &'a str,
+}
+
+impl<'a> Taken<'a> {
+    /// Returns a snapshot as one of either scope.
+    pub fn of(snapshot: &'a impl OverrideSnapshot) -> Self {
+        Self {
+            metadata: snapshot.meta(),
+            spec: &snapshot.spec().override_spec,
+            hash: &snapshot.spec().override_hash,
+        }
+    }
+
+    /// Returns the namespace, which is empty if it is cluster-scoped, and the name. These order snapshots: KubeFleet applies
+    /// them by their own names, not by those of their overrides.
+    pub(crate) fn name(&self) -> (&'a str, &'a str) {
+        (self.metadata.namespace(), self.metadata.name())
+    }
+
+    /// Returns the namespace and the name of the override.
+    pub(super) fn parent(&self) -> (&'a str, &'a str) {
+        let parent = self.metadata.label(PARENT_OVERRIDE);
+        (self.metadata.namespace(), parent.unwrap_or_default())
+    }
+
+    /// Returns the hash of the override.
+    pub(super) fn hash(&self) -> &'a str {
+        self.hash
+    }
+
+    /// Returns the override, as messages name it.
+    pub(super) fn shown(&self) -> String {
+        match self.parent() {
+            ("", name) => format!("{} {name}", ClusterResourceOverride::KIND),
+            (namespace, name) => format!("{} {namespace}/{name}", ResourceOverride::KIND),
+        }
+    }
+
+    /// Returns `true` if it is a change of a placement by itself: the override names that, or was written with it.
+    pub(super) fn rolls_out(&self, placement: &ClusterResourcePlacement) -> bool {
+        let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|at| at.0);
+        let (own, of_placement) = (created(self.metadata), created(&placement.metadata));
+        self.spec.placement.is_some()
+            || own
+                .zip(of_placement)
+                .is_some_and(|(own, of_placement)| own.duration_since(of_placement) <= TOGETHER)
+    }
+
+    /// Returns `true` if the override may be about a placement.
+    pub(super) fn is_for(&self, placement: &str) -> bool {
+        is_for(self.spec, placement)
+    }
+
+    /// Returns `true` if the override is about an object: that is named, or its namespace is.
+    pub(super) fn selects(&self, object: &ResourceIdentifier) -> bool {
+        selects(self.spec, self.metadata.namespace(), object)
+    }
+
+    /// Returns the rules for a cluster, each with its place from 1.
+    pub(super) fn rules(
+        &self,
+        cluster: &MemberCluster,
+    ) -> impl Iterator<Item = (usize, &'a OverrideRule)> {
+        let rules = (1..).zip(&self.spec.policy.override_rules);
+        rules.filter(move |(_, rule)| {
+            let terms = rule.cluster_selector.as_ref();
+            let terms = terms.map(|selector| &selector.cluster_selector_terms);
+            // No terms select every cluster, and one without labels none.
+            terms.is_some_and(|terms| {
+                let mut labels = terms.iter().filter_map(|term| term.label_selector.as_ref());
+                terms.is_empty() || labels.any(|labels| matches(labels, &cluster.metadata))
+            })
+        })
+    }
+}
+
+/// Returns `true` if an override may be about a placement: it names that, or none.
+pub fn is_for(spec: &OverrideSpec, placement: &str) -> bool {
+    let named = spec.placement.as_ref();
+    named.is_none_or(|named| named.name == placement && named.scope != "Namespaced")
+}
+
+/// Returns `true` if an override in a namespace, which is empty for a cluster-scoped one, is about an object: that is named,
+/// or its namespace is.
+pub fn selects(spec: &OverrideSpec, own: &str, object: &ResourceIdentifier) -> bool {
+    let ResourceIdentifier {
+        group,
+        version,
+        kind,
+        name,
+        namespace,
+        ..
+    } = object;
+    if own.is_empty() {
+        let mut selectors = spec.cluster_resource_selectors.iter();
+        return selectors.any(|selector| match &**namespace {
+            "" => names(selector, [group, version, kind, name]),
+            namespace => names(selector, ["", "v1", "Namespace", namespace]),
+        });
+    }
+    let mut selectors = spec.resource_selectors.iter();
+    own == namespace
+        && selectors.any(|one| {
+            [&one.group, &one.version, &one.kind, &one.name] == [group, version, kind, name]
+        })
+}
+
+fn names(selector: &ResourceSelector, object: [&str; 4]) -> bool {
+    let ResourceSelector {
+        group,
+        version,
+        kind,
+        name,
+        ..
+    } = selector;
+    [&**group, &**version, &**kind, &**name] == object
+}

@@ -1,0 +1,263 @@
+//! Brings the snapshots of one override up to date, and ends it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use karmada_api::fleet::names::OVERRIDE_FINALIZER;
+use karmada_api::fleet::overrides::{Override, OverrideSnapshot};
+use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
+use karmada_rules::placement::overrides::{TOGETHER, listed};
+use karmada_rules::placement::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use kube::runtime::events::Event;
+use objects::patch::guarded;
+use objects::{Key, Metadata};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::events::{of_refusal, of_unnamed_placement, of_unserved_placement};
+use crate::index::Index;
+use crate::overrides::InScope;
+use crate::requests::{HubApi, unless_gone};
+use crate::snapshot_writes::{OwnedSnapshots, Progress};
+use crate::watch::SharedIndex;
+
+/// Reconciles the snapshots of overrides.
+pub(crate) struct OverrideReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) hub: HubApi,
+    /// Absent if nothing is written.
+    pub(crate) events: Option<EventRecorder>,
+    pub(crate) notices: Mutex<Notices>,
+}
+
+/// What was told of overrides, and what is to be told yet.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    /// Why the present content of each is not taken up, where it is not.
+    refused: BTreeMap<Key, String>,
+    /// Those whose placement is not there, and when that is told: it may be written after them.
+    unplaced: BTreeMap<Key, Instant>,
+}
+
+impl Notices {
+    fn forget(&mut self, key: &Key) {
+        self.refused.remove(key);
+        self.unplaced.remove(key);
+    }
+}
+
+/// An override, and what decides about its snapshots.
+struct Known<K: InScope> {
+    /// Absent if it is gone.
+    one: Option<Arc<K>>,
+    refused: Option<String>,
+    snapshots: Vec<Arc<K::Snapshot>>,
+    /// The snapshots in its namespace that bindings list.
+    named: BTreeSet<String>,
+    /// The time until which a write to one of its snapshots is waited for.
+    awaited: Option<Instant>,
+}
+
+impl<K: InScope> Known<K> {
+    fn read(index: &Index, key: &Key) -> Self {
+        let scope = K::scope(&index.overrides);
+        let one = scope.overrides.get(key).map(Arc::clone);
+        let snapshots = scope.snapshots_of(key);
+        let taken = snapshots.last().map(|one| &one.spec().override_spec);
+        // Which placement an override names never changes.
+        let spec = one.as_ref().map(|one| one.spec()).or(taken);
+        let bindings = spec.map_or_else(Vec::new, |spec| index.overridden_by(spec));
+        let listed = bindings.iter().flat_map(|binding| listed(&binding.spec));
+        let own = listed.filter(|(namespace, _)| *namespace == key.namespace);
+        let named = own.map(|(_, name)| name.to_owned()).collect();
+        Self {
+            refused: scope.refusal(key),
+            awaited: index.awaited.overrides.until(key),
+            one,
+            snapshots,
+            named,
+        }
+    }
+
+    fn snapshots(&self) -> Vec<&K::Snapshot> {
+        self.snapshots.iter().map(|snapshot| &**snapshot).collect()
+    }
+
+    fn named(&self) -> BTreeSet<&str> {
+        self.named.iter().map(|name| &**name).collect()
+    }
+}
+
+impl Controller for OverrideReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.read(|index| index.overrides.keys())
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        if key.namespace.is_empty() {
+            self.bring_up_to_date::<ClusterResourceOverride>(key).await
+        } else {
+            self.bring_up_to_date::<ResourceOverride>(key).await
+        }
+    }
+}
+
+impl OverrideReconciler {
+    async fn bring_up_to_date<K: InScope>(&self, key: &Key) -> Result<(), BoxError> {
+        let known = self.index.read(|index| Known::<K>::read(index, key));
+        if let Some(until) = known.awaited {
+            self.index.queues.overrides.add_at(key.clone(), until);
+            return Ok(());
+        }
+        let Some(one) = known.one.as_deref() else {
+            return self.sweep(key, &known).await;
+        };
+        if one.meta().is_deleting() {
+            return self.end(key, one, &known).await;
+        }
+        if known.refused.is_some() {
+            self.tell_refusal(key, one, known.refused.as_deref());
+            return Ok(());
+        }
+        self.set_finalizer(one, true).await?;
+        let writes = plan_overrides(one, &known.snapshots(), &known.named())?;
+        let is_new = matches!(writes.first(), Some(SnapshotWrite::Create(_)));
+        let written = self.write::<K>(key, writes).await;
+        self.tell_refusal(key, one, rejection(&written).as_deref());
+        let is_written = written? == Progress::Done;
+        self.tell_placement(key, one, is_new && is_written);
+        Ok(())
+    }
+
+    /// Deletes the snapshots of an override that is being deleted, and lets it go once none belongs to it.
+    async fn end<K: InScope>(&self, key: &Key, one: &K, known: &Known<K>) -> Result<(), BoxError> {
+        if may_go(&known.snapshots()) {
+            return self.set_finalizer(one, false).await;
+        }
+        let writes = plan_end(&known.snapshots(), &known.named());
+        self.write::<K>(key, writes).await?;
+        Ok(())
+    }
+
+    /// Deletes what is left of an override that does not exist any more, once no binding lists it.
+    async fn sweep<K: InScope>(&self, key: &Key, known: &Known<K>) -> Result<(), BoxError> {
+        self.notices.lock().forget(key);
+        let writes = plan_end(&known.snapshots(), &known.named());
+        if writes.is_empty() {
+            return Ok(());
+        }
+        // Absence from the cache is no deletion.
+        let overrides = K::overrides(&self.hub, &key.namespace);
+        if overrides.get_metadata_opt(&key.name).await?.is_some() {
+            return Ok(());
+        }
+        self.write::<K>(key, writes).await?;
+        Ok(())
+    }
+
+    async fn write<K: InScope>(
+        &self,
+        key: &Key,
+        writes: Vec<SnapshotWrite<K::Snapshot>>,
+    ) -> Result<Progress, BoxError> {
+        let owned = OwnedSnapshots {
+            index: &self.index,
+            hub: &self.hub,
+            target: "override_snapshot",
+            snapshots: K::snapshots(&self.hub, &key.namespace),
+            owner: key,
+            awaited: |writes| &mut writes.overrides,
+        };
+        owned.write(writes).await
+    }
+
+    /// Gives an override the finalizer with which it waits for its snapshots, or takes it away.
+    async fn set_finalizer<K: InScope>(&self, one: &K, is_wanted: bool) -> Result<(), BoxError> {
+        let metadata = one.meta();
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        if finalizers.iter().any(|ours| ours == OVERRIDE_FINALIZER) == is_wanted {
+            return Ok(());
+        }
+        if is_wanted {
+            finalizers.push(OVERRIDE_FINALIZER.to_owned());
+        } else {
+            finalizers.retain(|one| one != OVERRIDE_FINALIZER);
+        }
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        let patch = guarded(Some(metadata.resource_version()), body);
+        let (target, overrides) = (
+            "override_finalizers",
+            K::overrides(&self.hub, metadata.namespace()),
+        );
+        let set = self.hub.patch(target, &overrides, metadata.name(), &patch);
+        unless_gone(set.await)?;
+        Ok(())
+    }
+
+    /// Tells why an override is not taken up, if it is not and that is news.
+    fn tell_refusal<K: InScope>(&self, key: &Key, one: &K, refused: Option<&str>) {
+        let mut notices = self.notices.lock();
+        let before = match refused {
+            Some(reason) => notices.refused.insert(key.clone(), reason.to_owned()),
+            None => notices.refused.remove(key),
+        };
+        if before.as_deref() != refused
+            && let Some(reason) = refused
+        {
+            self.tell(one, of_refusal(reason));
+        }
+    }
+
+    /// Tells of an override when its placement is not what one may expect.
+    fn tell_placement<K: InScope>(&self, key: &Key, one: &K, is_taken: bool) {
+        let Some(placement) = &one.spec().placement else {
+            if is_taken {
+                self.tell(one, of_unnamed_placement());
+            }
+            return;
+        };
+        let placed = Key::cluster_scoped(&*placement.name);
+        let is_there = || {
+            self.index
+                .read(|index| index.placements.get(&placed).is_some())
+        };
+        let is_unplaced = || placement.scope == "Namespaced" || !is_there();
+        let mut notices = self.notices.lock();
+        if is_taken && is_unplaced() {
+            let at = Instant::now() + TOGETHER.unsigned_abs();
+            notices.unplaced.insert(key.clone(), at);
+        }
+        let Some(at) = notices.unplaced.get(key).copied() else {
+            return;
+        };
+        if Instant::now() < at {
+            self.index.queues.overrides.add_at(key.clone(), at);
+            return;
+        }
+        notices.unplaced.remove(key);
+        if is_unplaced() {
+            self.tell(one, of_unserved_placement(placement));
+        }
+    }
+
+    fn tell<K: Override>(&self, one: &K, event: Event) {
+        if let Some(events) = &self.events {
+            events.record(one.object_ref(&()), event);
+        }
+    }
+}
+
+/// Returns why the API takes no snapshot of an override, if that is what it says: nothing becomes of it until somebody acts.
+fn rejection(written: &Result<Progress, BoxError>) -> Option<String> {
+    let error = written.as_ref().err()?.downcast_ref::<WriteError>()?;
+    let is_invalid = error.kind() == WriteErrorKind::Invalid;
+    let reason = Chain(error);
+    is_invalid.then(|| format!("The override cannot be snapshotted: {reason}"))
+}

@@ -1,0 +1,398 @@
+//! The overrides of the hub and their snapshots, of both scopes.
+//!
+//! What a placement asks of them is answered by an index: which may be about it, the latest snapshot of each, and which have
+//! none yet. What an override asks is answered by another: which name one of its objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use karmada_api::fleet::names::PARENT_OVERRIDE;
+use karmada_api::fleet::overrides::{NamedResource, Override, OverrideSnapshot, OverrideSpec};
+use karmada_api::fleet::{
+    ClusterResourceBinding, ClusterResourceOverride, ClusterResourceOverrideSnapshot,
+    ResourceOverride, ResourceOverrideSnapshot,
+};
+use karmada_rules::placement::overrides::{
+    Claim, TOGETHER, Taken, is_for, listed, objects, refusal,
+};
+use karmada_rules::placement::snapshot::{is_snapshotted, latest_override};
+use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use kube::{Api, Resource};
+use objects::reverse_index::ReverseIndex;
+use objects::{Key, Metadata};
+use tokio::time::Instant;
+
+use crate::requests::HubApi;
+
+/// The overrides of the hub.
+#[derive(Debug, Default)]
+pub(crate) struct OverrideIndex {
+    cluster_scoped: Scope<ClusterResourceOverride>,
+    namespaced: Scope<ResourceOverride>,
+}
+
+/// The overrides of one scope, and their snapshots.
+#[derive(Debug)]
+pub(crate) struct Scope<K: Override> {
+    pub(crate) overrides: Cache<K>,
+    snapshots: Cache<K::Snapshot>,
+    /// The override of each snapshot.
+    parents: ReverseIndex<Key, Key>,
+    /// The placement that each override names; empty if it names none.
+    by_placement: ReverseIndex<Key, String>,
+    /// The objects that each override names, and those that it named when it was last taken up; with its namespace.
+    by_object: ReverseIndex<Key, (String, NamedResource)>,
+    /// The latest snapshot of each override that has one.
+    latest: BTreeMap<Key, Arc<K::Snapshot>>,
+    /// The overrides of whose content there is no snapshot yet, and until when that is waited for.
+    pending: BTreeMap<Key, Instant>,
+}
+
+/// A kind of override, and where it is found.
+pub(crate) trait InScope: Override {
+    /// Returns those of the hub.
+    fn scope(index: &OverrideIndex) -> &Scope<Self>;
+
+    /// Returns those of the hub.
+    fn scope_mut(index: &mut OverrideIndex) -> &mut Scope<Self>;
+
+    /// Returns those in a namespace, which is empty if they are cluster-scoped.
+    fn overrides(hub: &HubApi, namespace: &str) -> Api<Self>;
+
+    /// Returns their snapshots there.
+    fn snapshots(hub: &HubApi, namespace: &str) -> Api<Self::Snapshot>;
+}
+
+impl InScope for ClusterResourceOverride {
+    fn scope(index: &OverrideIndex) -> &Scope<Self> {
+        &index.cluster_scoped
+    }
+
+    fn scope_mut(index: &mut OverrideIndex) -> &mut Scope<Self> {
+        &mut index.cluster_scoped
+    }
+
+    fn overrides(hub: &HubApi, _: &str) -> Api<Self> {
+        hub.all()
+    }
+
+    fn snapshots(hub: &HubApi, _: &str) -> Api<Self::Snapshot> {
+        hub.all()
+    }
+}
+
+impl InScope for ResourceOverride {
+    fn scope(index: &OverrideIndex) -> &Scope<Self> {
+        &index.namespaced
+    }
+
+    fn scope_mut(index: &mut OverrideIndex) -> &mut Scope<Self> {
+        &mut index.namespaced
+    }
+
+    fn overrides(hub: &HubApi, namespace: &str) -> Api<Self> {
+        hub.within(namespace)
+    }
+
+    fn snapshots(hub: &HubApi, namespace: &str) -> Api<Self::Snapshot> {
+        hub.within(namespace)
+    }
+}
+
+/// A snapshot of an override of either scope.
+#[derive(Clone, Debug)]
+pub(crate) enum Snapshot {
+    OfCluster(Arc<ClusterResourceOverrideSnapshot>),
+    OfNamespace(Arc<ResourceOverrideSnapshot>),
+}
+
+impl Snapshot {
+    pub(crate) fn taken(&self) -> Taken<'_> {
+        match self {
+            Self::OfCluster(snapshot) => Taken::of(&**snapshot),
+            Self::OfNamespace(snapshot) => Taken::of(&**snapshot),
+        }
+    }
+}
+
+/// The overrides of one placement.
+#[derive(Debug)]
+pub(crate) struct OfPlacement {
+    /// The latest snapshots of those that may be about it.
+    pub(crate) latest: Vec<Snapshot>,
+    /// The snapshots that its bindings list, as far as they are there.
+    pub(crate) listed: Vec<Snapshot>,
+    /// Those that may be about it, and whose snapshots are still to come.
+    pub(crate) pending: Vec<Pending>,
+}
+
+/// An override of whose content there is no snapshot yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) namespace: String,
+    pub(crate) spec: OverrideSpec,
+    /// The time until which the snapshot is waited for.
+    pub(crate) until: Instant,
+}
+
+impl OverrideIndex {
+    /// Returns the keys of all overrides, and of those of which only snapshots are left.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let keys: BTreeSet<_> = self
+            .cluster_scoped
+            .keys()
+            .chain(self.namespaced.keys())
+            .collect();
+        keys.into_iter().cloned().collect()
+    }
+
+    pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 4] {
+        let (of_cluster, of_namespace) = (&self.cluster_scoped, &self.namespaced);
+        [
+            (
+                ClusterResourceOverride::KIND,
+                of_cluster.overrides.undecoded(),
+            ),
+            (
+                ClusterResourceOverrideSnapshot::KIND,
+                of_cluster.snapshots.undecoded(),
+            ),
+            (ResourceOverride::KIND, of_namespace.overrides.undecoded()),
+            (
+                ResourceOverrideSnapshot::KIND,
+                of_namespace.snapshots.undecoded(),
+            ),
+        ]
+    }
+
+    /// Returns those of a placement that has these bindings.
+    pub(crate) fn of_placement(
+        &self,
+        placement: &str,
+        bindings: &[Arc<ClusterResourceBinding>],
+    ) -> OfPlacement {
+        let of_cluster = self.cluster_scoped.latest(placement);
+        let of_namespaces = self.namespaced.latest(placement);
+        let names: BTreeSet<_> = bindings.iter().flat_map(|one| listed(&one.spec)).collect();
+        let pending = self.cluster_scoped.pending(placement);
+        OfPlacement {
+            latest: of_cluster
+                .map(|one| Snapshot::OfCluster(Arc::clone(one)))
+                .chain(of_namespaces.map(|one| Snapshot::OfNamespace(Arc::clone(one))))
+                .collect(),
+            listed: self.snapshots(names),
+            pending: pending.chain(self.namespaced.pending(placement)).collect(),
+        }
+    }
+
+    /// Returns the snapshots of these namespaces and names, as far as they are there.
+    pub(crate) fn snapshots<'n>(
+        &self,
+        names: impl IntoIterator<Item = (&'n str, &'n str)>,
+    ) -> Vec<Snapshot> {
+        let snapshots = names.into_iter().filter_map(|(namespace, name)| {
+            let key = Key::new(namespace, name);
+            let of_cluster = || self.cluster_scoped.snapshots.get(&key).map(Arc::clone);
+            let of_namespace = || self.namespaced.snapshots.get(&key).map(Arc::clone);
+            match namespace {
+                "" => of_cluster().map(Snapshot::OfCluster),
+                _ => of_namespace().map(Snapshot::OfNamespace),
+            }
+        });
+        snapshots.collect()
+    }
+
+    /// Returns the overrides of the snapshots that the new version of a binding lists no longer.
+    pub(crate) fn unlisted(&self, change: &Transition<ClusterResourceBinding>) -> Vec<Key> {
+        let lists = |binding: &Option<Arc<ClusterResourceBinding>>, name| {
+            let mut names = binding.iter().flat_map(|one| listed(&one.spec));
+            names.any(|listed| listed == name)
+        };
+        let before = change.old.iter().flat_map(|one| listed(&one.spec));
+        let unlisted = before.filter(|name| !lists(&change.new, *name));
+        let parents = unlisted.flat_map(|(namespace, name)| {
+            let key = Key::new(namespace, name);
+            let parents = match namespace {
+                "" => &self.cluster_scoped.parents,
+                _ => &self.namespaced.parents,
+            };
+            parents.targets(&key)
+        });
+        parents.cloned().collect()
+    }
+}
+
+impl<K: Override> Default for Scope<K> {
+    fn default() -> Self {
+        Self {
+            overrides: Cache::default(),
+            snapshots: Cache::default(),
+            parents: ReverseIndex::default(),
+            by_placement: ReverseIndex::default(),
+            by_object: ReverseIndex::default(),
+            latest: BTreeMap::new(),
+            pending: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Override> Scope<K> {
+    /// Applies an event of the watch of overrides. Returns the changes, and the keys of the overrides about which something
+    /// else may be decided now.
+    pub(crate) fn observe(
+        &mut self,
+        event: Event<Decoded<K>>,
+    ) -> (Vec<Transition<K>>, BTreeSet<Key>) {
+        let changes = self.overrides.observe(event);
+        let mut concerned = BTreeSet::new();
+        for change in &changes {
+            let [old, new] = [&change.old, &change.new].map(|one| one.as_deref().map(K::spec));
+            if old != new {
+                self.pending.remove(&change.key);
+            }
+            concerned.extend(self.update(&change.key));
+        }
+        (changes, concerned)
+    }
+
+    /// Does the same with an event of the watch of their snapshots.
+    pub(crate) fn observe_snapshots(
+        &mut self,
+        event: Event<Decoded<K::Snapshot>>,
+    ) -> (Vec<Transition<K::Snapshot>>, BTreeSet<Key>) {
+        let changes = self.snapshots.observe(event);
+        let mut concerned = BTreeSet::new();
+        for change in &changes {
+            let before = self.parents.targets(&change.key).to_vec();
+            let snapshot = change.new.as_deref().map(Resource::meta);
+            let parent = snapshot.and_then(|snapshot| {
+                let parent = snapshot.label(PARENT_OVERRIDE)?;
+                Some(Key::new(&*change.key.namespace, parent))
+            });
+            let after = BTreeSet::from_iter(parent);
+            self.parents.replace(&change.key, after.clone());
+            for key in after.into_iter().chain(before) {
+                concerned.extend(self.update(&key));
+            }
+        }
+        (changes, concerned)
+    }
+
+    /// Brings what is known of one override up to date. Returns its key, and those of others that name its objects.
+    fn update(&mut self, key: &Key) -> BTreeSet<Key> {
+        let snapshots = self.snapshots_of(key);
+        let latest = latest_of(&snapshots);
+        let one = self.overrides.get(key).map(Arc::clone);
+        let taken = latest.iter().map(|latest| &latest.spec().override_spec);
+        let specs: Vec<_> = one.iter().map(|one| one.spec()).chain(taken).collect();
+        let placements = specs.iter().map(|spec| {
+            let placement = spec.placement.as_ref();
+            placement.map_or_else(String::new, |placement| placement.name.clone())
+        });
+        self.by_placement.replace(key, placements.collect());
+        let named = specs.iter().flat_map(|spec| objects(spec));
+        let named = named
+            .map(|object| (key.namespace.clone(), object))
+            .collect();
+        let mut concerned: BTreeSet<_> = self.sharing(key).cloned().collect();
+        self.by_object.replace(key, named);
+        concerned.extend(self.sharing(key).cloned());
+        concerned.insert(key.clone());
+
+        let all: Vec<_> = snapshots.iter().map(|snapshot| &**snapshot).collect();
+        let is_pending = one.is_some_and(|one| !is_snapshotted(&*one, &all));
+        if is_pending {
+            let until = self.pending.entry(key.clone());
+            until.or_insert_with(|| Instant::now() + TOGETHER.unsigned_abs());
+        } else {
+            self.pending.remove(key);
+        }
+        match latest {
+            Some(latest) => self.latest.insert(key.clone(), latest),
+            None => self.latest.remove(key),
+        };
+        concerned
+    }
+
+    /// Returns the snapshots of an override.
+    pub(crate) fn snapshots_of(&self, key: &Key) -> Vec<Arc<K::Snapshot>> {
+        let keys = self.parents.sources(key);
+        keys.filter_map(|key| self.snapshots.get(key).map(Arc::clone))
+            .collect()
+    }
+
+    /// Returns why an override is not taken up, if it is not.
+    pub(crate) fn refusal(&self, key: &Key) -> Option<String> {
+        let claim = self.claim(key)?;
+        let rivals = self.sharing(key).filter_map(|other| {
+            let rival = self.claim(other)?;
+            let age = |claim: &Claim<'_, K>| claim.one.meta().creation_timestamp.clone();
+            let is_older = || (age(&rival), other) < (age(&claim), key);
+            // One that has nothing, and is refused itself, keeps nothing from others. Only older ones are asked in turn.
+            let counts = rival.taken.is_some() || is_older() && self.refusal(other).is_none();
+            counts.then_some(rival)
+        });
+        refusal(&claim, &rivals.collect::<Vec<_>>())
+    }
+
+    /// Returns the claim of an override that stays.
+    fn claim(&self, key: &Key) -> Option<Claim<'_, K>> {
+        let one = self.overrides.get(key)?;
+        let taken = self.latest.get(key);
+        let taken = taken.map(|snapshot| &snapshot.spec().override_spec);
+        (!one.meta().is_deleting()).then_some(Claim { one, taken })
+    }
+
+    /// Returns the keys of the other overrides that name an object of one, or did.
+    fn sharing(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        let objects = self.by_object.targets(key).iter();
+        let sharing = objects.flat_map(|object| self.by_object.sources(object));
+        sharing.filter(move |other| *other != key)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Key> {
+        let existing = self.overrides.iter().map(|(key, _)| key);
+        existing.chain(self.latest.keys())
+    }
+
+    /// Returns the keys of the overrides that may be about a placement.
+    fn about(&self, placement: &str) -> impl Iterator<Item = &Key> {
+        let named = self.by_placement.sources(placement);
+        named.chain(self.by_placement.sources(""))
+    }
+
+    /// Returns the latest snapshots of the overrides that stay, and may be about a placement.
+    fn latest(&self, placement: &str) -> impl Iterator<Item = &Arc<K::Snapshot>> {
+        let staying = self.about(placement).filter(|key| {
+            // One that cannot be read goes on as it was.
+            let is_unread = || self.overrides.unread().contains(key);
+            let one = self.overrides.get(key);
+            one.map_or_else(is_unread, |one| !one.meta().is_deleting())
+        });
+        staying.filter_map(|key| self.latest.get(key))
+    }
+
+    /// Returns those that may be about a placement, and of whose content there is no snapshot, though there may be one.
+    fn pending(&self, placement: &str) -> impl Iterator<Item = Pending> {
+        self.about(placement).filter_map(move |key| {
+            let until = *self.pending.get(key)?;
+            let Claim { one, .. } = self.claim(key)?;
+            let is_due = is_for(one.spec(), placement) && self.refusal(key).is_none();
+            is_due.then(|| Pending {
+                namespace: key.namespace.clone(),
+                spec: one.spec().clone(),
+                until,
+            })
+        })
+    }
+}
+
+/// Returns the latest of the snapshots of an override.
+fn latest_of<S: OverrideSnapshot>(snapshots: &[Arc<S>]) -> Option<Arc<S>> {
+    let all: Vec<_> = snapshots.iter().map(|snapshot| &**snapshot).collect();
+    let name = latest_override(&all)?.meta().name();
+    let mut snapshots = snapshots.iter();
+    snapshots.find(|one| one.meta().name() == name).cloned()
+}

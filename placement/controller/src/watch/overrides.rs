@@ -1,0 +1,66 @@
+//! The watches of overrides and of their snapshots.
+
+use karmada_api::fleet::overrides::{OverrideSnapshot, OverrideSpec};
+use karmada_rules::placement::overrides::listed;
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use objects::{Key, Metadata};
+
+use super::SharedIndex;
+use crate::overrides::InScope;
+
+impl SharedIndex {
+    /// Applies an event of an override.
+    pub(super) fn observe_override<K: InScope>(&self, event: Event<Decoded<K>>) {
+        let (changes, concerned) =
+            self.change(|index| K::scope_mut(&mut index.overrides).observe(event));
+        self.queues.overrides.add_all(concerned);
+        for change in &changes {
+            for version in [&change.old, &change.new].into_iter().flatten() {
+                self.wake_overridden(version.spec());
+            }
+        }
+    }
+
+    /// Applies an event of a snapshot of an override, and wakes the bindings that list it.
+    pub(super) fn observe_override_snapshot<K: InScope>(&self, event: Event<Decoded<K::Snapshot>>) {
+        let (changes, concerned) = self.change(|index| {
+            let scope = K::scope_mut(&mut index.overrides);
+            let observed = scope.observe_snapshots(event);
+            for change in &observed.0 {
+                index.awaited.overrides.shown(&change.key);
+            }
+            observed
+        });
+        self.queues.overrides.add_all(concerned);
+        for change in &changes {
+            // Nothing else of one ever changes.
+            let ((None, Some(version)) | (Some(version), None)) = (&change.old, &change.new) else {
+                continue;
+            };
+            let spec = &version.spec().override_spec;
+            self.wake_overridden(spec);
+            let bindings = self.read(|index| index.overridden_by(spec));
+            let Key { namespace, name } = &change.key;
+            let listing = bindings.iter().filter(|binding| {
+                listed(&binding.spec).any(|listed| listed == (&**namespace, &**name))
+            });
+            let listing = listing.map(|binding| binding.metadata.key());
+            self.queues.works.add_all(listing);
+        }
+    }
+
+    /// Wakes the placements that an override may be about.
+    fn wake_overridden(&self, spec: &OverrideSpec) {
+        if let Some(placement) = &spec.placement {
+            let key = Key::cluster_scoped(&*placement.name);
+            self.queues.rollout.add(key);
+            return;
+        }
+        let placements = self.read(|index| {
+            let keys = index.placements.iter().map(|(key, _)| key.clone());
+            keys.collect::<Vec<_>>()
+        });
+        self.queues.rollout.add_all(placements);
+    }
+}
