@@ -11,6 +11,7 @@ use pipeline_tests::{
     on_both,
     placement::PlacementFleet,
     programs::Binary,
+    wait::until,
 };
 use serde_json::json;
 
@@ -77,6 +78,13 @@ async fn live(stage: &Stage<Vec<CrashingProgram>>) -> Result<()> {
     stage.leave(MEMBER).await?;
     stage.fleet.register(MEMBER, json!({})).await?;
     stage.until_joined(MEMBER).await?;
+    // It is complete without the member, too.
+    let (works, work) = (stage.fleet.works(MEMBER), format!("{NAME}-work"));
+    until(&works, &work, "applied again", |found| {
+        let status = found.and_then(|work| work.status.as_ref());
+        status.is_some_and(|status| !status.conditions.is_empty())
+    })
+    .await?;
     stage.until_complete(NAME).await?;
     // None has gone and come again.
     assert_eq!(self::copies(stage).await?, copies);
