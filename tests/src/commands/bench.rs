@@ -53,6 +53,9 @@ pub(crate) enum Bench {
         /// The number of clusters, whose agents are scripted
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         clusters: u16,
+        /// The number of overrides of each placement with which it is measured once more; each changes a map of its own, so that there are as many of these
+        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=100))]
+        overrides: u16,
     },
 }
 
@@ -101,10 +104,12 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Placement {
             placements,
             clusters,
+            overrides,
         } => {
             let extent = PlacementBench {
                 placements: *placements,
                 clusters: *clusters,
+                overrides: *overrides,
             };
             in_a_fleet(programs::build_placement, async || {
                 placement::bench(extent, print).await

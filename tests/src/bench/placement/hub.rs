@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::fleet::{
     ClusterResourceBinding, ClusterResourcePlacement, InternalMemberCluster, MemberCluster,
+    ResourceOverride, ResourceOverrideSnapshot,
 };
 use kube::{Client, runtime::watcher::Config};
 use serde_json::json;
@@ -15,7 +16,10 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     limit::{self, Chain},
-    objects::{Told, everywhere, is_joined, is_ready_to_join, is_synchronized, map, told, untyped},
+    objects::{
+        Told, everywhere, is_joined, is_ready_to_join, is_synchronized, map, override_name,
+        override_of, told, untyped,
+    },
 };
 use crate::{
     bench::{
@@ -34,6 +38,8 @@ pub struct PlacementBench {
     pub placements: u16,
     /// The number of clusters.
     pub clusters: u16,
+    /// The number of overrides of each placement; 0 measures none.
+    pub overrides: u16,
 }
 
 /// The beginning of the names of the controller's metrics.
@@ -49,6 +55,7 @@ struct Hub {
     fleet: PlacementFleet,
     names: Vec<String>,
     clusters: usize,
+    overrides: usize,
     /// The bindings that say that their Works are there.
     bound: Seen<Told>,
 }
@@ -58,6 +65,7 @@ pub(super) async fn bench(extent: PlacementBench, print: &mut impl FnMut(&str)) 
     let PlacementBench {
         placements,
         clusters,
+        overrides,
     } = extent;
     let kinds = [ApiKind::Real; 2];
     let fleet = PlacementFleet::start_for(kinds, 0, Profile::Dist).await?;
@@ -66,18 +74,26 @@ pub(super) async fn bench(extent: PlacementBench, print: &mut impl FnMut(&str)) 
     let mut hub = Hub {
         names: names.collect(),
         clusters: clusters.into(),
+        overrides: overrides.into(),
         bound: Seen::watch(bindings, Config::default(), is_synchronized).await?,
         fleet,
     };
     hub.prepare().await?;
     let mut created = Pairs::default();
     let mut deleted = Pairs::default();
+    let mut overridden = Pairs::default();
     let mut notes = Vec::new();
     for _ in 0..ROUNDS {
         let ([create, delete], chains, of_round) = hub.round().await?;
         let limits = hub.limits(&chains).await?;
         created.add(create, limits[0]);
         deleted.add(delete, limits[1]);
+        if overrides > 0 {
+            hub.write_overrides().await?;
+            let ([with, _], _, _) = hub.round().await?;
+            overridden.add(with, create);
+            hub.delete_overrides().await?;
+        }
         notes = of_round;
     }
     print(&format!(
@@ -89,6 +105,11 @@ pub(super) async fn bench(extent: PlacementBench, print: &mut impl FnMut(&str)) 
     print(&format!("deleted, until no placement is left: {deleted}"));
     for note in notes {
         print(&note);
+    }
+    if overrides > 0 {
+        print(&format!(
+            "created with {overrides} overrides of each placement; in parentheses without any: {overridden}"
+        ));
     }
     Ok(())
 }
@@ -102,7 +123,12 @@ impl Hub {
     async fn prepare(&self) -> Result<()> {
         all(self.names.iter().map(async |name| {
             self.fleet.hub.namespace(name).await?;
-            create(&untyped::<ConfigMap>(self.client(), name), &map(0)).await
+            // An object is in one override.
+            let maps = untyped::<ConfigMap>(self.client(), name);
+            for nth in 0..self.overrides.max(1) {
+                create(&maps, &map(nth)).await?;
+            }
+            Ok(())
         }))
         .await?;
         let clusters = || (1..=self.clusters).map(|nth| format!("cluster-{nth}"));
@@ -135,6 +161,35 @@ impl Hub {
         .await?;
         let mut joined = Seen::watch(of_clusters(), Config::default(), is_joined).await?;
         joined.until_count(self.clusters).await?;
+        programs.settled().await?;
+        programs.stop().await
+    }
+
+    /// Writes the overrides of each placement, one of each of its maps.
+    async fn write_overrides(&self) -> Result<()> {
+        all(self.names.iter().map(async |name| {
+            let overrides = untyped::<ResourceOverride>(self.client(), name);
+            for nth in 0..self.overrides {
+                create(&overrides, &override_of(name, nth)).await?;
+            }
+            Ok(())
+        }))
+        .await
+    }
+
+    async fn delete_overrides(&self) -> Result<()> {
+        let programs = self.start().await?;
+        all(self.names.iter().map(async |name| {
+            let overrides = untyped::<ResourceOverride>(self.client(), name);
+            for nth in 0..self.overrides {
+                delete(&overrides, &override_name(name, nth)).await?;
+            }
+            Ok(())
+        }))
+        .await?;
+        let snapshots = told::<ResourceOverrideSnapshot>(self.client());
+        let mut left = Seen::watch(snapshots, Config::default(), |_| true).await?;
+        left.until_count(0).await?;
         programs.settled().await?;
         programs.stop().await
     }

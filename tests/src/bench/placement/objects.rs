@@ -96,6 +96,29 @@ pub(super) fn map(nth: usize) -> Value {
     })
 }
 
+/// Returns an override of a map of a placement, by which each cluster has its name in it.
+pub(super) fn override_of(placement: &str, nth: usize) -> Value {
+    let map = format!("map-{nth}");
+    let rule = json!({
+        "clusterSelector": { "clusterSelectorTerms": [] },
+        "jsonPatchOverrides": [{ "op": "add", "path": "/data/cluster", "value": "${MEMBER-CLUSTER-NAME}" }],
+    });
+    json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceOverride",
+        "metadata": { "name": override_name(placement, nth) },
+        "spec": {
+            "placement": { "name": placement },
+            "resourceSelectors": [{ "group": "", "version": "v1", "kind": "ConfigMap", "name": map }],
+            "policy": { "overrideRules": [rule] },
+        },
+    })
+}
+
+/// Returns the name of that override.
+pub(super) fn override_name(placement: &str, nth: usize) -> String {
+    format!("{placement}-{nth}")
+}
+
 /// Returns the spec of the placement of a namespace, everywhere.
 pub(super) fn everywhere(namespace: &str) -> Value {
     json!({
