@@ -178,7 +178,8 @@ impl PlacementFleet {
         Ok(PlacementPrograms { controller, agents })
     }
 
-    async fn run_controller(&self, flags: &[&str]) -> Result<Running> {
+    /// Starts the controller, with these flags besides.
+    pub async fn run_controller(&self, flags: &[&str]) -> Result<Running> {
         let account = format!("system:serviceaccount:{SYSTEM}:placement-controller");
         let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
@@ -187,7 +188,8 @@ impl PlacementFleet {
         started.context("placement-controller does not start")
     }
 
-    async fn run_agent(&self, member: Member) -> Result<Running> {
+    /// Starts the agent of a member.
+    pub async fn run_agent(&self, member: Member) -> Result<Running> {
         let name = member.name();
         let account = |name: &str| format!("system:serviceaccount:{SYSTEM}:{name}");
         let own = account("placement-agent");

@@ -5,6 +5,7 @@
 //! - `health`: which members get nothing because their health is bad.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
+//! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
 //!
@@ -19,6 +20,7 @@ mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
+mod mixed;
 mod overrides;
 mod website;
 mod with_tools;
