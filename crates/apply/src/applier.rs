@@ -9,19 +9,20 @@ use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, Selected, WatchStat
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 use objects::drift::take_left_out;
-use objects::ownership::ObservedObject;
-use objects::retain::without_generated;
+use objects::ownership::{Comparison, ObservedObject};
 use objects::{GroupVersionKind, Key, metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::error::MemberError;
+use crate::findings::{Findings, REJECTION, Verdict};
+use crate::outcome::Outcome;
 use crate::ownership::{Ownership, WriteStyle};
 use crate::plan::{ApplyPlan, plan};
 use crate::records::Records;
 use crate::requests::Requests;
-use crate::result::{SyncResult, Synced};
+use crate::result::{Again, SyncResult, Synced};
 use crate::schemas::Schemas;
 use crate::unit::{LastWrite, ManifestRef, Unit};
 use crate::wake::{Wake, woken};
@@ -29,6 +30,9 @@ use crate::wake::{Wake, woken};
 /// The time after a start for which a unit waits for the list of its kinds: until then nearly every object
 /// is known to be as its manifest has it, without a request for each.
 const START: Duration = Duration::from_secs(5);
+
+/// The time after which an object that was left is looked at again if no watch shows its changes.
+const UNSEEN: Duration = Duration::from_mins(1);
 
 /// The number of manifests of a wave that are applied at once.
 pub(crate) const CONCURRENCY: usize = 8;
@@ -38,9 +42,12 @@ pub struct Applier<O> {
     pub(crate) ownership: Arc<O>,
     pub(crate) requests: Requests,
     pub(crate) watches: DynamicWatches,
-    schemas: Schemas,
+    pub(crate) schemas: Schemas,
     started: Instant,
     pub(crate) records: Arc<Mutex<Records>>,
+    pub(crate) findings: Arc<Mutex<Findings>>,
+    /// True if the watches are sent every object of a kind, those of others too.
+    pub(crate) sees_all: bool,
 }
 
 impl<O: Ownership> Applier<O> {
@@ -53,18 +60,31 @@ impl<O: Ownership> Applier<O> {
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let ownership = Arc::new(ownership);
         let records = Arc::new(Mutex::new(Records::default()));
+        let findings = Arc::new(Mutex::new(Findings::new(ownership.ignored())));
         let selected = Selected {
             labels_at_hand: false,
             ..ownership.watched()
         };
+        let sent = &selected.sent;
+        let sees_all = sent.label_selector.is_none() && sent.field_selector.is_none();
         let (owner, waiting) = (Arc::clone(&ownership), Arc::clone(&records));
-        let observe = move |_: &GroupVersionKind, event| match event {
-            DynamicEvent::Changed(changes) => changes
-                .iter()
-                .flat_map(|change| woken(&*owner, change))
-                .for_each(&wake),
+        let found = Arc::clone(&findings);
+        let observe = move |kind: &GroupVersionKind, event| match event {
+            DynamicEvent::Changed(changes) => {
+                for change in &changes {
+                    woken(&*owner, change).into_iter().for_each(&wake);
+                    let new = change.new.as_deref();
+                    let looking = found.lock().change(kind, &change.key, new);
+                    looking.into_iter().map(Wake::Paced).for_each(&wake);
+                }
+            }
+            DynamicEvent::Unkept(key, object) => {
+                let looking = found.lock().change(kind, &key, object.as_deref());
+                looking.into_iter().map(Wake::Paced).for_each(&wake);
+            }
             DynamicEvent::Listed => {
-                let units = waiting.lock().take_waiting();
+                let mut units = waiting.lock().take_waiting();
+                units.extend(found.lock().list(kind));
                 units.into_iter().map(Wake::Now).for_each(&wake);
             }
             DynamicEvent::NotServed | DynamicEvent::Forbidden => {}
@@ -78,6 +98,8 @@ impl<O: Ownership> Applier<O> {
             watches,
             started: Instant::now(),
             records,
+            findings,
+            sees_all,
         };
         (applier, running)
     }
@@ -99,6 +121,12 @@ impl<O: Ownership> Applier<O> {
     /// Forgets a unit that is gone.
     pub fn forget(&self, unit: &Key) {
         self.records.lock().forget(unit);
+        self.findings.lock().forget(unit);
+    }
+
+    /// Returns the units that were refused an object, and will look at it again: whose it is may be decided otherwise by now.
+    pub fn reopen(&self) -> BTreeSet<Key> {
+        self.findings.lock().reopen()
     }
 
     /// Brings the objects of `unit` to its manifests, unless it is suspended, and observes them.
@@ -110,6 +138,7 @@ impl<O: Ownership> Applier<O> {
             return SyncResult::Later(left);
         }
         self.records.lock().begin(unit);
+        self.findings.lock().keep(unit);
         let synced = self.sync_waves(writes, unit).await;
         let mut records = self.records.lock();
         if synced.iter().any(Synced::waits) {
@@ -146,6 +175,10 @@ impl<O: Ownership> Applier<O> {
         if one.unit.suspended {
             return self.observe(one, cached).await;
         }
+        let standing = self.findings.lock().standing(one);
+        if let Some(verdict) = standing.filter(|_| self.awaits(one)) {
+            return self.left(one, verdict);
+        }
         if let ObservedObject::Present(object) = &cached {
             match self.settled(one, object).await {
                 Ok(Some(note)) => {
@@ -159,17 +192,36 @@ impl<O: Ownership> Applier<O> {
             }
         }
         match self.write_manifest(writes, one, &cached).await {
-            Ok(written) => Synced {
-                error: None,
-                object: self.owned(one, written.object),
+            Ok(Outcome::Written(written)) => Synced {
                 written: written.is_new,
                 note: written.note,
+                compared: written.compared,
+                ..Synced::observed(self.owned(one, written.object.map(without_managers)))
             },
-            Err(error @ (MemberError::Refused { .. } | MemberError::NotServed { .. })) => {
+            Ok(Outcome::Left(verdict)) => self.left(one, verdict),
+            Err(error @ MemberError::NotServed { .. }) => {
                 Synced::failed(error, ObservedObject::Absent)
             }
             Err(error) => Synced::failed(error, cached),
         }
+    }
+
+    /// Returns the result of a manifest whose object was left as it is.
+    fn left(&self, one: &ManifestRef<'_, O::Source>, verdict: Verdict) -> Synced {
+        let again = match &verdict {
+            _ if !self.awaits(one) => Again::After(UNSEEN),
+            Verdict::Rejected { .. } => Again::After(REJECTION),
+            _ => Again::AtChange,
+        };
+        Synced {
+            left: Some(again),
+            ..verdict.into_synced(one)
+        }
+    }
+
+    /// Returns `true` if a change of the manifest's object wakes its unit, whosever it is.
+    fn awaits(&self, one: &ManifestRef<'_, O::Source>) -> bool {
+        self.sees_all && self.watches.state(&one.kind()) == WatchState::Complete
     }
 
     /// Returns the note on a manifest whose object needs nothing, and `None` if it needs a write.
@@ -196,23 +248,6 @@ impl<O: Ownership> Applier<O> {
         // With another, the cluster may know more by now.
         let is_known = has_note(Some(text)) || one.unit.notes.contains(text);
         Ok(is_known.then_some(note))
-    }
-
-    /// Returns what there is to note about a manifest whose object has what a write could give it.
-    pub(crate) async fn note(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-    ) -> Result<Option<String>, MemberError> {
-        let paths = take_left_out(&mut without_generated(one.manifest), object);
-        if paths.is_empty() {
-            return Ok(None);
-        }
-        let schema = self.schemas.hash(&one.kind()).await?;
-        let (paths, name) = (paths.join(", "), one.name());
-        Ok(Some(format!(
-            "the member's schema {schema} lacks {paths} of {name}"
-        )))
     }
 
     /// Returns the object as the watch shows it.
@@ -282,11 +317,15 @@ impl<O: Ownership> Applier<O> {
             return false;
         }
         let style = self.ownership.write_style(one.unit);
+        let comparison = self.comparison(one, Some(object));
         let record = self.records.lock().of(one);
         let last = match record {
             // The edit may have taken a field out, which only the managed fields show.
             Some(before) if !before.is_of(one) => return false,
-            Some(before) if before.has_left(object) => return true,
+            Some(before) if before.has_left(object) && before.is_compared(comparison) => {
+                return true;
+            }
+            _ if comparison.looks_beyond() => return false,
             // What somebody added shows in them, too.
             Some(before) if style == WriteStyle::Replace && !before.has_left_content(object) => {
                 return false;
@@ -308,7 +347,7 @@ impl<O: Ownership> Applier<O> {
         };
         let is_settled = self.needs_nothing(&known, object, last);
         if is_settled {
-            self.settle(one, object);
+            self.settle(one, object, comparison);
         }
         is_settled
     }
@@ -324,12 +363,26 @@ impl<O: Ownership> Applier<O> {
         cached.is_some_and(|cached| managers.are_with_others(cached.writers()))
     }
 
-    pub(crate) fn settle(&self, one: &ManifestRef<'_, O::Source>, object: &Value) {
+    pub(crate) fn settle(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: &Value,
+        comparison: Comparison,
+    ) {
         let managers = self.ownership.managers();
         let is_ours = match self.ownership.write_style(one.unit) {
-            WriteStyle::Apply => managers.have_applied_all(object),
+            WriteStyle::Apply | WriteStyle::ApplyUnforced => managers.have_applied_all(object),
             WriteStyle::Replace => managers.have_updated_all(object),
         };
-        self.records.lock().settle(one, object, is_ours);
+        let mut records = self.records.lock();
+        records.settle(one, object, (is_ours, comparison));
     }
+}
+
+/// Returns an object as the watch has it: its managed fields are the larger part of many.
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }

@@ -32,6 +32,14 @@ pub enum MemberError {
         /// The reason, and the way out.
         reason: String,
     },
+    /// The object differs from its manifest, and is written only if it does not.
+    #[error("{object} differs from its manifest")]
+    Differs {
+        /// The object.
+        object: String,
+        /// True if it is the unit's, so that somebody has changed it.
+        is_owned: bool,
+    },
     /// The cluster rejected the request, or was not reached.
     #[error("{request}: {}", Chain(.error))]
     Request {
@@ -94,6 +102,40 @@ impl MemberError {
     pub(crate) fn is_conflict(&self) -> bool {
         // The API server takes the uid of another object in a patch for a change of a field.
         self.code() == Some(409) || self.status().is_some_and(is_about_uid)
+    }
+
+    /// Returns `true` if other managers have set a field otherwise.
+    pub(crate) fn is_about_managers(&self) -> bool {
+        let causes = self.status().and_then(|status| status.details.as_ref());
+        let mut causes = causes.into_iter().flat_map(|details| &details.causes);
+        causes.any(|cause| cause.reason == "FieldManagerConflict")
+    }
+
+    /// Returns the request that the cluster has refused, and its answer, if it would answer so again until something
+    /// changes.
+    pub(crate) fn into_rejection(self) -> Result<(String, Box<Status>), Self> {
+        let is_final = self.is_about_managers() || matches!(self.code(), Some(400 | 403 | 422));
+        match self {
+            Self::Request {
+                request,
+                error: kube::Error::Api(status),
+            } if is_final => Ok((request, status)),
+            error => Err(error),
+        }
+    }
+
+    /// Returns `true` if a field has another value that it cannot have any more.
+    pub(crate) fn is_about_immutables(&self) -> bool {
+        let causes = self.status().and_then(|status| status.details.as_ref());
+        let mut causes = causes.into_iter().flat_map(|details| &details.causes);
+        let said = [
+            "immutable",
+            "may not be changed",
+            "are forbidden",
+            "may not change",
+        ];
+        self.code() == Some(422)
+            && causes.any(|cause| said.iter().any(|said| cause.message.contains(said)))
     }
 
     /// Returns `true` if there is no such object, namespace or kind.

@@ -6,17 +6,23 @@
 //!
 //! 1. `applier` takes the object from the watch. If `records` has nothing left to do about it, that was all.
 //! 2. `write` has it read live by `requests`, unless the record shows that nobody but us has written it, or it was never there.
-//! 3. `plan` decides: nothing, a creation, an application, a replacement, or a refusal. Pure.
-//! 4. `requests` writes it, and `records` keeps how the write left it. `schemas` tells when the cluster may know what it
-//!    has left out.
+//! 3. `plan` decides: nothing, a creation, an application, a replacement, or a refusal. Pure. Where the owner asks for
+//!    that, `compare` has the cluster tell first what the write would change, and `findings` keeps what was found of an
+//!    object that is left, until that changes.
+//! 4. `requests` writes it, and `records` keeps how the write left it. `notes` names what the cluster has left
+//!    out of it, and `schemas` tells when it may know that.
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
 //!
 //! [`Applier::remove`], in `remove`, deletes or releases the objects of a unit that goes. `wake` tells which unit
 //! a change in the cluster concerns, and `kinds` what is to be watched there.
 
 mod applier;
+mod compare;
 mod error;
+mod findings;
 mod kinds;
+mod notes;
+mod outcome;
 mod ownership;
 mod plan;
 mod records;
@@ -36,6 +42,6 @@ pub use error::MemberError;
 pub use kinds::KindCounts;
 pub use ownership::{Ownership, WriteStyle};
 pub use plan::{ApplyPlan, plan, rewrite};
-pub use result::{SyncResult, Synced};
+pub use result::{Again, SyncResult, Synced};
 pub use unit::{LastWrite, ManifestRef, Unit};
 pub use wake::Wake;

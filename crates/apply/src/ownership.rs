@@ -1,9 +1,10 @@
 //! The answers that the engine needs about whose an object is.
 
 use karmada_runtime::dynamic::Selected;
+use objects::difference::Difference;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
-use objects::ownership::{Adoption, Removal};
+use objects::ownership::{Adoption, Comparison, Extent, Removal, Versions};
 use objects::{Key, Metadata};
 use serde_json::Value;
 
@@ -43,6 +44,37 @@ pub trait Ownership: Send + Sync + 'static {
     fn adoption(&self, unit: &Unit<'_, Self::Source>, manifest: &Value, object: &Value)
     -> Adoption;
 
+    /// Decides when a manifest is compared with its object, if there is one. An object that a comparison keeps from being
+    /// written, or that is only compared, must be among those that the watches are sent.
+    fn comparison(
+        &self,
+        _unit: &Unit<'_, Self::Source>,
+        _manifest: &Value,
+        _object: Option<&Value>,
+    ) -> Comparison {
+        Comparison::Never
+    }
+
+    /// Returns what counts of the differences between a manifest and its object; `versions` are absent if there is none.
+    fn differences(
+        &self,
+        _manifest: &Value,
+        _versions: Option<Versions<'_>>,
+        _extent: Extent,
+    ) -> Vec<Difference> {
+        Vec::new()
+    }
+
+    /// Returns which labels and annotations, by their keys, say nothing about whether an object is left as it is.
+    fn ignored(&self) -> fn(&str) -> bool {
+        |_| false
+    }
+
+    /// Returns `true` if an object may be taken over without a look at it, as one that is there by the time of its creation.
+    fn adopts_unseen(&self, _unit: &Unit<'_, Self::Source>) -> bool {
+        true
+    }
+
     /// Decides what becomes of an object when its unit goes.
     fn removal(&self, unit: &Unit<'_, Self::Source>, object: &Value) -> Removal;
 }
@@ -52,6 +84,8 @@ pub trait Ownership: Send + Sync + 'static {
 pub enum WriteStyle {
     /// Server-side apply: fields that others own stay, and a field that leaves the manifest goes.
     Apply,
+    /// The same, but a field that another has set otherwise is not taken from it: that is an error.
+    ApplyUnforced,
     /// Replacement, at the version that was read, by the manifest and what is the cluster's: whatever else was there
     /// goes.
     Replace,

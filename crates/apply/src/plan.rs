@@ -23,7 +23,7 @@ pub enum ApplyPlan {
         /// The object.
         body: Value,
     },
-    /// The object differs: a server-side apply that forces its fields.
+    /// The object differs: a server-side apply.
     Apply {
         /// The object, with the uid of the one that was read.
         body: Value,
@@ -40,6 +40,23 @@ pub enum ApplyPlan {
         /// The reason, and the way out.
         reason: String,
     },
+}
+
+impl ApplyPlan {
+    /// Returns the plan of a write that fails if `object` has changed since it was read.
+    pub(crate) fn guarded(self, object: &Value) -> Self {
+        match self {
+            Self::Apply {
+                mut body,
+                take_over,
+            } => {
+                let version = object.resource_version().into();
+                metadata::set(&mut body, "resourceVersion", version);
+                Self::Apply { body, take_over }
+            }
+            plan => plan,
+        }
+    }
 }
 
 /// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an
@@ -69,6 +86,7 @@ pub fn plan<O: Ownership>(
     };
     match style {
         WriteStyle::Apply => application(ownership, one, object, fields),
+        WriteStyle::ApplyUnforced => application(ownership, one, object, TakeOver::Sharing),
         WriteStyle::Replace => {
             let body = replacing(ownership, one, object);
             if is_settled(ownership, object, &body, last) {
@@ -95,8 +113,10 @@ pub fn rewrite<O: Ownership>(
     }
     match style {
         // Which replicas are retained is in the managed fields.
-        WriteStyle::Apply if ownership.retains_replicas(manifest) => None,
-        WriteStyle::Apply => Some(ApplyPlan::Apply {
+        WriteStyle::Apply | WriteStyle::ApplyUnforced if ownership.retains_replicas(manifest) => {
+            None
+        }
+        WriteStyle::Apply | WriteStyle::ApplyUnforced => Some(ApplyPlan::Apply {
             body: pinned(retain(manifest, Some(object)), object),
             take_over: None,
         }),

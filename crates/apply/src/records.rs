@@ -1,13 +1,13 @@
 //! What is known of the units since the start: the state in which their objects were left.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use objects::Key;
 use objects::drift::Settled;
+use objects::ownership::Comparison;
 use serde_json::Value;
 
-use crate::unit::{ManifestRef, Unit};
+use crate::unit::{ManifestRef, Unit, hash};
 
 #[derive(Default)]
 pub(crate) struct Records {
@@ -33,6 +33,8 @@ pub(crate) struct Record {
     object: Settled,
     /// True if the object was seen to have nothing of the manifest that we did not write.
     is_ours: bool,
+    /// The comparison that was made.
+    comparison: Comparison,
     /// The hash of the note on it, if one was looked for.
     note: Option<u64>,
 }
@@ -87,7 +89,7 @@ impl Records {
         &mut self,
         one: &ManifestRef<'_, S>,
         object: &Value,
-        is_ours: Option<bool>,
+        (is_ours, comparison): (Option<bool>, Comparison),
     ) {
         let before = self.of(one);
         let unit = self.units.entry(one.unit.key.clone()).or_default();
@@ -97,11 +99,20 @@ impl Records {
         }
         if let Some(record) = unit.settled.get_mut(one.ordinal) {
             *record = Some(Record {
-                manifest: hash(&one.manifest.to_string()),
+                manifest: one.hash(),
                 object: Settled::of(object),
                 is_ours: is_ours.unwrap_or_else(|| before.is_some_and(|record| record.is_ours)),
+                comparison,
                 note: before.and_then(|record| record.note),
             });
+        }
+    }
+
+    /// Forgets the state in which the object of a manifest was left: somebody has changed it, and it stays so.
+    pub(crate) fn unsettle<S>(&mut self, one: &ManifestRef<'_, S>) {
+        let unit = self.units.get_mut(&one.unit.key);
+        if let Some(record) = unit.and_then(|unit| unit.settled.get_mut(one.ordinal)) {
+            *record = None;
         }
     }
 
@@ -131,12 +142,17 @@ impl Records {
 impl Record {
     /// Returns `true` if it is about the manifest as it is now.
     pub(crate) fn is_of<S>(self, one: &ManifestRef<'_, S>) -> bool {
-        self.manifest == hash(&one.manifest.to_string())
+        self.manifest == one.hash()
     }
 
     /// Returns `true` if the object is as it was left.
     pub(crate) fn has_left(self, object: &Value) -> bool {
         Settled::of(object).is_as(self.object)
+    }
+
+    /// Returns `true` if a comparison would show what one has shown.
+    pub(crate) fn is_compared(self, comparison: Comparison) -> bool {
+        !comparison.looks_beyond() || self.comparison == comparison
     }
 
     /// Returns `true` if the object is as it was left, but for its labels and annotations.
@@ -153,10 +169,4 @@ impl Record {
     pub(crate) fn has_note(self, note: Option<&str>) -> bool {
         self.note == Some(hash(&note))
     }
-}
-
-fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }

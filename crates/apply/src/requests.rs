@@ -218,6 +218,17 @@ impl Requests {
         self.write(writes, Write::Apply, path, built).await
     }
 
+    /// Applies an object, unless another manager has set one of its fields otherwise.
+    pub(crate) async fn apply_unforced(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<Option<Value>, MemberError> {
+        let built = apply(path, &PatchParams::apply(self.manager), body);
+        self.write(writes, Write::Apply, path, built).await
+    }
+
     /// Replaces an object as a whole.
     pub(crate) async fn replace(
         &self,
@@ -248,6 +259,21 @@ impl Requests {
         } else {
             path.builder().create(&parameters, bytes)
         };
+        self.try_request(request, built).await
+    }
+
+    /// Returns an object as the application of `body` would leave it, without storing it.
+    pub(crate) async fn try_apply(
+        &self,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<Value, MemberError> {
+        let parameters = PatchParams::apply(self.manager).force().dry_run();
+        let built = apply(path, &parameters, body);
+        self.try_request(path.request("try to apply"), built).await
+    }
+
+    async fn try_request(&self, request: String, built: Built) -> Result<Value, MemberError> {
         match timeout(LIMIT, self.send(built)).await {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(error)) => Err(MemberError::Request { request, error }),

@@ -1,8 +1,9 @@
 //! The result of a sync of a unit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use objects::ownership::ObservedObject;
+use objects::ownership::{Compared, ObservedObject};
 
 use crate::error::MemberError;
 
@@ -32,6 +33,19 @@ pub struct Synced {
     /// What the object lacks of the manifest because the cluster does not know it, if anything: a later sync finds
     /// out if it does.
     pub note: Option<String>,
+    /// What a comparison has shown; absent if there was none, or nothing has changed since.
+    pub compared: Option<Arc<Compared>>,
+    /// When the object is looked at again, if it was left as it is.
+    pub left: Option<Again>,
+}
+
+/// The time at which an object that was left as it is will be looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// When it changes, which wakes the unit.
+    AtChange,
+    /// After this time, if the program syncs the unit then.
+    After(Duration),
 }
 
 impl Synced {
@@ -42,6 +56,8 @@ impl Synced {
             object,
             written: false,
             note: None,
+            compared: None,
+            left: None,
         }
     }
 
@@ -49,9 +65,7 @@ impl Synced {
     pub(crate) fn failed(error: MemberError, object: ObservedObject) -> Self {
         Self {
             error: Some(error),
-            object,
-            written: false,
-            note: None,
+            ..Self::observed(object)
         }
     }
 

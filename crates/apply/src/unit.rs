@@ -1,5 +1,7 @@
 //! The manifests of one owner.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 
@@ -13,7 +15,10 @@ pub struct Unit<'a, S> {
     /// Its generation.
     pub generation: Option<i64>,
     /// The manifests.
-    pub manifests: &'a [Value],
+    pub manifests: Vec<&'a Value>,
+    /// What the owner's answers about each of them depend on besides: with others, every object that was left is looked at
+    /// again.
+    pub terms: String,
     /// True if nothing is created or changed.
     pub suspended: bool,
     /// What the source's status says of the last write of the objects.
@@ -37,7 +42,7 @@ impl<S> Unit<'_, S> {
     /// Returns the manifests in their order.
     pub fn refs(&self) -> impl Iterator<Item = ManifestRef<'_, S>> {
         let manifests = self.manifests.iter().enumerate();
-        manifests.map(|(ordinal, manifest)| ManifestRef {
+        manifests.map(|(ordinal, &manifest)| ManifestRef {
             unit: self,
             ordinal,
             manifest,
@@ -67,6 +72,11 @@ impl<S> ManifestRef<'_, S> {
         self.manifest.key()
     }
 
+    /// Returns its hash.
+    pub(crate) fn hash(&self) -> u64 {
+        hash(&self.manifest.to_string())
+    }
+
     /// Returns its object's kind and key, or its place if it has none, for messages.
     pub(crate) fn name(&self) -> String {
         let (kind, key) = (self.kind().kind, self.key());
@@ -76,4 +86,11 @@ impl<S> ManifestRef<'_, S> {
             format!("{kind} {key}")
         }
     }
+}
+
+/// Returns the hash of a value, which is one for the time of this process.
+pub(crate) fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

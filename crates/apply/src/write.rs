@@ -2,12 +2,15 @@
 
 use karmada_runtime::write::WriteMode;
 use objects::drift::take_left_out;
-use objects::ownership::ObservedObject;
+use objects::ownership::{Comparison, ObservedObject};
 use objects::retain::without_generated;
+use objects::{Metadata, metadata};
 use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
+use crate::findings::Verdict;
+use crate::outcome::{Outcome, Written};
 use crate::ownership::{Ownership, WriteStyle};
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
@@ -17,14 +20,12 @@ use crate::unit::{LastWrite, ManifestRef};
 /// cluster, which reports at every change, may be so more than once.
 const MAX_CONFLICTS: u32 = 4;
 
-/// The result of a write, or of finding that there is nothing to write.
-pub(crate) struct Written {
-    /// The object.
-    pub(crate) object: Option<Value>,
-    /// True if it was written.
-    pub(crate) is_new: bool,
-    /// The note on its manifest.
-    pub(crate) note: Option<String>,
+/// What a look at an object has shown.
+enum Look {
+    /// This is to be written.
+    Plan(Option<Value>, ApplyPlan),
+    /// Nothing is.
+    Nothing(Outcome),
 }
 
 impl<O: Ownership> Applier<O> {
@@ -37,6 +38,12 @@ impl<O: Ownership> Applier<O> {
         style: WriteStyle,
         cached: &ObservedObject,
     ) -> Option<ApplyPlan> {
+        let comparison = self.comparison(one, cached.seen());
+        let is_compared = matches!(comparison, Comparison::First(_) | Comparison::Only(_));
+        // What an unforced apply conflicts with is to be known.
+        if is_compared || style == WriteStyle::ApplyUnforced {
+            return None;
+        }
         let records = self.records.lock();
         if let Some(object) = cached.seen() {
             let is_as_left = records.of(one)?.has_left_ours(object);
@@ -58,7 +65,7 @@ impl<O: Ownership> Applier<O> {
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
         cached: &ObservedObject,
-    ) -> Result<Written, MemberError> {
+    ) -> Result<Outcome, MemberError> {
         let path = self.requests.path(one).await?;
         if path.is_stray {
             // Whoever lets a user write in one namespace goes by what the manifest says.
@@ -75,36 +82,34 @@ impl<O: Ownership> Applier<O> {
             let (object, plan) = if let Some(plan) = unread.take() {
                 (cached.seen().cloned(), plan)
             } else {
-                let object = self.requests.get(&path).await?;
-                if let Some(found) = &object
-                    && let Some(note) = self.settled(one, found).await?
-                {
-                    return Ok(Written {
-                        object,
-                        is_new: false,
-                        note,
-                    });
-                }
-                let (owner, last) = (&*self.ownership, LastWrite::Unknown);
                 let manifest = known.as_ref().unwrap_or(one.manifest);
                 let known = ManifestRef { manifest, ..*one };
-                let plan = plan(owner, &known, object.as_ref(), style, last);
-                (object, plan)
+                match self.look(one, &path, (&known, style)).await? {
+                    Look::Plan(object, plan) => (object, plan),
+                    Look::Nothing(outcome) => return Ok(outcome),
+                }
             };
             match self.write(writes, one, &path, plan, style).await {
-                Ok(written) => return self.record_write(one, object, written).await,
+                Ok(written) => {
+                    let written = self.record_write(one, &path, object, written).await?;
+                    self.findings.lock().clear(one);
+                    return Ok(Outcome::Written(written));
+                }
                 Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
                     style = WriteStyle::Replace;
                 }
                 Err(error) if error.is_about_unknown_fields() && known.is_none() => {
                     known = Some(self.known_part(one, &path, object.as_ref()).await?);
                 }
+                // Another has a field otherwise, and keeps it.
+                Err(error) if error.is_about_managers() && style == WriteStyle::ApplyUnforced => {
+                    let verdict = rejected(error)?;
+                    return Ok(self.leave(one, object.as_ref(), verdict));
+                }
                 // Another was faster: its object is to be looked at first.
                 Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => conflicts += 1,
                 Err(error) => {
-                    if matches!(error, MemberError::Refused { .. }) {
-                        self.records.lock().obstruct(&one.unit.key);
-                    } else if error.is_missing() {
+                    if error.is_missing() {
                         self.requests.forget(&one.kind());
                     }
                     return Err(error);
@@ -113,10 +118,75 @@ impl<O: Ownership> Applier<O> {
         }
     }
 
+    /// Reads an object live, and decides what is to be done about it. `known` is what the cluster knows of its manifest.
+    async fn look(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        path: &ObjectPath,
+        (known, style): (&ManifestRef<'_, O::Source>, WriteStyle),
+    ) -> Result<Look, MemberError> {
+        if self.sees_all {
+            self.findings.lock().begin(one);
+        }
+        let object = self.requests.get(path).await?;
+        let leave = |verdict| Ok(Look::Nothing(self.leave(one, object.as_ref(), verdict)));
+        let verdict = self.findings.lock().same(one, object.as_ref());
+        if let Some(verdict) = verdict {
+            return leave(verdict);
+        }
+        let comparison = self.comparison(one, object.as_ref());
+        if let Comparison::Only(extent) = comparison {
+            let compared = self.compare_only(one, path, object.as_ref(), extent);
+            return leave(compared.await.or_else(rejected)?);
+        }
+        if let Some(found) = &object
+            && let Some(note) = self.settled(one, found).await?
+        {
+            self.findings.lock().clear(one);
+            return Ok(Look::Nothing(Outcome::Written(Written {
+                object,
+                is_new: false,
+                note,
+                compared: None,
+            })));
+        }
+        let last = LastWrite::Unknown;
+        let mut plan = plan(&*self.ownership, known, object.as_ref(), style, last);
+        if let ApplyPlan::Refuse { reason } = plan {
+            return leave(Verdict::Refused { reason });
+        }
+        if let (Comparison::First(extent), Some(found)) = (comparison, &object) {
+            let compared = self.compare_first(one, path, found, (extent, &plan));
+            let verdict = compared.await.or_else(|error| rejected(error).map(Some))?;
+            if let Some(verdict) = verdict {
+                return leave(verdict);
+            }
+            plan = plan.guarded(found);
+        }
+        Ok(Look::Plan(object, plan))
+    }
+
+    /// Leaves an object as it is.
+    fn leave(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: Option<&Value>,
+        verdict: Verdict,
+    ) -> Outcome {
+        self.findings.lock().set(one, object, &verdict);
+        let mut records = self.records.lock();
+        match &verdict {
+            Verdict::Refused { .. } => records.obstruct(&one.unit.key),
+            _ => records.unsettle(one),
+        }
+        Outcome::Left(verdict)
+    }
+
     /// Records how a plan was carried out: `written` is the object if it was written, and `object` as it was before.
     async fn record_write(
         &self,
         one: &ManifestRef<'_, O::Source>,
+        path: &ObjectPath,
         object: Option<Value>,
         written: Option<Value>,
     ) -> Result<Written, MemberError> {
@@ -124,10 +194,13 @@ impl<O: Ownership> Applier<O> {
         if is_new {
             self.records.lock().touch(&one.unit.key);
         }
+        // As it was decided: what is written now may be compared otherwise.
+        let comparison = self.comparison(one, object.as_ref());
         let object = written.or(object);
-        let mut note = None;
+        let (mut note, mut compared) = (None, None);
         if let Some(object) = &object {
-            self.settle(one, object);
+            compared = self.compare_after(one, path, object, comparison).await?;
+            self.settle(one, object, comparison);
             note = self.note(one, object).await?;
             self.records.lock().note(one, note.as_deref());
         }
@@ -135,11 +208,12 @@ impl<O: Ownership> Applier<O> {
             object,
             is_new,
             note,
+            compared,
         })
     }
 
     /// Returns what the cluster knows of a manifest that it refuses because it does not know all of it.
-    async fn known_part(
+    pub(crate) async fn known_part(
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
@@ -171,17 +245,41 @@ impl<O: Ownership> Applier<O> {
                 object: one.name(),
                 reason,
             }),
-            ApplyPlan::Create { body } => match style {
-                WriteStyle::Apply => self.requests.create_by_apply(writes, path, &body).await,
-                WriteStyle::Replace => self.requests.create(writes, path, &body).await,
-            },
-            ApplyPlan::Apply { body, take_over } => {
-                if let Some(patch) = take_over {
-                    self.requests.take_over(writes, path, patch).await?;
+            ApplyPlan::Create { body } => {
+                // An apply would take over what is there by now.
+                let is_apply = style != WriteStyle::Replace;
+                if is_apply && self.ownership.adopts_unseen(one.unit) {
+                    self.requests.create_by_apply(writes, path, &body).await
+                } else {
+                    self.requests.create(writes, path, &body).await
                 }
-                self.requests.apply(writes, path, &body).await
+            }
+            ApplyPlan::Apply {
+                mut body,
+                take_over,
+            } => {
+                if let Some(patch) = take_over {
+                    let taken = self.requests.take_over(writes, path, patch).await?;
+                    if let Some(taken) = taken
+                        && !body.resource_version().is_empty()
+                    {
+                        let version = taken.resource_version().into();
+                        metadata::set(&mut body, "resourceVersion", version);
+                    }
+                }
+                if style == WriteStyle::ApplyUnforced {
+                    self.requests.apply_unforced(writes, path, &body).await
+                } else {
+                    self.requests.apply(writes, path, &body).await
+                }
             }
             ApplyPlan::Replace { body } => self.requests.replace(writes, path, &body).await,
         }
     }
+}
+
+/// Returns the verdict that an error is, if it is to be expected again.
+fn rejected(error: MemberError) -> Result<Verdict, MemberError> {
+    let (request, status) = error.into_rejection()?;
+    Ok(Verdict::Rejected { request, status })
 }

@@ -159,12 +159,21 @@ pub struct Settled {
 impl Settled {
     /// Returns the state of an object as it is now.
     pub fn of(object: &Value) -> Self {
+        Self::but_for(object, |_| false)
+    }
+
+    /// Returns the state of an object as it is now, but for labels and annotations with these keys.
+    pub fn but_for(object: &Value, ignores: impl Fn(&str) -> bool) -> Self {
         let mut identity = DefaultHasher::new();
         (object.uid(), object.is_deleting()).hash(&mut identity);
         let mut metadata = DefaultHasher::new();
         for part in ["labels", "annotations"] {
-            let part = metadata::field(object, part);
-            hash(part.unwrap_or(&Value::Null), &mut metadata);
+            part.hash(&mut metadata);
+            let map = metadata::field(object, part).and_then(Value::as_object);
+            for (key, value) in map.into_iter().flatten().filter(|(key, _)| !ignores(key)) {
+                key.hash(&mut metadata);
+                hash(value, &mut metadata);
+            }
         }
         let mut content = DefaultHasher::new();
         for (name, part) in object.as_object().into_iter().flatten() {

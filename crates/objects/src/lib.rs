@@ -8,7 +8,7 @@
 //! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
 //! - How is a field read that others write? [`lenient`].
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
-//! - Does it differ from its manifest? [`drift`]. What does it keep when that is applied? [`retain`]. And when it is
+//! - Does it differ from its manifest? [`drift`]; in what, [`difference`]. What does it keep when that is applied? [`retain`]. And when it is
 //!   replaced? [`replacement`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`].
@@ -17,6 +17,7 @@
 
 pub mod amounts;
 pub mod condition;
+pub mod difference;
 pub mod drift;
 pub mod fields;
 pub mod health;

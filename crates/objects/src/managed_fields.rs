@@ -20,6 +20,8 @@ pub struct Managers {
 pub enum TakeOver {
     /// Those of our predecessors: or a field that leaves the manifest would stay for ever.
     FromPredecessors,
+    /// The same, but what has left the manifest stays where others have set it, too.
+    Sharing,
     /// Those of everybody, but for metadata and subresources: or a foreign container would go on running
     /// beside ours.
     FromAll,

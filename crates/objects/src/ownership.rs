@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::Metadata;
+use crate::difference::Difference;
 use crate::managed_fields::TakeOver;
 
 /// The part that an owner may take of an object that exists.
@@ -36,6 +38,68 @@ pub enum Removal {
         /// The body of the patch.
         patch: Value,
     },
+}
+
+/// When an object is compared with its manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Never: it is written where it lacks something.
+    Never,
+    /// Before it is written: if they differ, it is not.
+    First(Extent),
+    /// Once it has what its manifest has: what it has besides is told.
+    Afterwards,
+    /// In place of a write.
+    Only(Extent),
+}
+
+impl Comparison {
+    /// Returns `true` if an object that has everything of its manifest is to be looked at, too.
+    pub fn looks_beyond(self) -> bool {
+        match self {
+            Self::Never | Self::First(Extent::Manifest) => false,
+            Self::First(Extent::Whole) | Self::Afterwards | Self::Only(_) => true,
+        }
+    }
+}
+
+/// The fields that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Those of the manifest.
+    Manifest,
+    /// Those of the object, too.
+    Whole,
+}
+
+/// The versions of an object that are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Versions<'a> {
+    /// The object as it is.
+    pub found: &'a Value,
+    /// As an application of its manifest would leave it.
+    pub applied: &'a Value,
+    /// As its cluster would keep it if it had nothing but the manifest; absent while that is not known.
+    pub alone: Option<&'a Value>,
+}
+
+/// The result of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The generation of the object, 0 for a kind that has none; absent if there is no object.
+    pub generation: Option<i64>,
+    /// What differs.
+    pub differences: Vec<Difference>,
+}
+
+impl Compared {
+    /// Creates the result about an object, or its absence.
+    pub fn of(object: Option<&Value>, differences: Vec<Difference>) -> Self {
+        Self {
+            generation: object.map(|object| object.generation().unwrap_or_default()),
+            differences,
+        }
+    }
 }
 
 /// The object of a manifest, as far as it is known.

@@ -96,6 +96,8 @@ impl From<Config> for Selected {
 pub enum DynamicEvent {
     /// Objects of the kind changed.
     Changed(Vec<Transition<Untyped>>),
+    /// An object that is not kept has changed to this, or is gone.
+    Unkept(Key, Option<Box<Untyped>>),
     /// Every object of the kind has been listed, for the first time or anew.
     Listed,
     /// The API does not serve the kind.
@@ -289,8 +291,11 @@ impl Watch {
             if result.as_ref().is_err_and(is_forbidden) {
                 self.forbid(stop);
             }
-            let event = log.filter(result);
-            let Some(mut event) = event.and_then(|event| kept(event, keeps)) else {
+            let Some(event) = log.filter(result) else {
+                continue;
+            };
+            let unkept = unkept(&event, keeps);
+            let Some(mut event) = kept(event, keeps) else {
                 continue;
             };
             if let Event::InitApply(Decoded::Valid(object)) | Event::Apply(Decoded::Valid(object)) =
@@ -311,6 +316,8 @@ impl Watch {
             });
             if !transitions.is_empty() {
                 (self.observe)(&self.kind, DynamicEvent::Changed(transitions));
+            } else if let Some((key, object)) = unkept {
+                (self.observe)(&self.kind, DynamicEvent::Unkept(key, object));
             }
             if listed {
                 (self.observe)(&self.kind, DynamicEvent::Listed);
@@ -379,6 +386,24 @@ impl Watch {
             change(watched);
         }
     }
+}
+
+/// Returns the object of an event that is not kept, as it is now. Those of a list are told of by its end.
+fn unkept(
+    event: &Event<Decoded<Untyped>>,
+    keeps: fn(&ObjectMeta) -> bool,
+) -> Option<(Key, Option<Box<Untyped>>)> {
+    let (Event::Apply(object) | Event::Delete(object)) = event else {
+        return None;
+    };
+    if keeps(object.meta()) {
+        return None;
+    }
+    let now = match event {
+        Event::Apply(Decoded::Valid(object)) => Some(Box::new(object.clone())),
+        _ => None,
+    };
+    Some((Key::of(object), now))
 }
 
 /// Returns the event as it is to those who know only the objects that are kept.

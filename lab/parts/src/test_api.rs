@@ -80,12 +80,14 @@ struct Logged {
     body: Value,
     /// The media types in which it takes the response.
     accept: String,
+    /// True if nothing is stored.
+    is_dry_run: bool,
 }
 
 impl Logged {
     /// Returns `true` for a write of anything but an Event.
     fn is_write(&self) -> bool {
-        self.method != Method::GET && !self.call.contains("/events")
+        self.method != Method::GET && !self.is_dry_run && !self.call.contains("/events")
     }
 }
 
@@ -347,6 +349,10 @@ impl LoggedService {
             call: format!("{} {}", head.method, head.uri.path()),
             body: serde_json::from_slice(&bytes).unwrap_or_default(),
             accept: accept.map_or_else(String::new, |accept| accept.to_str().unwrap().to_owned()),
+            is_dry_run: head
+                .uri
+                .query()
+                .is_some_and(|query| query.contains("dryRun=All")),
         };
         let Some(refusal) = self.log(logged) else {
             self.shared.hangs.send_replace(true);

@@ -248,6 +248,7 @@ impl SharedIndex {
                         self.queues.snapshots.add_at(key, end);
                     }
                 }
+                DynamicEvent::Unkept(..) => {}
                 // Only now everything that it selects may be known.
                 DynamicEvent::Listed | DynamicEvent::NotServed | DynamicEvent::Forbidden => {
                     if selectors.any(|selector| depends_on(selector, kind)) {

@@ -25,7 +25,8 @@ pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
         source: work,
         key: Key::of(work),
         generation: work.metadata.generation,
-        manifests: &work.spec.workload.manifests,
+        manifests: work.spec.workload.manifests.iter().collect(),
+        terms: String::new(),
         suspended: work.is_suspended(),
         last_write: match execution::applied(work) {
             Some(applied) if applied.observed_generation.is_none() => LastWrite::Undated,

@@ -11,11 +11,15 @@ struct Stage {
     seen: mpsc::UnboundedReceiver<String>,
 }
 
-/// Leaves out one Secret.
-fn selected(kind: &ServedKind) -> Config {
-    match kind.resource.kind.as_str() {
+/// Leaves out one Secret, and keeps no object of one name.
+fn selected(kind: &ServedKind) -> Selected {
+    let sent = match kind.resource.kind.as_str() {
         "Secret" => Config::default().fields("metadata.name!=left-out"),
         _ => Config::default(),
+    };
+    Selected {
+        keeps: |object| object.name.as_deref() != Some("unkept"),
+        ..sent.into()
     }
 }
 
@@ -29,6 +33,8 @@ fn stage() -> Stage {
             DynamicEvent::Listed => vec![format!("{kind} listed")],
             DynamicEvent::NotServed => vec![format!("{kind} not served")],
             DynamicEvent::Forbidden => vec![format!("{kind} forbidden")],
+            DynamicEvent::Unkept(key, Some(_)) => vec![format!("{kind} {key} not kept")],
+            DynamicEvent::Unkept(key, None) => vec![format!("{kind} {key} gone, not kept")],
             DynamicEvent::Changed(transitions) => transitions
                 .iter()
                 .map(|Transition { key, old, new }| match (old, new) {
@@ -123,6 +129,26 @@ async fn wanted_kinds_are_watched() {
         ["ConfigMap default/later new", "ConfigMap default/map new"]
     );
     assert_eq!(stage.next().await, "ConfigMap listed");
+}
+
+/// Of an object that is not kept no more is known than what it has changed to.
+#[tokio::test(start_paused = true)]
+async fn unkept_objects_are_told() {
+    let mut stage = stage();
+    stage.create("ConfigMap", "unkept").await;
+    stage.watches.want(kinds(&[("v1", "ConfigMap")]));
+    assert_eq!(stage.next().await, "ConfigMap listed");
+    let path = "/api/v1/namespaces/default/configmaps/unkept";
+    for (method, change, told) in [
+        ("PATCH", json!({ "data": { "a": "b" } }), "not kept"),
+        ("DELETE", json!({}), "gone, not kept"),
+    ] {
+        stage.api.send(method, path, &change).await;
+        let expected = format!("ConfigMap default/unkept {told}");
+        assert_eq!(stage.next().await, expected);
+    }
+    let maps = GroupVersionKind::new("v1", "ConfigMap");
+    assert!(stage.watches.objects(&maps).is_empty());
 }
 
 /// A kind that is installed later is found.

@@ -214,6 +214,7 @@ impl SharedIndex {
                     self.wake_versions_of(kind);
                 }
             }
+            DynamicEvent::Unkept(..) => {}
             // It is waited for, as if the list were long; its policies say so.
             DynamicEvent::Forbidden => {
                 let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);
@@ -258,7 +259,7 @@ impl SharedIndex {
             DynamicEvent::Listed | DynamicEvent::NotServed => {
                 index.interpreters_listed.insert(kind.clone());
             }
-            DynamicEvent::Forbidden => {}
+            DynamicEvent::Unkept(..) | DynamicEvent::Forbidden => {}
         }
         let now = (index.customized(), index.is_interpretation_known());
         let bindings = index.bindings_where(|_| before != now);

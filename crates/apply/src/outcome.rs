@@ -1,0 +1,28 @@
+//! What has come of the sync of one manifest.
+
+use std::sync::Arc;
+
+use objects::ownership::Compared;
+use serde_json::Value;
+
+use crate::findings::Verdict;
+
+/// The result of a write, or of finding that there is nothing to write.
+pub(crate) struct Written {
+    /// The object.
+    pub(crate) object: Option<Value>,
+    /// True if it was written.
+    pub(crate) is_new: bool,
+    /// The note on its manifest.
+    pub(crate) note: Option<String>,
+    /// What a comparison has shown, if there was one.
+    pub(crate) compared: Option<Arc<Compared>>,
+}
+
+/// What has become of an object that was to be written.
+pub(crate) enum Outcome {
+    /// It has what its manifest has.
+    Written(Written),
+    /// It was left as it is.
+    Left(Verdict),
+}
