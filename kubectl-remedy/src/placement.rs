@@ -97,12 +97,8 @@ fn text(explanation: &PlacementExplanation) -> String {
             lines.push(format!("    snapshot: {}, {age}", cluster.snapshot));
         }
         lines.push(format!("    picked: {}", cluster.picked));
-        lines.extend(
-            cluster
-                .failures
-                .iter()
-                .map(|failure| format!("    {failure}")),
-        );
+        let objects = cluster.failures.iter().chain(&cluster.differences);
+        lines.extend(objects.map(|object| format!("    {object}")));
     }
     if !explanation.others.is_empty() {
         lines.push("\nNot picked".to_owned());
@@ -145,6 +141,7 @@ mod tests {
                 is_latest: false,
                 state: "is picked, and waits for its turn".to_owned(),
                 failures: vec!["ConfigMap a/b: refused".to_owned()],
+                differences: vec!["ConfigMap a/c differs".to_owned()],
             }],
             others: vec![OtherCluster {
                 name: "m2".to_owned(),
@@ -162,6 +159,7 @@ Clusters
     snapshot: web-0-snapshot, an older one
     picked: by name
     ConfigMap a/b: refused
+    ConfigMap a/c differs
 
 Not picked
   m2: tainted

@@ -10,8 +10,9 @@
 //! - Which change wakes what? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
-//! - What happens to one Work, and in which order? `works`; what is said of it, `report`; what is stored
-//!   by then, `written`. What users read besides: `events` with `reason`.
+//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
+//!   `outcome`; what is said of it, `report`; what is stored by then, `written`. What users read besides: `events` with
+//!   `reason`.
 //! - What does the hub hear of the cluster? `membership`, and `usage`, which keeps the nodes and pods known.
 //!
 //! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
@@ -21,11 +22,13 @@ mod events;
 mod identity;
 mod index;
 mod membership;
+mod outcome;
 mod ownership;
 mod reason;
 mod report;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod usage;
 mod watch;
 mod works;

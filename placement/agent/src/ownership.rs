@@ -5,12 +5,14 @@ use std::sync::Arc;
 use apply::{ManifestRef, Ownership, Unit, WriteStyle};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::Work;
-use karmada_rules::placement::{ownership, waves};
+use karmada_rules::placement::strategy::is_forced;
+use karmada_rules::placement::{drift, hash, ownership, takeover, waves};
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
+use objects::difference::Difference;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
-use objects::ownership::{Adoption, Removal};
+use objects::ownership::{Adoption, Comparison, Extent, Removal, Versions};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -34,7 +36,7 @@ impl Owners {
 #[derive(Debug)]
 pub(crate) struct PlacedWork {
     pub(crate) work: Work,
-    /// The uid of the `AppliedWork`.
+    /// The uid of the `AppliedWork`; empty if there is none.
     pub(crate) owner: String,
 }
 
@@ -67,8 +69,12 @@ impl Ownership for PlacedObjects {
         Some(Key::new(&self.namespace, name))
     }
 
-    fn write_style(&self, _: &Unit<'_, PlacedWork>) -> WriteStyle {
-        WriteStyle::Apply
+    fn write_style(&self, unit: &Unit<'_, PlacedWork>) -> WriteStyle {
+        if is_forced(unit.source.work.spec.apply_strategy.as_ref()) {
+            WriteStyle::Apply
+        } else {
+            WriteStyle::ApplyUnforced
+        }
     }
 
     fn written(&self, _: &Value) -> Option<Written> {
@@ -88,7 +94,39 @@ impl Ownership for PlacedObjects {
         ownership::adoption(work, owner, &self.owners.0.lock(), object)
     }
 
+    fn comparison(
+        &self,
+        unit: &Unit<'_, PlacedWork>,
+        manifest: &Value,
+        object: Option<&Value>,
+    ) -> Comparison {
+        let PlacedWork { work, owner } = unit.source;
+        let is_owned = object.is_some_and(|object| {
+            let owners = object.owners();
+            owners.iter().any(|one| one.uid == owner)
+        });
+        takeover::comparison(work, manifest, object, is_owned)
+    }
+
+    fn differences(
+        &self,
+        manifest: &Value,
+        versions: Option<Versions<'_>>,
+        extent: Extent,
+    ) -> Vec<Difference> {
+        drift::compared(manifest, versions, extent)
+    }
+
+    fn ignored(&self) -> fn(&str) -> bool {
+        hash::is_reserved
+    }
+
+    fn adopts_unseen(&self, unit: &Unit<'_, PlacedWork>) -> bool {
+        takeover::adopts_unseen(&unit.source.work)
+    }
+
     fn removal(&self, unit: &Unit<'_, PlacedWork>, object: &Value) -> Removal {
-        ownership::removal(&unit.source.owner, &self.owners.0.lock(), object)
+        let PlacedWork { work, owner } = unit.source;
+        ownership::removal(work, owner, &self.owners.0.lock(), object)
     }
 }

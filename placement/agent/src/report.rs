@@ -3,10 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::names::WORK_FINALIZER;
-use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier};
+use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use karmada_api::fleet::{AppliedWork, Work};
 use karmada_rules::placement::manifests::owner_status;
-use karmada_rules::placement::work_status::{ManifestReport, work_status};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::write::{self, Stored, WriteErrorKind, WriteMode};
@@ -32,14 +31,14 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Says in the status of a Work what became of its manifests. `work` is then as it is stored.
+    /// Writes the status of a Work, if it is news. `work` is then as it is stored.
     pub(crate) async fn report(
         &self,
         owner: &AppliedWork,
         work: &mut Work,
-        reports: &[ManifestReport<'_>],
+        after: Option<WorkStatus>,
     ) -> Result<(), BoxError> {
-        let Some(after) = work_status(work, reports, (self.clock)()) else {
+        let Some(after) = after else {
             return Ok(());
         };
         let before = work.status.clone().unwrap_or_default();

@@ -40,9 +40,12 @@ pub(crate) fn watch(
         },
     );
     let (known, owners) = (Arc::clone(index), owners.clone());
+    let objects = Arc::clone(applier);
     let all = Api::all(member.clone());
     program.watch("appliedworks", all, Config::default(), move |event| {
-        observe_applied(&known, &owners, event);
+        if observe_applied(&known, &owners, event) {
+            known.queues.works.add_all(objects.reopen());
+        }
     });
     let index = Arc::clone(index);
     program.report_undecoded(move || index.undecoded());
@@ -103,7 +106,13 @@ fn observe_channel(index: &SharedIndex, event: Event<Decoded<InternalMemberClust
     }
 }
 
-fn observe_applied(index: &SharedIndex, owners: &Owners, event: Event<Decoded<AppliedWork>>) {
+/// Returns `true` if one is gone: what it had may be taken.
+fn observe_applied(
+    index: &SharedIndex,
+    owners: &Owners,
+    event: Event<Decoded<AppliedWork>>,
+) -> bool {
+    let mut is_gone = false;
     for Transition { key, old, new } in index.observe_applied(event) {
         if let Some(old) = &old {
             owners.remove(&old.metadata);
@@ -111,6 +120,7 @@ fn observe_applied(index: &SharedIndex, owners: &Owners, event: Event<Decoded<Ap
         if let Some(new) = &new {
             owners.insert(&new.metadata);
         }
+        is_gone |= new.is_none();
         let uid =
             |one: &Option<Arc<AppliedWork>>| one.as_ref().and_then(|one| one.metadata.uid.clone());
         let is_deleting = |one: &Option<Arc<AppliedWork>>| {
@@ -124,4 +134,5 @@ fn observe_applied(index: &SharedIndex, owners: &Owners, event: Event<Decoded<Ap
                 .add(Key::new(&index.namespace, &key.name));
         }
     }
+    is_gone
 }

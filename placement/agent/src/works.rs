@@ -3,28 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{Applier, LastWrite, MemberError, SyncResult, Synced, Unit};
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::APPLIED;
+use apply::{Again, Applier, SyncResult, Synced, Unit};
 use karmada_api::fleet::member::{JOIN, LEAVE};
-use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier};
+use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use karmada_api::fleet::{AppliedWork, Work};
 use karmada_rules::placement::manifests::{
-    Failure, Prepared, identifier, is_named, is_same_object, leftovers, owner, prepare, stub,
+    Failure, Prepared, begun, identifier, is_named, leftovers, owner, prepare, stub,
 };
-use karmada_rules::placement::work_status::{ManifestReport, ManifestResult};
+use karmada_rules::placement::strategy::only_reports;
+use karmada_rules::placement::work_status::{ManifestReport, ManifestResult, work_status};
 use karmada_runtime::controller::Controller;
-use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::error::BoxError;
 use karmada_runtime::write::WriteMode;
-use objects::condition::find;
 use objects::{GroupVersionKind, Key, Metadata};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::events::rewound;
 use crate::index::{Rewind, SharedIndex, has_finalizer};
+use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
 use crate::report::Reporter;
+use crate::unit::{last_write, notes, unit};
 
 /// The time after which it is looked whether objects that are being deleted are gone, if no watch shows it.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -67,9 +66,17 @@ impl Controller for WorkReconciler {
             JOIN if work.metadata.is_deleting() && is_held => self.remove(key, work).await,
             JOIN if work.metadata.is_deleting() => Ok(()),
             JOIN => {
+                let is_reported = only_reports(work.spec.apply_strategy.as_ref());
                 if !is_held {
                     self.reporter.hold(&mut work).await?;
-                } else if self.index.applied(key).is_none() && !self.reporter.exists(&work).await? {
+                }
+                if is_reported {
+                    return self.compare(key, work).await;
+                }
+                if is_held
+                    && self.index.applied(key).is_none()
+                    && !self.reporter.exists(&work).await?
+                {
                     // A list was out of date: what it shows has ended, and nobody would take away what comes of it now.
                     return Ok(());
                 }
@@ -101,38 +108,99 @@ impl WorkReconciler {
             work,
         };
         let (left, pruned) = self.prune(key, &placed, &owner).await;
-        let prepared = prepare(&placed.work, &owner);
+        let prepared = prepare(&placed.work, Some(&owner));
         self.announce(&owner, &mut placed.work, &prepared).await?;
-
-        let manifests: Vec<_> = prepared
-            .iter()
-            .filter_map(Prepared::ready)
-            .cloned()
-            .collect();
-        let notes = notes(&placed.work);
-        let unit = Unit {
-            last_write: last_write(&placed.work),
-            notes: &notes,
-            ..unit(key, &placed, &manifests)
+        let Some(synced) = self.sync(key, &placed, &prepared).await else {
+            return Ok(());
         };
-        let synced = match self.applier.sync(&self.writes, &unit).await {
-            SyncResult::Done { manifests, .. } => manifests,
-            SyncResult::Later(delay) => {
-                self.look_again(key, delay);
-                return Ok(());
-            }
-        };
-        if synced.iter().any(|one| one.note.is_some()) {
-            self.look_again(key, RECHECK);
-        }
         let outcome = Outcome {
             owner: &owner,
             prepared: &prepared,
             synced: &synced,
         };
-        self.report(&mut placed.work, &outcome, &left).await?;
-        let mut errors = synced.into_iter().filter_map(|one| one.error);
-        errors.next().map_or(pruned, |error| Err(error.into()))
+        if outcome.is_unknown() {
+            return first_error(synced).and(pruned);
+        }
+        let applied = self.applied(&placed.work, &outcome).await;
+        let status = self.reported(&placed.work, &outcome).await;
+        let is_compared = synced.iter().any(|one| one.compared.is_some());
+        // The manifests and their objects take more memory than all the rest.
+        drop(prepared);
+        let synced = first_error(synced);
+        let told = match self.reporter.report_owner(&owner, applied, &left).await {
+            Ok(()) => self.reporter.report(&owner, &mut placed.work, status).await,
+            failed => failed,
+        };
+        if told.is_err() && is_compared {
+            // What a comparison has shown is told once: it is to be found again.
+            self.applier.forget(key);
+        }
+        told.and(synced).and(pruned)
+    }
+
+    /// Reports in what the member's objects differ from the manifests of a Work. Nothing is written there, not even an
+    /// owner: what one has since the Work was applied stays its, so that it can be applied again.
+    async fn compare(&self, key: &Key, work: Work) -> Result<(), BoxError> {
+        let known = self.index.applied(key);
+        let known = known.filter(|known| is_of(known, &work));
+        if let Some(owner) = &known {
+            // What is said now does not tell any more that it may be there.
+            let begun = begun(&work, owner);
+            let applied = owner.status.iter().flat_map(|one| &one.applied_resources);
+            let applied = applied.cloned().collect();
+            self.reporter.report_owner(owner, applied, &begun).await?;
+        }
+        let prepared = prepare(&work, known.as_deref());
+        let owner = known.map_or_else(|| owner(&work), |known| AppliedWork::clone(&known));
+        let mut placed = PlacedWork {
+            owner: owner.metadata.uid().to_owned(),
+            work,
+        };
+        let Some(synced) = self.sync(key, &placed, &prepared).await else {
+            return Ok(());
+        };
+        let outcome = Outcome {
+            owner: &owner,
+            prepared: &prepared,
+            synced: &synced,
+        };
+        let status = self.reported(&placed.work, &outcome).await;
+        self.reporter
+            .report(&owner, &mut placed.work, status)
+            .await?;
+        first_error(synced)
+    }
+
+    /// Syncs the manifests of a Work that are ready. Returns nothing if that is to be done later.
+    async fn sync(
+        &self,
+        key: &Key,
+        placed: &PlacedWork,
+        prepared: &[Prepared],
+    ) -> Option<Vec<Synced>> {
+        let manifests = prepared.iter().filter_map(Prepared::ready);
+        let notes = notes(&placed.work);
+        let unit = Unit {
+            last_write: last_write(&placed.work),
+            notes: &notes,
+            ..unit(key, placed, manifests)
+        };
+        match self.applier.sync(&self.writes, &unit).await {
+            SyncResult::Done { manifests, .. } => {
+                let again = manifests.iter().filter_map(|one| match one.left {
+                    Some(Again::After(delay)) => Some(delay),
+                    _ => one.note.is_some().then_some(RECHECK),
+                });
+                if let Some(delay) = again.min() {
+                    self.look_again(key, delay);
+                }
+                Some(manifests)
+            }
+            SyncResult::Later(delay) => {
+                self.look_again(key, delay);
+                None
+            }
+        }
     }
 
     fn look_again(&self, key: &Key, after: Duration) {
@@ -159,7 +227,7 @@ impl WorkReconciler {
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
         let removed = self
             .applier
-            .remove(&self.writes, &unit(key, placed, &stubs))
+            .remove(&self.writes, &unit(key, placed, stubs.iter()))
             .await;
         match removed {
             Ok(left) => {
@@ -198,45 +266,14 @@ impl WorkReconciler {
                 Prepared::Ready(_) | Prepared::Finished => ManifestResult::Unknown,
             })
             .collect();
-        self.say(owner, work, results).await
+        let status = self.status(work, results).await;
+        self.reporter.report(owner, work, status).await
     }
 
-    /// Reports a sync, in the status of the Work and in that of its owner.
-    async fn report(
-        &self,
-        work: &mut Work,
-        outcome: &Outcome<'_>,
-        left: &[WorkResourceIdentifier],
-    ) -> Result<(), BoxError> {
-        let errors = outcome.synced.iter().filter_map(|one| one.error.as_ref());
-        if errors
-            .clone()
-            .any(|error| matches!(error, MemberError::NotLeading))
-        {
-            // A replica that has lost its lease knows nothing.
-            return Ok(());
-        }
-        let applied = self.applied(work, outcome).await;
-        self.reporter
-            .report_owner(outcome.owner, applied, left)
-            .await?;
-        let texts: Vec<_> = errors.map(|error| Chain(error).to_string()).collect();
-        let (mut synced, mut texts) = (outcome.synced.iter(), texts.iter());
-        let results: Vec<_> = outcome
-            .prepared
-            .iter()
-            .zip(&work.spec.workload.manifests)
-            .map(|(prepared, manifest)| match prepared {
-                Prepared::Failed(failure, reason) => ManifestResult::Failed(*failure, reason),
-                Prepared::Finished => ManifestResult::Unknown,
-                Prepared::Ready(_) => synced.next().map_or(ManifestResult::Unknown, |one| {
-                    let text = one.error.as_ref().and_then(|_| texts.next());
-                    let was_applied = outcome.known(manifest).is_some();
-                    result(one, text.map(String::as_str), was_applied)
-                }),
-            })
-            .collect();
-        self.say(outcome.owner, work, results).await
+    /// Returns the status of a Work after a sync, if it is news.
+    async fn reported(&self, work: &Work, outcome: &Outcome<'_>) -> Option<WorkStatus> {
+        let texts = outcome.texts();
+        self.status(work, outcome.results(work, &texts)).await
     }
 
     /// Returns the objects that a Work has in the member, as far as it is known.
@@ -262,16 +299,11 @@ impl WorkReconciler {
         applied
     }
 
-    /// Says of each manifest of a Work what became of it.
-    async fn say(
-        &self,
-        owner: &AppliedWork,
-        work: &mut Work,
-        results: Vec<ManifestResult<'_>>,
-    ) -> Result<(), BoxError> {
-        let manifests = work.spec.workload.manifests.clone();
+    /// Returns the status of a Work of whose manifests this became, if it is news.
+    async fn status(&self, work: &Work, results: Vec<ManifestResult<'_>>) -> Option<WorkStatus> {
+        let manifests = &work.spec.workload.manifests;
         let mut resources = Vec::new();
-        for manifest in &manifests {
+        for manifest in manifests {
             resources.push(self.applier.resource(&GroupVersionKind::of(manifest)).await);
         }
         let reports = manifests.iter().zip(&resources).zip(results);
@@ -282,7 +314,7 @@ impl WorkReconciler {
                 result,
             })
             .collect();
-        self.reporter.report(owner, work, &reports).await
+        work_status(work, &reports, (self.reporter.clock)())
     }
 
     /// Says that nothing of a Work can be applied because its owner's name is taken.
@@ -295,7 +327,8 @@ impl WorkReconciler {
         );
         let results = work.spec.workload.manifests.iter();
         let results = results.map(|_| ManifestResult::Failed(Failure::TakeOver, &reason));
-        self.say(owner, work, results.collect()).await
+        let status = self.status(work, results.collect()).await;
+        self.reporter.report(owner, work, status).await
     }
 
     /// Takes away the objects of a Work that is being deleted, then their owner, and then lets the Work go.
@@ -311,7 +344,7 @@ impl WorkReconciler {
                 owner: owner.metadata.uid().to_owned(),
                 work,
             };
-            let unit = unit(key, &placed, &stubs);
+            let unit = unit(key, &placed, stubs.iter());
             if !self.applier.remove(&self.writes, &unit).await?.is_empty() {
                 self.look_again(key, LOOK_AGAIN);
                 return Ok(());
@@ -324,52 +357,11 @@ impl WorkReconciler {
     }
 }
 
-/// What a sync of a Work has brought.
-struct Outcome<'a> {
-    owner: &'a AppliedWork,
-    prepared: &'a [Prepared],
-    /// The results of those manifests that are ready, in their order.
-    synced: &'a [Synced],
-}
-
-impl Outcome<'_> {
-    /// Returns the object of a manifest as the owner has it since earlier.
-    fn known(&self, manifest: &Value) -> Option<&AppliedResource> {
-        let status = self.owner.status.as_ref()?;
-        let mut known = status.applied_resources.iter();
-        known.find(|one| is_same_object(&one.identifier, manifest))
-    }
-}
-
-/// Returns the result of a manifest. `was_applied` tells a refusal to go on from one to take over.
-fn result<'a>(one: &'a Synced, error: Option<&'a str>, was_applied: bool) -> ManifestResult<'a> {
-    match (&one.error, error, one.object.seen()) {
-        // That is no news about the manifest.
-        (Some(error), ..) if error.is_of_member() => ManifestResult::Unknown,
-        (Some(MemberError::Refused { .. }), Some(text), _) if !was_applied => {
-            ManifestResult::Failed(Failure::TakeOver, text)
-        }
-        (Some(_), Some(text), _) => ManifestResult::Failed(Failure::Apply, text),
-        (None, _, Some(object)) => ManifestResult::Applied {
-            object,
-            note: one.note.as_deref(),
-        },
-        _ => ManifestResult::Unknown,
-    }
-}
-
-/// Returns the manifests of a Work, or some that were, as one unit.
-fn unit<'a>(key: &Key, placed: &'a PlacedWork, manifests: &'a [Value]) -> Unit<'a, PlacedWork> {
-    Unit {
-        source: placed,
-        key: key.clone(),
-        generation: placed.work.metadata.generation,
-        manifests: manifests.iter().collect(),
-        terms: String::new(),
-        suspended: false,
-        last_write: LastWrite::Unknown,
-        notes: "",
-    }
+/// Fails with the first error about which something is to be done again, though no object changes.
+fn first_error(synced: Vec<Synced>) -> Result<(), BoxError> {
+    let failed = synced.into_iter().filter(|one| one.left.is_none());
+    let mut errors = failed.filter_map(|one| one.error);
+    errors.next().map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Returns `true` if the `AppliedWork` is that of the Work.
@@ -377,31 +369,4 @@ fn is_of(owner: &AppliedWork, work: &Work) -> bool {
     let spec = &owner.spec;
     let of = (&*spec.work_namespace, &*spec.work_name);
     of == (work.metadata.namespace(), work.metadata.name())
-}
-
-fn last_write(work: &Work) -> LastWrite {
-    let status = work.status.as_ref();
-    let applied = status.and_then(|status| find(&status.conditions, APPLIED));
-    let is_applied = applied.is_some_and(|applied| {
-        applied.status == TRUE && applied.observed_generation == work.metadata.generation
-    });
-    if is_applied {
-        LastWrite::OfManifest
-    } else {
-        LastWrite::Unknown
-    }
-}
-
-/// Returns what the status of a Work says of its manifests that were applied.
-fn notes(work: &Work) -> String {
-    let manifests = work
-        .status
-        .iter()
-        .flat_map(|status| &status.manifest_conditions);
-    let applied = manifests.filter_map(|one| find(&one.conditions, APPLIED));
-    let applied = applied.filter(|applied| applied.status == TRUE);
-    applied
-        .map(|applied| &*applied.message)
-        .collect::<Vec<_>>()
-        .join("\n")
 }

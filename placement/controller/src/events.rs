@@ -12,7 +12,7 @@ use objects::condition::find;
 use crate::reason::Reason;
 
 /// The conditions of a placement, in their order, with the Events about them.
-const STEPS: [(&str, Reason, &str); 5] = [
+const STEPS: [(&str, Reason, &str); 6] = [
     (
         "ClusterResourcePlacementRolloutStarted",
         Reason::PlacementRolloutStarted,
@@ -34,11 +34,20 @@ const STEPS: [(&str, Reason, &str); 5] = [
         "Resources have been applied to the selected cluster(s)",
     ),
     (
-        "ClusterResourcePlacementAvailable",
+        AVAILABLE,
         Reason::PlacementAvailable,
         "Resources are available on the selected cluster(s)",
     ),
+    (
+        DIFF_REPORTED,
+        Reason::PlacementDiffReported,
+        "Configuration differences have been reported on the selected cluster(s)",
+    ),
 ];
+
+/// The last condition where something is written, and where differences are only reported.
+const AVAILABLE: &str = "ClusterResourcePlacementAvailable";
+const DIFF_REPORTED: &str = "ClusterResourcePlacementDiffReported";
 
 /// Returns the Events of the change from one status to another.
 pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> Vec<Event> {
@@ -50,8 +59,9 @@ pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> 
         .filter(|(kind, ..)| is_true(after, kind) && !is_true(before, kind));
     let mut events: Vec<_> = new.map(|(_, reason, note)| event(*reason, note)).collect();
     let is_complete = |status: &PlacementStatus| {
-        let steps = STEPS.iter().all(|(kind, ..)| is_true(status, kind));
-        steps && is_true(status, "ClusterResourcePlacementScheduled")
+        let mut last = [AVAILABLE, DIFF_REPORTED].into_iter();
+        last.any(|kind| is_true(status, kind))
+            && is_true(status, "ClusterResourcePlacementScheduled")
     };
     if is_complete(after) && !is_complete(before) {
         let note = "Placement has finished the rollout process and reached the desired status";

@@ -6,6 +6,7 @@ karmada_runtime::event_reasons! {
     PlacementWorkSynchronized: "a placement", "the Works of every cluster have its latest snapshot";
     PlacementApplied: "a placement", "every cluster has applied them";
     PlacementAvailable: "a placement", "what was applied is available in every cluster";
+    PlacementDiffReported: "a placement", "every cluster has reported in what it differs, and nothing is written";
     PlacementRolloutStuck: "a placement", "what some cluster has does not become available; the note says where and what";
     PlacementRolloutCompleted: "a placement", "all of this is so, in as many clusters as it asks for";
     OverrideRefused: "an override", "it contradicts itself, changes what makes an object this one, has an object that another override had before, or cannot be snapshotted; what it said before that goes on";

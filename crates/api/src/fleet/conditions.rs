@@ -25,6 +25,8 @@ pub const BEEN_AVAILABLE: &str = "BeenAvailable";
 /// The condition of a binding, ours: True once its Works are made by its overrides. The message is the digest of what these
 /// came to.
 pub const OVERRIDES_RENDERED: &str = "OverridesRendered";
+/// The condition of a Work: True if details of its manifests are left out, for it would be too large.
+pub const STATUS_TRIMMED: &str = "StatusTrimmed";
 
 /// The condition of a manifest, ours: True once its Job has done its work, so that its member may delete it. The message
 /// is the hash of the manifest that the Job is of.
@@ -32,6 +34,8 @@ pub const FINISHED: &str = "Finished";
 
 /// The reason of a False [`APPLIED`] of a binding: the member has not answered yet.
 pub const APPLY_IN_PROGRESS: &str = "ApplyInProgress";
+/// The reason of a False [`DIFF_REPORTED`] of a binding: the member has not answered yet.
+pub const DIFF_REPORT_IN_PROGRESS: &str = "DiffReportInProgress";
 /// The reason of a False [`APPLIED`] of a manifest: it is about to be applied.
 pub const PREPARING: &str = "PreparingToProcess";
 /// The reason of a True [`AVAILABLE`] of a binding: for some objects nobody can say.

@@ -1,12 +1,13 @@
 //! Why a placement is where it is: the answer to a person who asks.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::binding::BindingState;
+use karmada_api::fleet::binding::{BindingState, BindingStatus};
 use karmada_api::fleet::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, WORK_SYNCHRONIZED,
 };
+use karmada_api::fleet::placement::{Difference, ResourceIdentifier};
 use karmada_api::fleet::{
     ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
 };
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use super::select::show;
 use super::snapshot::{latest_policy, latest_resources};
+use super::strategy::only_reports;
 
 /// A placement and what was made of it.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +64,8 @@ pub struct PlacedCluster {
     pub state: String,
     /// The objects that are not as they are to be.
     pub failures: Vec<String>,
+    /// The objects that somebody has changed there, or that differ.
+    pub differences: Vec<String>,
 }
 
 /// A cluster that a placement is not in.
@@ -120,6 +124,63 @@ fn placed(binding: &ClusterResourceBinding, latest: Option<&str>) -> PlacedClust
         is_latest: latest == Some(&*spec.resource_snapshot_name),
         state: state(binding, &status.conditions),
         failures: failures.collect(),
+        differences: differences(&status),
+    }
+}
+
+/// Returns a line for each object that somebody has changed, or that differs.
+fn differences(status: &BindingStatus) -> Vec<String> {
+    let drifted = status.drifted_placements.iter().map(|one| {
+        let since = one.first_drifted_observed_time.as_ref();
+        line(
+            &one.identifier,
+            "was changed there",
+            since,
+            &one.observed_drifts,
+        )
+    });
+    let diffed = status.diffed_placements.iter().map(|one| {
+        let since = one.first_diffed_observed_time.as_ref();
+        line(&one.identifier, "differs", since, &one.observed_diffs)
+    });
+    drifted.chain(diffed).collect()
+}
+
+/// The fields that a line names.
+const NAMED: usize = 3;
+
+fn line(
+    object: &ResourceIdentifier,
+    what: &str,
+    since: Option<&Time>,
+    differences: &[Difference],
+) -> String {
+    let since = since.map_or_else(String::new, |since| format!(" since {}", since.0));
+    let named = differences.iter().take(NAMED).map(|one| {
+        let (there, here) = (short(&one.value_in_member), short(&one.value_in_hub));
+        format!("{} is {there}, on the hub {here}", one.path)
+    });
+    let mut named: Vec<_> = named.collect();
+    if named.is_empty() {
+        named.push("in too much to be told".to_owned());
+    }
+    let more = match differences.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("{} {what}{since}: {}{more}", show(object), named.join("; "))
+}
+
+/// Returns a value as a part of a line.
+fn short(value: &str) -> String {
+    const LONGEST: usize = 40;
+    let first = value.lines().next().unwrap_or_default();
+    if value.is_empty() {
+        "absent".to_owned()
+    } else if first.len() < value.len() || first.chars().count() > LONGEST {
+        first.chars().take(LONGEST).chain("…".chars()).collect()
+    } else {
+        value.to_owned()
     }
 }
 
@@ -140,18 +201,18 @@ fn state(binding: &ClusterResourceBinding, conditions: &[Condition]) -> String {
             one.status == TRUE && one.observed_generation == binding.metadata.generation
         })
     };
-    if is_done(DIFF_REPORTED) {
-        return "has reported its differences".to_owned();
-    }
-    let steps = [
-        ROLLOUT_STARTED,
-        OVERRIDDEN,
-        WORK_SYNCHRONIZED,
-        APPLIED,
-        AVAILABLE,
-    ];
-    let Some(step) = steps.into_iter().find(|step| !is_done(step)) else {
-        return "has it, and all of it is available".to_owned();
+    let given = [ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED];
+    let (last, done) = if only_reports(binding.spec.apply_strategy.as_ref()) {
+        (&[DIFF_REPORTED][..], "has reported its differences")
+    } else {
+        (
+            &[APPLIED, AVAILABLE][..],
+            "has it, and all of it is available",
+        )
+    };
+    let mut steps = given.into_iter().chain(last.iter().copied());
+    let Some(step) = steps.find(|step| !is_done(step)) else {
+        return done.to_owned();
     };
     match find(conditions, step) {
         Some(one) if one.observed_generation == binding.metadata.generation => {
@@ -211,6 +272,35 @@ mod tests {
             second
                 .state
                 .starts_with("RolloutStarted is False: RolloutNotStartedYet: ")
+        );
+    }
+
+    /// An object on the first member has other values, and the second has nothing.
+    #[test]
+    fn recorded_differences_are_explained() {
+        let placement = from_value(fixture("crp-diff-reported")).unwrap();
+        let bindings = all::<ClusterResourceBinding>("crp-diff-bindings");
+        let explanation = explain(&ExplainFacts {
+            placement: &placement,
+            policies: &[],
+            snapshots: &[],
+            bindings: &bindings.iter().collect::<Vec<_>>(),
+        });
+        let told = explanation.clusters.iter().map(|one| &one.differences[..]);
+        let map = "ConfigMap app-10/c differs since 2026-11-25T16:47:13Z";
+        let namespace = "Namespace app-10 differs since 2026-11-25T16:47:13Z";
+        let values = "/data/extra is 1, on the hub absent; /data/k is other, on the hub v; \
+                      /data/l is absent, on the hub w";
+        let whole = "/ is absent, on the hub (the whole object)";
+        let expected = [
+            vec![format!("{map}: {values}")],
+            vec![format!("{namespace}: {whole}"), format!("{map}: {whole}")],
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let states = explanation.clusters.iter().map(|one| &*one.state);
+        assert_eq!(
+            states.collect::<Vec<_>>(),
+            ["has reported its differences"; 2]
         );
     }
 

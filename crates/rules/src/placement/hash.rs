@@ -83,10 +83,8 @@ pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
 pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
     let own = |part: &str| {
         let map = metadata::field(manifest, part).and_then(Value::as_object);
-        let own = map.into_iter().flatten().filter(|(key, _)| {
-            let reserved = ["kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/"];
-            !reserved.iter().any(|domain| key.contains(domain))
-        });
+        let own = map.into_iter().flatten();
+        let own = own.filter(|(key, _)| !is_reserved(key));
         own.map(|(key, value)| (key.clone(), value.clone()))
             .collect::<Map<_, _>>()
     };
@@ -104,6 +102,12 @@ pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
 pub(super) fn of_binding(placement: &str, cluster: &str, before: &[&str]) -> String {
     let hash = Sha256::digest(format!("{placement}/{cluster}/{}", before.join("/")));
     format!("{hash:x}")
+}
+
+/// Returns `true` for a label or an annotation that belongs to a part of Kubernetes, or of the fleet.
+pub fn is_reserved(key: &str) -> bool {
+    let reserved = ["kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/"];
+    reserved.iter().any(|domain| key.contains(domain))
 }
 
 fn hex_of(value: &impl Serialize) -> serde_json::Result<String> {

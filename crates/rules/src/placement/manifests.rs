@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::conditions::FINISHED;
+use karmada_api::fleet::conditions::{APPLIED, FINISHED};
 use karmada_api::fleet::names::{PARENT_PLACEMENT, PLACEMENT, SPEC_HASH};
 use karmada_api::fleet::work::{
     AppliedResource, AppliedWorkSpec, AppliedWorkStatus, ManifestCondition, WorkResourceIdentifier,
@@ -37,8 +37,14 @@ pub enum Failure {
     Duplicate,
     /// There was an object that is not ours to change.
     TakeOver,
+    /// There was an object, and none that was there is to be taken over.
+    NotTakenOver,
+    /// Somebody has changed the object, and it is left so.
+    Drift,
     /// The member refused it.
     Apply,
+    /// The member did not tell what differs.
+    Report,
 }
 
 impl Failure {
@@ -49,7 +55,10 @@ impl Failure {
             Self::GenerateName => "FoundGenerateName",
             Self::Duplicate => "Duplicated",
             Self::TakeOver => "FailedToTakeOver",
+            Self::NotTakenOver => "NotTakenOver",
+            Self::Drift => "FoundDrifts",
             Self::Apply => "ManifestApplyFailed",
+            Self::Report => "FailedToReportDiff",
         }
     }
 }
@@ -87,8 +96,8 @@ pub fn owner(work: &Work) -> AppliedWork {
     }
 }
 
-/// Returns the manifests of a Work, in their order, as they are written for `owner`.
-pub fn prepare(work: &Work, owner: &AppliedWork) -> Vec<Prepared> {
+/// Returns the manifests of a Work, in their order, as they are written for `owner`; without one, as they are compared.
+pub fn prepare(work: &Work, owner: Option<&AppliedWork>) -> Vec<Prepared> {
     let mut seen = BTreeSet::new();
     let manifests = work.spec.workload.manifests.iter();
     let prepared = manifests.map(|manifest| {
@@ -112,18 +121,20 @@ pub fn prepare(work: &Work, owner: &AppliedWork) -> Vec<Prepared> {
             let message = "An earlier manifest of the Work is of the same object";
             return fails(Failure::Duplicate, message);
         }
-        match written(manifest, owner) {
-            Ok(manifest) if is_finished(work, &manifest) => Prepared::Finished,
-            Ok(manifest) => Prepared::Ready(manifest),
+        match of_manifest(manifest) {
+            Ok(hash) if is_finished(work, manifest, &hash) => Prepared::Finished,
+            Ok(hash) => Prepared::Ready(match owner {
+                Some(owner) => written(manifest, hash, owner),
+                None => manifest.clone(),
+            }),
             Err(error) => Prepared::Failed(Failure::Undecodable, error.to_string()),
         }
     });
     prepared.collect()
 }
 
-/// Returns a manifest with the marks of its owner.
-fn written(manifest: &Value, owner: &AppliedWork) -> serde_json::Result<Value> {
-    let hash = of_manifest(manifest)?;
+/// Returns a manifest with its hash and the marks of its owner.
+fn written(manifest: &Value, hash: String, owner: &AppliedWork) -> Value {
     let mut written = manifest.clone();
     metadata::edit(&mut written, "annotations", |annotations| {
         annotations.insert(SPEC_HASH.to_owned(), hash.into());
@@ -140,7 +151,7 @@ fn written(manifest: &Value, owner: &AppliedWork) -> serde_json::Result<Value> {
         "blockOwnerDeletion": true,
     });
     metadata::set(&mut written, "ownerReferences", json!([reference]));
-    Ok(written)
+    written
 }
 
 /// Returns the identity of a manifest at a place of its Work. `resource` is the name of its kind in the paths of the
@@ -201,6 +212,20 @@ pub fn leftovers(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier
         .collect()
 }
 
+/// Returns what a Work says to have applied, or to be about to, and its owner does not have: between the writes of the two,
+/// the agent may have ended.
+pub fn begun(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier> {
+    let known = owner.status.iter().flat_map(|one| &one.applied_resources);
+    let known: BTreeSet<_> = known.map(|one| object(&one.identifier)).collect();
+    let said = work.status.iter().flat_map(|one| &one.manifest_conditions);
+    let begun = said.filter(|one| find(&one.conditions, APPLIED).is_some());
+    let begun = begun.map(|one| &one.identifier);
+    begun
+        .filter(|one| !known.contains(&object(one)))
+        .cloned()
+        .collect()
+}
+
 /// Returns a manifest of which no more is known than the identity of its object.
 pub fn stub(identifier: &WorkResourceIdentifier) -> Value {
     let kind = GroupVersionKind {
@@ -226,10 +251,10 @@ fn named<'a>(work: &'a Work, manifest: &Value) -> Option<&'a ManifestCondition> 
     named.find(|one| is_same_object(&one.identifier, manifest))
 }
 
-/// Returns `true` if a Work says that the Job of a manifest, as it is written now, has done its work.
-fn is_finished(work: &Work, written: &Value) -> bool {
-    let said = named(work, written).and_then(|one| find(&one.conditions, FINISHED));
-    said.is_some_and(|finished| Some(&*finished.message) == written.annotation(SPEC_HASH))
+/// Returns `true` if a Work says that the Job of a manifest of this hash has done its work.
+fn is_finished(work: &Work, manifest: &Value, hash: &str) -> bool {
+    let said = named(work, manifest).and_then(|one| find(&one.conditions, FINISHED));
+    said.is_some_and(|finished| finished.message == hash)
 }
 
 /// Returns the status of an owner that has these objects, besides those that are `left` of manifests that are gone;
@@ -270,7 +295,7 @@ mod tests {
         let (work, owner): (Work, AppliedWork) = (read("crp-1-work"), read("crp-all-appliedwork"));
         let objects = items("crp-1-member-objects");
         let mut count = 0;
-        for prepared in prepare(&work, &owner) {
+        for prepared in prepare(&work, Some(&owner)) {
             let Prepared::Ready(written) = prepared else {
                 panic!("{prepared:?}");
             };
@@ -309,7 +334,7 @@ mod tests {
         .unwrap();
         let mut applied = owner(&work);
         applied.metadata.uid = Some("u".to_owned());
-        let prepared = prepare(&work, &applied);
+        let prepared = prepare(&work, Some(&applied));
         let Prepared::Ready(first) = &prepared[0] else {
             panic!("{prepared:?}");
         };

@@ -11,6 +11,9 @@ use objects::patch::guarded;
 use objects::{Metadata, group};
 use serde_json::{Value, json};
 
+use super::strategy::only_reports;
+use super::takeover::{LEFT_ALONE, leaves_alone};
+
 /// The managers of what we write in members, and of what KubeFleet's agent wrote there before us.
 pub const MANAGERS: Managers = Managers {
     ours: "placement-agent",
@@ -63,6 +66,10 @@ pub fn adoption(work: &Work, own: &str, owners: &Owners, object: &Value) -> Adop
     }
     if references.iter().any(|owner| owner.uid == own) {
         Adoption::Owned
+    } else if leaves_alone(work) {
+        Adoption::Refuse {
+            reason: LEFT_ALONE.to_owned(),
+        }
     } else {
         Adoption::Adopt {
             fields: TakeOver::FromPredecessors,
@@ -70,18 +77,19 @@ pub fn adoption(work: &Work, own: &str, owners: &Owners, object: &Value) -> Adop
     }
 }
 
-/// Decides what becomes of an object that a Work gives up, whose `AppliedWork` has the uid `own`.
-pub fn removal(own: &str, owners: &Owners, object: &Value) -> Removal {
+/// Decides what becomes of an object that a Work gives up, whose `AppliedWork` has the uid `own`. A Work that only reports
+/// deletes nothing: what it has from when it applied is let go.
+pub fn removal(work: &Work, own: &str, owners: &Owners, object: &Value) -> Removal {
     let references = object.owners();
     let is_ours = references.iter().any(|owner| owner.uid == own);
     if !is_ours || object.is_deleting() || object.uid().is_empty() {
         return Removal::Nothing;
     }
     let is_there = |owner: &Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
-    if !references
+    let is_shared = references
         .iter()
-        .any(|owner| owner.uid != own && is_there(owner))
-    {
+        .any(|owner| owner.uid != own && is_there(owner));
+    if !is_shared && !only_reports(work.spec.apply_strategy.as_ref()) {
         return Removal::Delete {
             uid: object.uid().to_owned(),
         };
@@ -168,6 +176,18 @@ mod tests {
         }
     }
 
+    /// What nobody has is left alone where that is asked for; what is ours stays ours.
+    #[test]
+    fn never_leaves_objects_alone() {
+        let work: Work = from_value(json!({ "spec": { "applyStrategy": {
+            "whenToTakeOver": "Never", "allowCoOwnership": true } } }))
+        .unwrap();
+        let adopts = |object: &Value| adoption(&work, "ours", &owners(), object);
+        let reason = LEFT_ALONE.to_owned();
+        assert_eq!(adopts(&object(&[])), Adoption::Refuse { reason });
+        assert_eq!(adopts(&object(&[(PLACED, "ours")])), Adoption::Owned);
+    }
+
     /// Both halves of this house may work in one cluster: an object belongs to one of them.
     #[test]
     fn propagated_object_is_refused() {
@@ -183,12 +203,13 @@ mod tests {
         let delete = Removal::Delete {
             uid: "u".to_owned(),
         };
+        let removal = |object: &Value| removal(&work(false), "ours", &owners(), object);
         let ours = object(&[(PLACED, "ours"), (PLACED, "gone")]);
-        assert_eq!(removal("ours", &owners(), &ours), delete);
+        assert_eq!(removal(&ours), delete);
         let theirs = object(&[(PLACED, "theirs")]);
-        assert_eq!(removal("ours", &owners(), &theirs), Removal::Nothing);
+        assert_eq!(removal(&theirs), Removal::Nothing);
         let shared = object(&[(PLACED, "ours"), (OTHERS, "else")]);
-        let Removal::Release { patch } = removal("ours", &owners(), &shared) else {
+        let Removal::Release { patch } = removal(&shared) else {
             panic!("not released");
         };
         let left = &patch["metadata"]["ownerReferences"];
@@ -197,7 +218,21 @@ mod tests {
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         let mut going = ours;
         going["metadata"]["deletionTimestamp"] = json!("2026-11-25T17:00:00Z");
-        assert_eq!(removal("ours", &owners(), &going), Removal::Nothing);
+        assert_eq!(removal(&going), Removal::Nothing);
+    }
+
+    /// Who only looks takes nothing away, not even what he owns since he did more than that.
+    #[test]
+    fn reporter_deletes_nothing() {
+        let work: Work =
+            from_value(json!({ "spec": { "applyStrategy": { "type": "ReportDiff" } } })).unwrap();
+        let ours = object(&[(PLACED, "ours")]);
+        let Removal::Release { patch } = removal(&work, "ours", &owners(), &ours) else {
+            panic!("not released");
+        };
+        assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
+        let free = removal(&work, "ours", &owners(), &object(&[]));
+        assert_eq!(free, Removal::Nothing);
     }
 
     #[test]

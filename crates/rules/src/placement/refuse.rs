@@ -151,39 +151,12 @@ fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
         ),
     ];
     if let Some(apply) = &strategy.apply_strategy {
-        let is_forced = apply.server_side_apply_config.is_some();
-        checks.extend([
-            (
-                "spec.strategy.applyStrategy.type",
-                !is_default(&apply.type_, "ClientSideApply"),
-                "is not served yet: only ClientSideApply is",
-            ),
-            (
-                "spec.strategy.applyStrategy.comparisonOption",
-                !is_default(&apply.comparison_option, "PartialComparison"),
-                "is not served yet: only PartialComparison is",
-            ),
-            (
-                "spec.strategy.applyStrategy.whenToApply",
-                !is_default(&apply.when_to_apply, "Always"),
-                "is not served yet: only Always is",
-            ),
-            (
-                "spec.strategy.applyStrategy.whenToTakeOver",
-                !is_default(&apply.when_to_take_over, "Always"),
-                "is not served yet: only Always is",
-            ),
-            (
-                "spec.strategy.applyStrategy.allowCoOwnership",
-                apply.allow_co_ownership == Some(true),
-                "is not served yet",
-            ),
-            (
-                "spec.strategy.applyStrategy.serverSideApplyConfig",
-                is_forced && apply.type_ != "ServerSideApply",
-                "needs type ServerSideApply",
-            ),
-        ]);
+        let is_configured = apply.server_side_apply_config.is_some();
+        checks.push((
+            "spec.strategy.applyStrategy.serverSideApplyConfig",
+            is_configured && apply.type_ != "ServerSideApply",
+            "needs type ServerSideApply",
+        ));
     }
     checks
 }

@@ -5,8 +5,10 @@
 //! - `step`: the steps, with the words for each.
 //! - `cluster`: one cluster.
 //! - `whole`: all of them; `stuck`: those that make no progress.
+//! - `shorten`: keeps all that small enough to be stored.
 
 mod cluster;
+mod shorten;
 mod step;
 mod stuck;
 #[cfg(test)]
@@ -18,7 +20,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::condition::FALSE;
 use karmada_api::fleet::binding::{BindingState, ClusterDecision};
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
 use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
@@ -33,6 +35,7 @@ use super::condition::condition;
 use super::refuse::Refusal;
 use super::select::{Selection, identifier, show};
 use cluster::{removing, standing};
+use shorten::shorten;
 use stuck::Stuck;
 use whole::conditions;
 
@@ -254,27 +257,5 @@ fn keep_order(after: &mut [ClusterPlacementStatus], before: &[ClusterPlacementSt
     };
     if after.iter().all(is_known) {
         after.sort_by_key(|one| (one.cluster_name.is_empty(), places.get(&*one.cluster_name)));
-    }
-}
-
-/// The size up to which every condition of every cluster is told, in bytes of JSON: etcd takes 1.5 MiB.
-const FULL_BYTES: usize = 256 * 1024;
-
-/// Leaves clusters on which all is well only their last condition, if the whole is too large.
-fn shorten(status: &mut PlacementStatus) {
-    let is_small = serde_json::to_vec(&status).is_ok_and(|json| json.len() <= FULL_BYTES);
-    if is_small {
-        return;
-    }
-    for cluster in &mut status.placement_statuses {
-        let is_healthy = cluster
-            .conditions
-            .iter()
-            .all(|condition| condition.status == TRUE);
-        if is_healthy {
-            cluster
-                .conditions
-                .drain(..cluster.conditions.len().saturating_sub(1));
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The strategy of a placement, with what it leaves out.
+//! The strategy of a placement, with what it leaves out, and what its words mean.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::fleet::ClusterResourcePlacement;
@@ -39,4 +39,22 @@ pub(super) fn part_of(bound: &IntOrString, all: usize) -> Option<usize> {
 /// Returns a percentage of all, rounded up.
 pub(super) fn percentage_of(all: usize, percent: usize) -> usize {
     all.saturating_mul(percent).div_ceil(100)
+}
+
+/// Returns `true` if differences are reported and nothing is written.
+pub fn only_reports(strategy: Option<&ApplyStrategy>) -> bool {
+    strategy.is_some_and(|strategy| strategy.type_ == "ReportDiff")
+}
+
+/// Returns `true` if what an object has besides its manifest is compared, too.
+pub fn compares_all(strategy: Option<&ApplyStrategy>) -> bool {
+    strategy.is_some_and(|strategy| strategy.comparison_option == "FullComparison")
+}
+
+/// Returns `true` if a field that somebody else has set is taken from him.
+pub fn is_forced(strategy: Option<&ApplyStrategy>) -> bool {
+    strategy.is_none_or(|strategy| {
+        let config = strategy.server_side_apply_config.as_ref();
+        strategy.type_ != "ServerSideApply" || config.is_some_and(|config| config.force)
+    })
 }

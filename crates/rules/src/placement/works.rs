@@ -2,10 +2,11 @@
 //!
 //! - `facts`: what decides about them.
 //! - `desired`: the Works that its cluster should have, from the parts of a snapshot and the overrides.
-//! - `report`: the conditions of the binding, from those of its Works.
+//! - `report`: the conditions of the binding, from those of its Works; `listed`: the objects that it names.
 
 mod desired;
 mod facts;
+mod listed;
 mod report;
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,20 @@ pub(super) const PLACED: &str = "/api/v1/namespaces/application-1";
 pub(super) const MAPS: &str = "/api/v1/namespaces/application-1/configmaps";
 pub(super) const MAP: &str = "/api/v1/namespaces/application-1/configmaps/app-config-1";
 
+/// Returns an object as a running KubeFleet served it.
+macro_rules! recorded {
+    ($name:literal) => {{
+        let text = include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../crates/rules/src/placement/fixtures/",
+            $name,
+            ".json"
+        ));
+        serde_json::from_str::<Value>(text).unwrap()
+    }};
+}
+pub(super) use recorded;
+
 thread_local! {
     /// The time of the calendar at which the test began, and of its virtual clock.
     static BEGIN: (Timestamp, Instant) = (Timestamp::now(), Instant::now());
@@ -83,6 +97,84 @@ impl Stage {
         stage.settle().await;
         stage.written();
         stage
+    }
+
+    /// Starts all three, with a member that has the namespace and this map in it.
+    pub(super) async fn with_map(map: &Value) -> Self {
+        let stage = Self::joined().await;
+        stage.member.create_namespace("application-1").await;
+        stage.member.send("POST", MAPS, map).await;
+        stage
+    }
+
+    /// Creates the Work of the map alone, or gives it another strategy.
+    pub(super) async fn apply_map(&self, strategy: Value) {
+        let mut new = work(&[map()]);
+        new["spec"]["applyStrategy"] = strategy;
+        if self.hub.find(WORK).await.is_none() {
+            self.hub.send("POST", WORKS, &new).await;
+        } else {
+            self.strategy(new["spec"]["applyStrategy"].take()).await;
+        }
+        self.settle().await;
+    }
+
+    /// Gives the Work another strategy.
+    pub(super) async fn strategy(&self, mut strategy: Value) {
+        // What is not named goes.
+        for field in ["type", "comparisonOption", "whenToApply", "whenToTakeOver"] {
+            if strategy.get(field).is_none() {
+                strategy[field] = Value::Null;
+            }
+        }
+        let patch = json!({ "spec": { "applyStrategy": strategy } });
+        self.hub.send("PATCH", WORK, &patch).await;
+        self.settle().await;
+    }
+
+    /// Changes the map in the member, or deletes it.
+    pub(super) async fn disturb(&self, method: &str, change: &Value) {
+        self.member.send(method, MAP, change).await;
+        self.settle().await;
+    }
+
+    /// Checks that for an hour nothing is asked of the member, and nothing is written.
+    pub(super) async fn rests(&self) {
+        self.written();
+        self.asked();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(self.written(), [""; 0]);
+        assert_eq!(self.asked(), [""; 0]);
+    }
+
+    /// Returns what the program has asked of the member since the last call, watches and heartbeats aside.
+    pub(super) fn asked(&self) -> Vec<String> {
+        let mut calls = self.member.calls();
+        let watched = ["configmaps", "namespaces", "appliedworks", "nodes", "pods"];
+        let is_watch = |call: &String| {
+            let kind = call.rsplit('/').next().unwrap();
+            call.starts_with("GET ") && (watched.contains(&kind) || kind == "readyz")
+        };
+        calls.retain(|call| !is_watch(call));
+        calls
+    }
+
+    /// Returns the differences that the Work tells of the last of its manifests, as `drift` or `diff`: each with its values
+    /// in the member and on the hub.
+    pub(super) async fn differences(&self, what: &str) -> Vec<[String; 3]> {
+        let work = self.hub.get(WORK).await;
+        let manifests = work["status"]["manifestConditions"].as_array().unwrap();
+        let details = &manifests.last().unwrap()[format!("{what}Details")];
+        let list = match what {
+            "drift" => &details["observedDrifts"],
+            _ => &details["observedDiffs"],
+        };
+        let list = list.as_array().into_iter().flatten();
+        let told = list.map(|one| {
+            ["path", "valueInMember", "valueInHub"]
+                .map(|field| one[field].as_str().unwrap_or_default().to_owned())
+        });
+        told.collect()
     }
 
     /// Starts the program and waits until it has nothing to do.

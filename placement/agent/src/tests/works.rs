@@ -517,19 +517,6 @@ async fn waves_follow_each_other() {
     );
 }
 
-/// Returns an object as a running KubeFleet served it.
-macro_rules! recorded {
-    ($name:literal) => {{
-        let text = include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../crates/rules/src/placement/fixtures/",
-            $name,
-            ".json"
-        ));
-        serde_json::from_str::<Value>(text).unwrap()
-    }};
-}
-
 /// Cases F45 and F52: a member whose agent was KubeFleet's gets no write until something changes; then what has left
 /// goes, as it would have before.
 #[tokio::test(start_paused = true)]

@@ -98,12 +98,12 @@ fn puppets() -> Value {
 #[tokio::test(start_paused = true)]
 async fn unserved_strategy_is_refused() {
     let stage = hub().await;
-    let mut report = placement("crp", "shop", &json!(null));
-    report["spec"]["strategy"]["applyStrategy"] = json!({ "type": "ReportDiff" });
-    stage.change("POST", PLACEMENTS, &report).await;
+    let mut staged = placement("crp", "shop", &json!(null));
+    staged["spec"]["strategy"]["type"] = json!("External");
+    stage.change("POST", PLACEMENTS, &staged).await;
     let (first, message) = told(&stage, "crp").await;
     assert_eq!(first, "Scheduled False PlacementRefused");
-    assert!(message.contains("applyStrategy.type"), "{message}");
+    assert!(message.contains("strategy.type"), "{message}");
     assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
 }
 

@@ -109,15 +109,9 @@ mod real {
             json!({ "strategy": { "reportBackStrategy": { "type": "Mirror", "destination": "OriginalResource" } } }),
             applying("type", &json!("ClientSideApply")),
             applying("type", &json!("ReportDiff")),
-            applying("comparisonOption", &json!("PartialComparison")),
-            applying("comparisonOption", &json!("FullComparison")),
-            applying("whenToApply", &json!("Always")),
-            applying("whenToApply", &json!("IfNotDrifted")),
-            applying("whenToTakeOver", &json!("Always")),
-            applying("whenToTakeOver", &json!("Never")),
-            applying("allowCoOwnership", &json!(false)),
-            applying("allowCoOwnership", &json!(true)),
             applying("serverSideApplyConfig", &json!({ "force": true })),
+            json!({ "strategy": { "applyStrategy": { "type": "ServerSideApply",
+                "serverSideApplyConfig": { "force": true } } } }),
         ]
     }
 
@@ -194,7 +188,7 @@ mod real {
                 }
             }
             // Each check has refused something.
-            ensure!(seen.len() == 23, "{seen:#?}");
+            ensure!(seen.len() == 18, "{seen:#?}");
             Ok(())
         });
     }

@@ -1,7 +1,8 @@
 //! A placement on a hub becomes objects in the members, and a status. docs/cases.md lists the cases.
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
-//! - `in_member`: what becomes of it there: one of them.
+//! - `in_member`: what becomes of it there: one of them; `takeover`, of what it had before; `drift`, of what somebody changes
+//!   there, or has there and is only looked at.
 //! - `health`: which members get nothing because their health is bad.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
@@ -16,12 +17,14 @@
 mod admission;
 mod crashes;
 mod deployments;
+mod drift;
 mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
 mod mixed;
 mod overrides;
+mod takeover;
 mod website;
 mod with_tools;
 
@@ -31,7 +34,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::Condition;
 use karmada_api::fleet::{
     AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, MemberCluster, placement::PlacementStatus,
+    ClusterSchedulingPolicySnapshot, MemberCluster,
+    placement::{Difference, PlacementStatus},
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -186,6 +190,33 @@ impl<Programs> Stage<Programs> {
         self.fleet.place(namespace, spec).await
     }
 
+    /// Fills a namespace and places it in every member, where its objects are written so.
+    async fn place_by(&self, namespace: &str, apply: Value) -> Result<()> {
+        self.fill(namespace).await?;
+        self.fleet.place(namespace, spec_of(namespace, apply)).await
+    }
+
+    /// Has the objects of a placement be written so from now on; `apply` names every field.
+    async fn apply_by(&self, placement: &str, apply: Value) -> Result<()> {
+        let patch = json!({ "spec": { "strategy": { "applyStrategy": apply } } });
+        let (placements, parameters) = (self.fleet.placements(), PatchParams::default());
+        placements
+            .patch(placement, &parameters, &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    /// Waits until the placement says of the `ConfigMap` in its only cluster that it fails for this reason.
+    async fn until_failed(&self, placement: &str, reason: &str) -> Result<()> {
+        self.until_status(placement, reason, |status| {
+            let clusters = status.placement_statuses.iter();
+            let mut failed = clusters.flat_map(|one| &one.failed_placements);
+            failed.any(|one| one.identifier.name == MAP && one.condition.reason == reason)
+                && said(&status.conditions).contains(&"Applied False ApplyFailed".to_owned())
+        })
+        .await
+    }
+
     /// Fills a namespace, places it in every member, and waits until it is available there.
     async fn placed(&self, namespace: &str) -> Result<()> {
         self.fill(namespace).await?;
@@ -265,6 +296,14 @@ impl<Programs> Stage<Programs> {
         Ok(())
     }
 
+    /// Deletes a placement, and waits until it is gone.
+    async fn end(&self, placement: &str) -> Result<()> {
+        let (placements, parameters) = (self.fleet.placements(), DeleteParams::default());
+        placements.delete(placement, &parameters).await?;
+        until(&placements, placement, "gone", |found| found.is_none()).await?;
+        Ok(())
+    }
+
     /// Deletes a placement, waits until it is gone, and checks that nothing of it is left.
     async fn remove(&self, placement: &str) -> Result<()> {
         self.fleet
@@ -308,6 +347,23 @@ fn said(conditions: &[Condition]) -> Vec<String> {
         format!("{kind} {} {}", one.status, one.reason)
     });
     conditions.collect()
+}
+
+/// Returns a placement of a namespace in every member, where its objects are written so.
+fn spec_of(namespace: &str, apply: Value) -> Value {
+    let selector = json!({ "group": "", "version": "v1", "kind": "Namespace", "name": namespace });
+    let mut spec = json!({ "resourceSelectors": [selector],
+        "strategy": { "rollingUpdate": { "unavailablePeriodSeconds": 1 } } });
+    spec["strategy"]["applyStrategy"] = apply;
+    spec
+}
+
+/// Returns the paths of what differs, with the values in the member and on the hub.
+fn values(differences: &[Difference]) -> Vec<[&str; 3]> {
+    let values = differences
+        .iter()
+        .map(|one| [&*one.path, &*one.value_in_member, &*one.value_in_hub]);
+    values.collect()
 }
 
 async fn names<K>(api: &ControlPlane, of: &ListParams) -> Result<Vec<String>>

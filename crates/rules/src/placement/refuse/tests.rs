@@ -45,14 +45,6 @@ fn what_is_out_is_named() {
             "spec.statusReportingScope is not served: only ClusterScopeOnly is",
         ),
         (
-            json!({ "strategy": { "applyStrategy": { "type": "ReportDiff" } } }),
-            "spec.strategy.applyStrategy.type is not served yet: only ClientSideApply is",
-        ),
-        (
-            json!({ "strategy": { "applyStrategy": { "whenToTakeOver": "Never" } } }),
-            "spec.strategy.applyStrategy.whenToTakeOver is not served yet: only Always is",
-        ),
-        (
             json!({ "strategy": { "applyStrategy": { "serverSideApplyConfig": { "force": true } } } }),
             "spec.strategy.applyStrategy.serverSideApplyConfig needs type ServerSideApply",
         ),

@@ -6,8 +6,8 @@ use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::ClusterResourceBinding;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::conditions::{
-    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORTED, OVERRIDES_RENDERED,
-    PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE, WORK_SYNCHRONIZED,
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED,
+    OVERRIDES_RENDERED, PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::ApplyStrategy;
@@ -142,11 +142,11 @@ impl Reported<'_> {
     }
 
     fn outcome(&self, rules: &Rules) -> Outcome {
-        if self
-            .condition(DIFF_REPORTED)
-            .is_some_and(|diff| diff.status == TRUE)
-        {
-            return Outcome::Ready;
+        match self.condition(DIFF_REPORTED) {
+            Some(reported) if reported.status == TRUE => return Outcome::Ready,
+            // Where nothing is written, nothing can be lost.
+            Some(reported) if reported.reason != DIFF_REPORT_IN_PROGRESS => return Outcome::Failed,
+            _ => {}
         }
         let applied = self.condition(APPLIED);
         if applied

@@ -53,6 +53,37 @@ fn recorded_rollouts_need_no_write() {
     assert_eq!(wake_at, Some("2026-11-25T16:55:52Z".parse().unwrap()));
 }
 
+/// Clusters that were only looked at are ready for the next version once they have reported, within the budget; those that
+/// could not report have nothing to lose.
+#[test]
+fn reports_make_clusters_ready() {
+    let placement = fixture("crp-diff-reported");
+    let placement: ClusterResourcePlacement = from_value(placement).unwrap();
+    for (status, snapshot, given) in [
+        ("True", "crp-diff-0-snapshot", 0),
+        ("True", "crp-diff-1-snapshot", 1),
+        ("False", "crp-diff-1-snapshot", 2),
+    ] {
+        let mut bindings = recorded("crp-diff-bindings");
+        for binding in &mut bindings {
+            let conditions = &mut binding.status.as_mut().unwrap().conditions;
+            let last = conditions.last_mut().unwrap();
+            status.clone_into(&mut last.status);
+        }
+        let plan = plan(&RolloutFacts {
+            placement: &placement,
+            snapshot,
+            bindings: &bindings.iter().collect::<Vec<_>>(),
+            clusters: &BTreeMap::new(),
+            progress_deadline: jiff::SignedDuration::from_mins(10),
+            now: "2026-11-25T16:54:00Z".parse().unwrap(),
+        });
+        let specs = plan.writes.iter();
+        let specs = specs.filter(|write| matches!(write, RolloutWrite::Spec { .. }));
+        assert_eq!(specs.count(), given, "{status} {snapshot}");
+    }
+}
+
 #[test]
 fn recorded_bindings_are_bound() {
     let scheduled = fixture("binding-scheduled-2-strategy");

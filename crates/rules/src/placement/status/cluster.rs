@@ -4,12 +4,13 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::ClusterResourceBinding;
 use karmada_api::fleet::binding::ClusterDecision;
-use karmada_api::fleet::conditions::{APPLY_IN_PROGRESS, ROLLOUT_STARTED};
+use karmada_api::fleet::conditions::{APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, ROLLOUT_STARTED};
 use karmada_api::fleet::placement::ClusterPlacementStatus;
 use objects::condition::find;
 
 use super::step::{REPORTING, Step, WRITING};
 use crate::placement::condition::condition;
+use crate::placement::strategy::only_reports;
 
 /// Where a placement stands in one cluster.
 #[derive(Debug)]
@@ -43,9 +44,10 @@ pub(super) fn standing(
     snapshot: Option<&str>,
 ) -> Standing {
     let strategy = binding.and_then(|binding| binding.spec.apply_strategy.as_ref());
-    let steps: &[Step] = match strategy {
-        Some(strategy) if strategy.type_ == "ReportDiff" => &REPORTING,
-        _ => &WRITING,
+    let steps: &[Step] = if only_reports(strategy) {
+        &REPORTING
+    } else {
+        &WRITING
     };
     let mut reached = Vec::new();
     for step in steps {
@@ -105,7 +107,9 @@ fn said(
             let message = "The rollout is being blocked by the rollout strategy";
             condition((step.kind, FALSE), step.not.reason, message)
         }
-        (_, FALSE) if reported.reason == APPLY_IN_PROGRESS => pending(),
+        (_, FALSE) if [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS].contains(&&*reported.reason) => {
+            pending()
+        }
         (_, status) => condition((step.kind, status), &reported.reason, &reported.message),
     }
 }

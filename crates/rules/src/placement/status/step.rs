@@ -162,8 +162,8 @@ const COMPARING: Step = Step {
     ),
     done: Words::new(
         "DiffReportingCompleted",
-        "Differences are reported in ",
-        " cluster(s)",
+        "Diff reporting in ",
+        " cluster(s) has been completed",
     ),
     pending: "In the process of reporting differences",
 };

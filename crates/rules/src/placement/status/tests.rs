@@ -167,6 +167,97 @@ fn recorded_statuses_are_ours() {
     }
 }
 
+/// Returns a recorded placement whose snapshots were not recorded; of its bindings, what each cluster said.
+fn of_differences(name: &str) -> World {
+    let placement = fixture(name);
+    let bindings = items("crp-diff-bindings");
+    let decisions = bindings.iter().map(|one| &one["spec"]["clusterDecision"]);
+    let decisions: Vec<_> = decisions.collect();
+    let found = &placement["status"]["conditions"][0];
+    let mut scheduled = found.clone();
+    scheduled["type"] = json!("Scheduled");
+    let policy = json!({ "metadata": { "name": "crp-diff-0" },
+        "spec": { "policy": placement["spec"]["policy"], "policyHash": "" },
+        "status": { "observedCRPGeneration": placement["metadata"]["generation"],
+            "conditions": [scheduled], "targetClusters": decisions } });
+    let clusters = placement["status"]["placementStatuses"].as_array().unwrap();
+    let bindings = bindings.iter().zip(clusters).map(|(binding, cluster)| {
+        let mut binding = binding.clone();
+        binding["spec"]["applyStrategy"] = placement["spec"]["strategy"]["applyStrategy"].clone();
+        let mut conditions = cluster["conditions"].as_array().unwrap().clone();
+        conditions.remove(0);
+        for condition in &mut conditions {
+            condition["observedGeneration"] = binding["metadata"]["generation"].clone();
+        }
+        binding["status"] = cluster.clone();
+        binding["status"]["conditions"] = json!(conditions);
+        from_value(binding).unwrap()
+    });
+    let snapshot = json!({ "name": "crp-diff-0-snapshot",
+        "labels": { "kubernetes-fleet.io/resource-index": "0" } });
+    let works = items("crp-diff-works");
+    let objects = works[0]["spec"]["workload"]["manifests"]
+        .as_array()
+        .cloned();
+    World {
+        bindings: bindings.collect(),
+        policy: from_value(policy).unwrap(),
+        snapshot: from_value(snapshot).unwrap(),
+        selection: Selection {
+            objects: objects.unwrap(),
+            ..Selection::default()
+        },
+        placement: from_value(placement).unwrap(),
+    }
+}
+
+/// Members that were only looked at, that were taken over, and one in which somebody had changed an object.
+#[test]
+fn recorded_differences_are_ours() {
+    for name in [
+        "crp-diff-reported",
+        "crp-diff-takeover-never",
+        "crp-diff-takeover-ifnodiff",
+        "crp-diff-drifted",
+    ] {
+        let mut world = of_differences(name);
+        assert_eq!(world.status(), None, "{name}");
+        world.placement.status = None;
+        assert_eq!(world.said(), recorded_conditions(name), "{name}");
+    }
+}
+
+/// Hundreds of clusters, each with a hundred objects that somebody has changed, are told of in less than etcd takes.
+#[test]
+fn much_drift_is_shortened() {
+    let world = of_differences("crp-diff-drifted");
+    let mut cluster = world.placement.status.clone().unwrap().placement_statuses[0].clone();
+    cluster.drifted_placements[0].observed_drifts[0].value_in_hub = "x".repeat(4_000);
+    cluster.drifted_placements = vec![cluster.drifted_placements[0].clone(); 100];
+    let mut status = PlacementStatus {
+        placement_statuses: vec![cluster; 400],
+        ..PlacementStatus::default()
+    };
+    shorten(&mut status);
+    let size = serde_json::to_vec(&status).unwrap().len();
+    assert!(size < 1_400 * 1024, "{size}");
+    let drifted = &status.placement_statuses[399].drifted_placements;
+    assert_eq!(drifted.len(), 1);
+    let told = &drifted[0].observed_drifts[0];
+    assert_eq!(told.path, "/data/k");
+    assert_eq!(told.value_in_hub, "(too large, see the Work)");
+    // Where there are thousands of them, each says what it is about.
+    let mut failing = status.placement_statuses[0].clone();
+    failing.conditions[1].status = FALSE.to_owned();
+    failing.conditions[1].message = "x".repeat(200);
+    let expected = failing.conditions[1].clone();
+    status.placement_statuses = vec![failing; 1_500];
+    shorten(&mut status);
+    let size = serde_json::to_vec(&status).unwrap().len();
+    assert!(size < 1_400 * 1024, "{size}");
+    assert_eq!(status.placement_statuses[1_499].conditions, [expected]);
+}
+
 /// What a running KubeFleet said on the way, while nobody knew yet.
 #[test]
 fn recorded_way_is_ours() {

@@ -5,20 +5,19 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::conditions::{
-    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, NO_OVERRIDE, OVERRIDDEN,
-    OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED, NO_OVERRIDE,
+    OVERRIDDEN, OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::placement::{FailedPlacement, ResourceIdentifier};
-use karmada_api::fleet::work::WorkResourceIdentifier;
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
 use objects::condition::find;
 
 use super::facts::Failure;
+use super::listed::{diffed, drifted, failed};
 use crate::placement::condition::{condition, put};
-use crate::placement::envelope::envelope_of;
 use crate::placement::overrides::listed;
+use crate::placement::strategy::only_reports;
 
 /// Whether the Works of a binding are what its cluster should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +32,6 @@ pub enum Synchronization<'a> {
     Failed(&'a Failure),
 }
 
-/// The most objects of which a binding says that they are not as they shall be.
-const MOST_FAILED: usize = 100;
-
 /// Returns the status of a binding after a look at its Works, or `None` if it is up to date. What others say of the
 /// binding stays.
 pub fn report(
@@ -46,7 +42,8 @@ pub fn report(
 ) -> Option<BindingStatus> {
     let before = binding.status.clone().unwrap_or_default();
     let mut after = before.clone();
-    let new = conditions(binding, synchronization, works);
+    let is_reported = only_reports(binding.spec.apply_strategy.as_ref());
+    let new = conditions(binding, synchronization, works, is_reported);
     let says = |kind: &str| new.iter().any(|condition| condition.type_ == kind);
     let ours = [
         OVERRIDDEN,
@@ -60,15 +57,17 @@ pub fn report(
         .retain(|one| !ours.contains(&&*one.type_) || says(&one.type_));
     let is_failure = |kind: &str| {
         let condition = find(&new, kind);
-        condition.is_some_and(|one| one.status == FALSE && one.reason != APPLY_IN_PROGRESS)
+        let in_progress = [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS];
+        condition.is_some_and(|one| one.status == FALSE && !in_progress.contains(&&*one.reason))
     };
-    after.failed_placements = if is_failure(APPLIED) {
-        failed(works, APPLIED)
-    } else if is_failure(AVAILABLE) {
-        failed(works, AVAILABLE)
-    } else {
-        Vec::new()
-    };
+    let mut steps = [APPLIED, AVAILABLE, DIFF_REPORTED].into_iter();
+    let failure = steps.find(|kind| is_failure(kind));
+    after.failed_placements = failure.map_or_else(Vec::new, |kind| failed(works, kind));
+    let kind = if is_reported { DIFF_REPORTED } else { APPLIED };
+    let answered = works.iter().filter(|work| reported(work, kind).is_some());
+    let answered: Vec<_> = answered.copied().collect();
+    after.drifted_placements = drifted(&answered);
+    after.diffed_placements = diffed(&answered);
     put(
         &mut after.conditions,
         new,
@@ -81,6 +80,7 @@ fn conditions(
     binding: &ClusterResourceBinding,
     synchronization: Synchronization<'_>,
     works: &[&Work],
+    is_reported: bool,
 ) -> Vec<Condition> {
     let overridden = if listed(&binding.spec).next().is_none() {
         let message = "No override rules are configured for the selected resources";
@@ -107,10 +107,15 @@ fn conditions(
             )
         }
     };
-    let applied = applied(synchronization, works);
-    let is_applied = applied.status == TRUE;
-    let mut conditions = vec![overridden, synchronized, applied];
-    conditions.extend(is_applied.then(|| available(works)).flatten());
+    let mut conditions = vec![overridden, synchronized];
+    if is_reported {
+        conditions.push(differences(synchronization, works));
+    } else {
+        let applied = applied(synchronization, works);
+        let is_applied = applied.status == TRUE;
+        conditions.push(applied);
+        conditions.extend(is_applied.then(|| available(works)).flatten());
+    }
     let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
     // What is kept may have been made by those before.
     let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
@@ -120,29 +125,69 @@ fn conditions(
 }
 
 fn applied(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
-    let refused = works
-        .iter()
-        .find(|work| reported(work, APPLIED).is_some_and(|one| one.status == FALSE));
-    let is_answered = |work: &&Work| reported(work, APPLIED).is_some_and(|one| one.status == TRUE);
-    if synchronization == Synchronization::Written {
-        in_progress()
-    } else if let Some(work) = refused {
-        let message = format!("Work object {} has failed to apply", work.metadata.name());
-        condition((APPLIED, FALSE), "NotAllWorkHaveBeenApplied", &message)
-    } else if works.iter().all(is_answered) {
-        let message = "All corresponding work objects are applied";
-        condition((APPLIED, TRUE), "AllWorkHaveBeenApplied", message)
-    } else {
-        in_progress()
+    match answer(synchronization, works, APPLIED) {
+        Answer::Pending => condition(
+            (APPLIED, FALSE),
+            APPLY_IN_PROGRESS,
+            "Resources are being applied",
+        ),
+        Answer::No(work) => {
+            let message = format!("Work object {} has failed to apply", work.metadata.name());
+            condition((APPLIED, FALSE), "NotAllWorkHaveBeenApplied", &message)
+        }
+        Answer::Yes => {
+            let message = "All corresponding work objects are applied";
+            condition((APPLIED, TRUE), "AllWorkHaveBeenApplied", message)
+        }
     }
 }
 
-fn in_progress() -> Condition {
-    condition(
-        (APPLIED, FALSE),
-        APPLY_IN_PROGRESS,
-        "Resources are being applied",
-    )
+fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+    match answer(synchronization, works, DIFF_REPORTED) {
+        Answer::Pending => condition(
+            (DIFF_REPORTED, FALSE),
+            DIFF_REPORT_IN_PROGRESS,
+            "Diff reporting is in progress",
+        ),
+        Answer::No(work) => {
+            let name = work.metadata.name();
+            let message = format!("Work object {name} has failed to report diff");
+            condition(
+                (DIFF_REPORTED, FALSE),
+                "NotAllWorkHaveDiffReported",
+                &message,
+            )
+        }
+        Answer::Yes => {
+            let message = "All corresponding work objects have reported diff";
+            condition((DIFF_REPORTED, TRUE), "AllWorkHaveDiffReported", message)
+        }
+    }
+}
+
+/// What the Works of a binding say together.
+enum Answer<'w> {
+    /// All say that it is so.
+    Yes,
+    /// This one says that it is not.
+    No(&'w Work),
+    /// One has not said anything about what it has now.
+    Pending,
+}
+
+fn answer<'w>(synchronization: Synchronization<'_>, works: &[&'w Work], kind: &str) -> Answer<'w> {
+    let says = |work: &Work, status: &str| {
+        reported(work, kind).is_some_and(|condition| condition.status == status)
+    };
+    if synchronization == Synchronization::Written {
+        Answer::Pending
+    } else if let Some(work) = works.iter().find(|work| says(work, FALSE)) {
+        Answer::No(work)
+    } else if works.iter().all(|work| says(work, TRUE)) {
+        Answer::Yes
+    } else {
+        Answer::Pending
+    }
 }
 
 /// Returns what the Works of which everything is applied say of its availability; `None` while one says nothing.
@@ -176,35 +221,4 @@ fn reported<'w>(work: &'w Work, kind: &str) -> Option<&'w Condition> {
     let condition = find(&work.status.as_ref()?.conditions, kind)?;
     let is_current = condition.observed_generation == work.metadata.generation;
     is_current.then_some(condition)
-}
-
-/// Returns the objects of which a condition is not True.
-fn failed(works: &[&Work], kind: &str) -> Vec<FailedPlacement> {
-    let manifests = works.iter().flat_map(|work| {
-        let manifests = work.status.iter();
-        let manifests = manifests.flat_map(|status| &status.manifest_conditions);
-        manifests.map(|manifest| (*work, manifest))
-    });
-    let failed = manifests.filter_map(|(work, manifest)| {
-        let condition = find(&manifest.conditions, kind).filter(|one| one.status == FALSE)?;
-        Some(FailedPlacement {
-            identifier: ResourceIdentifier {
-                envelope: envelope_of(work),
-                ..identifier(&manifest.identifier)
-            },
-            condition: condition.clone(),
-        })
-    });
-    failed.take(MOST_FAILED).collect()
-}
-
-fn identifier(manifest: &WorkResourceIdentifier) -> ResourceIdentifier {
-    ResourceIdentifier {
-        group: manifest.group.clone(),
-        version: manifest.version.clone(),
-        kind: manifest.kind.clone(),
-        name: manifest.name.clone(),
-        namespace: manifest.namespace.clone(),
-        envelope: None,
-    }
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::fleet::names::ENVELOPE_TYPE;
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
 use serde_json::{Value, from_value, json, to_value};
@@ -147,8 +148,7 @@ fn works_follow_their_binding() {
     assert_eq!(recorded.plan(), WorksPlan::Wait);
     recorded.binding.spec.resource_snapshot_name = given;
     let now = "2026-11-25T16:44:20Z".parse().unwrap();
-    recorded.binding.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
+    recorded.binding.metadata.deletion_timestamp = Some(Time(now));
     let name = "crp-1-work".to_owned();
     assert_eq!(
         recorded.plan(),
@@ -263,6 +263,69 @@ fn recorded_reports_are_ours() {
         of_works(&status["conditions"]),
         of_works(&recorded["conditions"])
     );
+}
+
+/// What a running KubeFleet said of members that were only looked at.
+#[test]
+fn recorded_differences_are_ours() {
+    let bindings = items("crp-diff-bindings").into_iter();
+    for (binding, work) in bindings.zip(items("crp-diff-works")) {
+        let mut recorded = Recorded::seed("crp-1-work");
+        recorded.binding = from_value(binding).unwrap();
+        recorded.works = vec![from_value(work).unwrap()];
+        assert_eq!(recorded.report(Synchronization::Synchronized), None);
+        // With another strategy, nothing has been said yet.
+        recorded.works[0].metadata.generation = Some(2);
+        let status = recorded.report(Synchronization::Synchronized).unwrap();
+        let last = &status["conditions"][3];
+        let said = (&last["type"], &last["status"], &last["reason"]);
+        let expected = ["DiffReported", "False", "DiffReportInProgress"].map(Value::from);
+        assert_eq!(said, (&expected[0], &expected[1], &expected[2]));
+        assert_eq!(status.get("diffedPlacements"), None);
+    }
+}
+
+/// What a running KubeFleet said of a member in which somebody had changed an object.
+#[test]
+fn recorded_drift_is_ours() {
+    let placement = fixture("crp-diff-drifted");
+    let cluster = &placement["status"]["placementStatuses"][0];
+    let mut recorded = Recorded::seed("crp-1-work");
+    recorded.works = vec![from_value(fixture("crp-diff-work-drifted")).unwrap()];
+    recorded.binding.status = None;
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    for list in ["driftedPlacements", "failedPlacements"] {
+        assert_eq!(status[list], cluster[list], "{list}");
+    }
+    let (ours, theirs) = (&status["conditions"][2], &cluster["conditions"][4]);
+    for field in ["type", "status", "reason", "message"] {
+        assert_eq!(ours[field], theirs[field], "{field}");
+    }
+}
+
+/// Differences that would not fit into the binding are named without their values.
+#[test]
+fn large_differences_are_named() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    recorded.binding = from_value(items("crp-diff-bindings")[0].clone()).unwrap();
+    let mut work = items("crp-diff-works")[0].clone();
+    let details = &mut work["status"]["manifestConditions"][1]["diffDetails"];
+    details["observedDiffs"] = json!([
+        { "path": "/data/a", "valueInHub": "x".repeat(500_000) },
+        { "path": "/data/b", "valueInHub": "y" },
+    ]);
+    recorded.works = vec![from_value(work).unwrap()];
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let told = &status["diffedPlacements"][0]["observedDiffs"];
+    assert_eq!(told[0]["valueInHub"], "(too large, see the Work)");
+    assert_eq!(told[1], json!({ "path": "/data/b", "valueInHub": "y" }));
+    let many = (0..20_000).map(|key| json!({ "path": format!("/data/{key}"), "valueInHub": "y" }));
+    let mut work = items("crp-diff-works")[0].clone();
+    work["status"]["manifestConditions"][1]["diffDetails"]["observedDiffs"] = many.collect();
+    recorded.works = vec![from_value(work).unwrap()];
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let size = status.to_string().len();
+    assert!((300_000..500_000).contains(&size), "{size}");
 }
 
 #[test]
