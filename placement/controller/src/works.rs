@@ -5,10 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::names::{PARENT_PLACEMENT, member_namespace};
+use karmada_api::fleet::placement::ApplyStrategy;
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, MemberCluster, Work};
 use karmada_rules::placement::deletion::{released, with_work_finalizer};
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::listed;
+use karmada_rules::placement::strategy::apply_strategy;
 use karmada_rules::placement::works::{
     Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
 };
@@ -38,6 +40,8 @@ pub(crate) struct WorksReconciler {
 struct Known {
     key: Key,
     binding: Arc<ClusterResourceBinding>,
+    /// How the placement's objects are to be written by now; absent if it is gone.
+    strategy: Option<ApplyStrategy>,
     snapshots: Vec<ClusterResourceSnapshot>,
     /// The snapshots of overrides that it lists, as far as they are there.
     overrides: Vec<Snapshot>,
@@ -52,10 +56,12 @@ impl Known {
         let (known, group, works) = index.read(|index| {
             let binding = Arc::clone(index.bindings.get(key)?);
             let placement = binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default();
+            let strategy = index.placements.get(&Key::cluster_scoped(placement));
             let snapshots = index.snapshots.of(placement);
             let group = group(&snapshots, &binding.spec.resource_snapshot_name);
             let known = Self {
                 key: key.clone(),
+                strategy: strategy.map(|placement| apply_strategy(placement)),
                 snapshots: Vec::new(),
                 overrides: index.overrides.snapshots(listed(&binding.spec)),
                 cluster: index.fleet.get(&binding.spec.target_cluster).cloned(),
@@ -87,6 +93,7 @@ impl Known {
                 .metadata
                 .label(PARENT_PLACEMENT)
                 .unwrap_or_default(),
+            strategy: self.strategy.as_ref(),
             binding: &self.binding,
             snapshots: &self.snapshots.iter().collect::<Vec<_>>(),
             opening,

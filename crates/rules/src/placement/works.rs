@@ -17,6 +17,7 @@ use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
+use karmada_api::fleet::placement::ApplyStrategy;
 use karmada_api::fleet::{ClusterResourceBinding, Work};
 use objects::Metadata;
 use objects::condition::find;
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
 
+use super::strategy::only_reports;
 use desired::{are_current, desired};
 
 /// A write to a Work.
@@ -58,7 +60,7 @@ pub enum WorksPlan {
     Keep,
     /// Nothing: what the snapshots ask for cannot be done.
     Refuse(Failure),
-    /// Everything goes, for the binding does.
+    /// Everything goes, for the binding does: these writes are next.
     Remove(Vec<WorkWrite>),
 }
 
@@ -70,7 +72,8 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
             .works
             .iter()
             .filter(|work| !work.metadata.is_deleting());
-        return WorksPlan::Remove(works.map(|work| delete(work)).collect());
+        let writes = works.map(|work| take_away(work, facts.strategy));
+        return WorksPlan::Remove(writes.collect());
     }
     match binding.spec.state {
         BindingState::Scheduled => return WorksPlan::Wait,
@@ -111,7 +114,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         .works
         .iter()
         .filter(|work| !names.contains(work.metadata.name()) && !work.metadata.is_deleting());
-    writes.extend(stale.map(|work| delete(work)));
+    writes.extend(stale.map(|work| take_away(work, facts.strategy)));
     WorksPlan::Write(writes)
 }
 
@@ -148,8 +151,14 @@ fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
     })
 }
 
-fn delete(work: &Work) -> WorkWrite {
-    WorkWrite::Delete {
-        name: work.metadata.name().to_owned(),
+/// Returns the next write towards the end of a Work. One that does not know yet that its placement only looks is told
+/// before: its agent would delete all that it has applied.
+fn take_away(work: &Work, strategy: Option<&ApplyStrategy>) -> WorkWrite {
+    let name = work.metadata.name().to_owned();
+    if only_reports(strategy) && !only_reports(work.spec.apply_strategy.as_ref()) {
+        let patch = json!({ "spec": { "applyStrategy": strategy } });
+        WorkWrite::Patch { name, patch }
+    } else {
+        WorkWrite::Delete { name }
     }
 }

@@ -235,11 +235,11 @@ async fn admit(fleet: &PlacementFleet) -> Result<()> {
     fleet.register(MEMBER, json!({})).await?;
     let namespace = member_namespace(&name);
     fleet.hub.namespace(&namespace).await?;
-    let roles: Api<Role> = Api::namespaced(fleet.hub.client(), &namespace);
+    let in_namespace: Api<Role> = Api::namespaced(fleet.hub.client(), &namespace);
     let role = format!("fleet-role-{name}");
     let rules = recorded!("member-role")["rules"].take();
     create(
-        &roles,
+        &in_namespace,
         json!({ "metadata": { "name": role }, "rules": rules }),
     )
     .await?;

@@ -73,6 +73,7 @@ fn reports_make_clusters_ready() {
         let plan = plan(&RolloutFacts {
             placement: &placement,
             snapshot,
+            overrides: &Overrides::default(),
             bindings: &bindings.iter().collect::<Vec<_>>(),
             clusters: &BTreeMap::new(),
             progress_deadline: jiff::SignedDuration::from_mins(10),

@@ -1,6 +1,7 @@
 //! What decides about the Works of a binding.
 
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
+use karmada_api::fleet::placement::ApplyStrategy;
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, MemberCluster, Work};
 use objects::{Key, Metadata};
 
@@ -12,6 +13,8 @@ use crate::placement::overrides::{Taken, digest, listed};
 pub struct WorksFacts<'a> {
     /// The name of the placement.
     pub placement: &'a str,
+    /// How its objects are to be written by now; absent if it is gone.
+    pub strategy: Option<&'a ApplyStrategy>,
     /// The binding.
     pub binding: &'a ClusterResourceBinding,
     /// The group of snapshots that it names, the master first; empty while one of them cannot be found.

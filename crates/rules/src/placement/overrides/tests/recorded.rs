@@ -69,6 +69,7 @@ impl Recorded {
         let mut clusters = self.clusters.iter();
         plan(&WorksFacts {
             placement: "crp-over",
+            strategy: binding.spec.apply_strategy.as_ref(),
             binding,
             snapshots: &[&self.selected],
             opening: Opening { config_maps: false },
