@@ -64,14 +64,17 @@ where
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Not what `K` keeps of it: read again, it must be as unclear as it was.
         let mut value = Value::deserialize(deserializer)?;
-        let mut object = K::deserialize(&value).map_err(de::Error::custom)?;
-        let summary = S::from(&object);
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("metadata".to_owned(), json!({}));
+        let metadata = value.get_mut("metadata");
+        let metadata = metadata.map(|metadata| std::mem::replace(metadata, json!({})));
+        let text = Packed::from(&value);
+        if let Some(metadata) = metadata {
+            value["metadata"] = metadata;
         }
+        let mut object = K::deserialize(value).map_err(de::Error::custom)?;
+        let summary = S::from(&object);
         Ok(Self {
             metadata: std::mem::take(object.meta_mut()),
-            text: Packed::from(&value),
+            text,
             summary,
             kind: PhantomData,
         })
