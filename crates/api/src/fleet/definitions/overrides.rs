@@ -12,7 +12,7 @@ const OF_NAMESPACE: &str = "resourceSelectors";
 /// Returns the spec of a cluster-scoped override.
 pub(super) fn cluster_scoped() -> Value {
     let is_cluster = "!has(self.placement) || self.placement.scope == 'Cluster'";
-    let message = "a ClusterResourceOverride is for ClusterResourcePlacements only";
+    let message = "clusterResourceOverride placement reference cannot be Namespaced scope";
     let scopes = first_of(&[
         "NamespaceWithResources",
         "NamespaceOnly",
@@ -51,7 +51,7 @@ pub(super) fn snapshot(spec: Value) -> Value {
 
 const IMMUTABLE_PLACEMENT: (&str, &str) = (
     "has(self.placement) == has(oldSelf.placement) && (!has(self.placement) || self.placement == oldSelf.placement)",
-    "placement is immutable",
+    "The placement field is immutable",
 );
 
 /// Returns the spec of an override that has these selectors, and not the others.

@@ -219,7 +219,7 @@ mod real {
                     .await
                     .err()
                     .map(|error| error.to_string());
-                let is_said = |text: &String| text.contains("placement is immutable");
+                let is_said = |text: &String| text.contains("The placement field is immutable");
                 ensure!(refused.as_ref().is_some_and(is_said), "{name}: {refused:?}");
             }
             let namespaced = one(
@@ -228,7 +228,7 @@ mod real {
             )?;
             let refused = overrides.create(&parameters, &namespaced).await.err();
             let refused = refused.map(|error| error.to_string());
-            let is_said = |text: &String| text.contains("is for ClusterResourcePlacements only");
+            let is_said = |text: &String| text.contains("cannot be Namespaced scope");
             ensure!(refused.as_ref().is_some_and(is_said), "{refused:?}");
             Ok(())
         });
