@@ -12,10 +12,11 @@ use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::listed;
 use karmada_rules::placement::strategy::apply_strategy;
 use karmada_rules::placement::works::{
-    Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
+    Failure, Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
 };
 use karmada_runtime::controller::Controller;
-use karmada_runtime::error::BoxError;
+use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::Resource;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
@@ -143,14 +144,18 @@ impl Controller for WorksReconciler {
             }
             WorksPlan::Write(writes) => {
                 let version = self.hold(binding).await?;
-                perform(&writes, |write| self.take(&known, write)).await?;
-                let synchronization = if writes.is_empty() {
-                    Synchronization::Synchronized
-                } else {
-                    Synchronization::Written
+                let written = perform(&writes, |write| self.take(&known, write)).await;
+                let rejected = written.as_ref().err().and_then(rejection);
+                let synchronization = match &rejected {
+                    Some(failure) => Synchronization::Failed(failure),
+                    None if writes.is_empty() => Synchronization::Synchronized,
+                    None => Synchronization::Written,
                 };
-                self.report(binding, &version, synchronization, &works)
-                    .await
+                if written.is_ok() || rejected.is_some() {
+                    self.report(binding, &version, synchronization, &works)
+                        .await?;
+                }
+                written
             }
         }
     }
@@ -292,4 +297,11 @@ fn itself<'a>(binding: &'a Key, version: &'a str) -> Echo<'a> {
         owner: binding,
         replaced: Some(version),
     }
+}
+
+/// Returns that the API takes no Work like this one, if that is what it says: by an override, say, it is no object any more.
+fn rejection(error: &BoxError) -> Option<Failure> {
+    let error = error.downcast_ref::<WriteError>()?;
+    let is_invalid = error.kind() == WriteErrorKind::Invalid;
+    is_invalid.then(|| Failure::Synchronizing(Chain(error).to_string()))
 }
