@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::fleet::names::PARENT_OVERRIDE;
 use karmada_api::fleet::overrides::{NamedResource, Override, OverrideSnapshot, OverrideSpec};
 use karmada_api::fleet::{
@@ -46,7 +47,8 @@ pub(crate) struct Scope<K: Override> {
     by_object: ReverseIndex<Key, (String, NamedResource)>,
     /// The latest snapshot of each override that has one.
     latest: BTreeMap<Key, Arc<K::Snapshot>>,
-    /// The overrides of whose content there is no snapshot yet, and until when that is waited for.
+    /// The overrides of whose content there is no snapshot yet, and until when that is waited for, however often they change
+    /// meanwhile.
     pending: BTreeMap<Key, Instant>,
 }
 
@@ -248,10 +250,6 @@ impl<K: Override> Scope<K> {
         let changes = self.overrides.observe(event);
         let mut concerned = BTreeSet::new();
         for change in &changes {
-            let [old, new] = [&change.old, &change.new].map(|one| one.as_deref().map(K::spec));
-            if old != new {
-                self.pending.remove(&change.key);
-            }
             concerned.extend(self.update(&change.key));
         }
         (changes, concerned)
@@ -296,9 +294,9 @@ impl<K: Override> Scope<K> {
         let named = named
             .map(|object| (key.namespace.clone(), object))
             .collect();
-        let mut concerned: BTreeSet<_> = self.sharing(key).cloned().collect();
+        let mut concerned: BTreeSet<_> = self.sharing(key).into_iter().cloned().collect();
         self.by_object.replace(key, named);
-        concerned.extend(self.sharing(key).cloned());
+        concerned.extend(self.sharing(key).into_iter().cloned());
         concerned.insert(key.clone());
 
         let all: Vec<_> = snapshots.iter().map(|snapshot| &**snapshot).collect();
@@ -325,16 +323,51 @@ impl<K: Override> Scope<K> {
 
     /// Returns why an override is not taken up, if it is not.
     pub(crate) fn refusal(&self, key: &Key) -> Option<String> {
+        // Each is decided once, by those before it: of many that name one object each would ask all others in turn.
+        let mut refused = BTreeSet::new();
+        for older in self.older(key) {
+            if self.refusal_beside(older, &refused).is_some() {
+                refused.insert(older);
+            }
+        }
+        self.refusal_beside(key, &refused)
+    }
+
+    /// Does the same where it is known which of the older ones that have nothing are refused themselves.
+    fn refusal_beside(&self, key: &Key, refused: &BTreeSet<&Key>) -> Option<String> {
         let claim = self.claim(key)?;
-        let rivals = self.sharing(key).filter_map(|other| {
+        let rivals = self.sharing(key).into_iter().filter_map(|other| {
             let rival = self.claim(other)?;
-            let age = |claim: &Claim<'_, K>| claim.one.meta().creation_timestamp.clone();
-            let is_older = || (age(&rival), other) < (age(&claim), key);
-            // One that has nothing, and is refused itself, keeps nothing from others. Only older ones are asked in turn.
-            let counts = rival.taken.is_some() || is_older() && self.refusal(other).is_none();
+            let is_older = || self.age(other) < self.age(key);
+            // One that has nothing, and is refused itself, keeps nothing from others.
+            let counts = rival.taken.is_some() || is_older() && !refused.contains(other);
             counts.then_some(rival)
         });
         refusal(&claim, &rivals.collect::<Vec<_>>())
+    }
+
+    /// Returns the older overrides without a snapshot that decide about one, or about one of these, the oldest first.
+    fn older(&self, key: &Key) -> Vec<&Key> {
+        let mut older = BTreeSet::new();
+        let mut asked = vec![key];
+        while let Some(one) = asked.pop() {
+            for other in self.sharing(one) {
+                let has_nothing = !self.latest.contains_key(other);
+                if has_nothing && self.age(other) < self.age(one) && older.insert(other) {
+                    asked.push(other);
+                }
+            }
+        }
+        let mut older = Vec::from_iter(older);
+        older.sort_by_key(|one| self.age(one));
+        older
+    }
+
+    /// Returns what orders overrides by their age.
+    fn age<'k>(&self, key: &'k Key) -> (Option<Time>, &'k Key) {
+        let one = self.overrides.get(key);
+        let created = one.and_then(|one| one.meta().creation_timestamp.clone());
+        (created, key)
     }
 
     /// Returns the claim of an override that stays.
@@ -346,10 +379,10 @@ impl<K: Override> Scope<K> {
     }
 
     /// Returns the keys of the other overrides that name an object of one, or did.
-    fn sharing(&self, key: &Key) -> impl Iterator<Item = &Key> {
+    fn sharing(&self, key: &Key) -> BTreeSet<&Key> {
         let objects = self.by_object.targets(key).iter();
         let sharing = objects.flat_map(|object| self.by_object.sources(object));
-        sharing.filter(move |other| *other != key)
+        sharing.filter(|other| *other != key).collect()
     }
 
     fn keys(&self) -> impl Iterator<Item = &Key> {

@@ -361,6 +361,43 @@ async fn rejected_snapshot_holds_its_own() {
     assert_eq!(told(&stage).await, ["OverrideRefused"]);
 }
 
+/// Case F61: of many overrides of one object the oldest is taken up and each of the others is told why it is not, at once.
+#[tokio::test(start_paused = true)]
+async fn copies_are_told_at_once() {
+    const COPIES: usize = 40;
+    let stage = placed(&["m1"]).await;
+    for copy in 0..COPIES {
+        let mut new = of_map(None, &value("own"));
+        new["metadata"]["name"] = json!(format!("copy-{copy}"));
+        stage.send("POST", OVERRIDES, &new).await;
+    }
+    stage.settle().await;
+    minute_passes().await;
+    let snapshots = stage.list(OVERRIDE_SNAPSHOTS).await;
+    assert_eq!(snapshots.len(), 1);
+    let told = told(&stage).await.into_iter();
+    let refused = told.filter(|reason| reason == "OverrideRefused");
+    assert_eq!(refused.count(), COPIES - 1);
+}
+
+/// Case F61: where the API takes no Work like one that an override has made, the placement says what it answers.
+#[tokio::test(start_paused = true)]
+async fn rejected_work_is_told() {
+    let stage = placed(&["m1"]).await;
+    let refused = Fault::Forbidden.kind("works").verbs([Verb::Patch]);
+    stage.server.faults().inject(refused);
+    stage
+        .change("POST", OVERRIDES, &of_map(Some("crp-all"), &value("own")))
+        .await;
+    let says = conditions(&status(&stage).await);
+    let expected = "WorkSynchronized False WorkNotSynchronizedYet";
+    assert!(says.iter().any(|one| one == expected), "{says:?}");
+    stage.server.faults().clear();
+    minute_passes().await;
+    stage.agents().await;
+    assert_eq!(values(&stage).await, ["own"]);
+}
+
 /// Case F61: a name that does not fit into a label is refused in one line, and holds nothing.
 #[tokio::test(start_paused = true)]
 async fn long_name_is_refused() {
