@@ -132,8 +132,9 @@ impl Controller for WorksReconciler {
                 self.release(binding, works.len()).await
             }
             _ if known.is_leaving() => Ok(()),
-            WorksPlan::Keep => {
+            WorksPlan::Keep(writes) => {
                 let version = self.hold(binding).await?;
+                perform(&writes, |write| self.take(&known, write)).await?;
                 let kept = Synchronization::Kept;
                 self.report(binding, &version, kept, &works).await
             }

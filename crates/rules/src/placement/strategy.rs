@@ -3,6 +3,8 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::fleet::ClusterResourcePlacement;
 use karmada_api::fleet::placement::ApplyStrategy;
+use objects::patch::merge_between;
+use serde_json::{Value, json};
 
 /// Returns how the objects of a placement are written, with the defaults written out.
 pub fn apply_strategy(placement: &ClusterResourcePlacement) -> ApplyStrategy {
@@ -23,6 +25,14 @@ pub fn apply_strategy(placement: &ClusterResourcePlacement) -> ApplyStrategy {
         }
     }
     strategy
+}
+
+/// Returns the merge patch that makes one way to write of another, or `None` if it is the same: what is left out goes.
+pub(super) fn change(
+    before: Option<&ApplyStrategy>,
+    after: Option<&ApplyStrategy>,
+) -> Option<Value> {
+    merge_between(&json!(before), &json!(after))
 }
 
 /// Returns the number that a bound means, a percentage of all rounded up; `None` for any other text.

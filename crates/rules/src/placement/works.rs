@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
 
-use super::strategy::only_reports;
+use super::strategy::{change, only_reports};
 use desired::{are_current, desired};
 
 /// A write to a Work.
@@ -56,8 +56,8 @@ pub enum WorksPlan {
     Wait,
     /// These writes; none if the Works are up to date.
     Write(Vec<WorkWrite>),
-    /// Nothing: what is there stays as it is, and is reported.
-    Keep,
+    /// What is there stays, and is reported. Only how it is written may change, by these writes.
+    Keep(Vec<WorkWrite>),
     /// Nothing: what the snapshots ask for cannot be done.
     Refuse(Failure),
     /// Everything goes, for the binding does: these writes are next.
@@ -80,7 +80,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
         // not answered, and be held for ever.
         BindingState::Bound if is_held(binding) && !facts.works.is_empty() => {
-            return WorksPlan::Keep;
+            return keep(facts);
         }
         BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
         BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
@@ -93,7 +93,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
     // The Works outlive the snapshots that they were made of. Where the labels of the cluster make something else of these,
     // it is the rollout that gives it.
     if (missing.is_some() || facts.is_outdated()) && are_current(facts) {
-        return WorksPlan::Keep;
+        return keep(facts);
     }
     if let Some(missing) = missing {
         return WorksPlan::Refuse(missing);
@@ -116,6 +116,17 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         .filter(|work| !names.contains(work.metadata.name()) && !work.metadata.is_deleting());
     writes.extend(stale.map(|work| take_away(work, facts.strategy)));
     WorksPlan::Write(writes)
+}
+
+/// Keeps what the Works have. A new way to write goes to everybody at once: who is held would never say that it works so.
+fn keep(facts: &WorksFacts<'_>) -> WorksPlan {
+    let strategy = facts.binding.spec.apply_strategy.as_ref();
+    let works = facts
+        .works
+        .iter()
+        .filter(|work| strategy.is_some() && !work.metadata.is_deleting());
+    let writes = works.filter_map(|work| rewrite(work, strategy));
+    WorksPlan::Keep(writes.collect())
 }
 
 fn is_started(binding: &ClusterResourceBinding) -> bool {
@@ -142,23 +153,37 @@ fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
     };
     let (current, wanted) = (*current, &desired.metadata);
     let is_same = has_marks(&current.metadata, wanted) && current.spec == desired.spec;
-    (!is_same).then(|| WorkWrite::Patch {
-        name: wanted.name().to_owned(),
-        patch: json!({
-            "metadata": { "labels": wanted.labels, "annotations": wanted.annotations },
-            "spec": desired.spec,
-        }),
+    (!is_same).then(|| {
+        let [before, after] = [current, &desired].map(|work| work.spec.apply_strategy.as_ref());
+        let mut spec = json!({ "workload": desired.spec.workload });
+        if let Some(change) = change(before, after) {
+            spec["applyStrategy"] = change;
+        }
+        WorkWrite::Patch {
+            name: wanted.name().to_owned(),
+            patch: json!({
+                "metadata": { "labels": wanted.labels, "annotations": wanted.annotations },
+                "spec": spec,
+            }),
+        }
+    })
+}
+
+/// Returns the write by which a Work knows how its objects are to be written, or `None` if it does.
+fn rewrite(work: &Work, strategy: Option<&ApplyStrategy>) -> Option<WorkWrite> {
+    let change = change(work.spec.apply_strategy.as_ref(), strategy)?;
+    Some(WorkWrite::Patch {
+        name: work.metadata.name().to_owned(),
+        patch: json!({ "spec": { "applyStrategy": change } }),
     })
 }
 
 /// Returns the next write towards the end of a Work. One that does not know yet that its placement only looks is told
 /// before: its agent would delete all that it has applied.
 fn take_away(work: &Work, strategy: Option<&ApplyStrategy>) -> WorkWrite {
-    let name = work.metadata.name().to_owned();
-    if only_reports(strategy) && !only_reports(work.spec.apply_strategy.as_ref()) {
-        let patch = json!({ "spec": { "applyStrategy": strategy } });
-        WorkWrite::Patch { name, patch }
-    } else {
-        WorkWrite::Delete { name }
-    }
+    let must_learn = only_reports(strategy) && !only_reports(work.spec.apply_strategy.as_ref());
+    let told = must_learn.then(|| rewrite(work, strategy)).flatten();
+    told.unwrap_or_else(|| WorkWrite::Delete {
+        name: work.metadata.name().to_owned(),
+    })
 }

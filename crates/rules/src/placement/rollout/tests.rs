@@ -13,6 +13,7 @@ use self::world::{Says, World};
 use super::*;
 use crate::placement::fixtures::{fixture, items};
 use crate::placement::overrides::Overrides;
+use crate::placement::strategy::apply_strategy;
 
 fn recorded(name: &str) -> Vec<ClusterResourceBinding> {
     let items = items(name).into_iter();
@@ -280,6 +281,21 @@ fn strategy_first_then_waves() {
     world.report_all(Says::Available);
     world.run();
     assert_eq!(world.with("s1"), 1);
+}
+
+/// Case F34: of the way to write before nothing is left.
+#[test]
+fn former_strategy_is_gone() {
+    let mut world = World::new(2);
+    world.settle(Says::Available);
+    let forced = json!({ "type": "ServerSideApply", "serverSideApplyConfig": { "force": true } });
+    for strategy in [forced, json!({ "type": "ReportDiff" })] {
+        world.placement.spec.strategy.apply_strategy = from_value(strategy).unwrap();
+        world.run();
+        let expected = apply_strategy(&world.placement);
+        let mut bindings = world.bindings.iter();
+        assert!(bindings.all(|one| one.spec.apply_strategy.as_ref() == Some(&expected)));
+    }
 }
 
 /// Case F32: a cluster whose former binding is still being deleted waits, and nobody waits for it.

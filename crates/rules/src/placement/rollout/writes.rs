@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::placement::condition::condition;
 use crate::placement::deletion::with_work_finalizer;
 use crate::placement::overrides::Applicable;
+use crate::placement::strategy::change;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +60,8 @@ impl RolloutWrite {
         strategy: &ApplyStrategy,
     ) -> Self {
         let mut spec = json!({});
-        if binding.spec.apply_strategy.as_ref() != Some(strategy) {
-            spec["applyStrategy"] = json!(strategy);
+        if let Some(change) = change(binding.spec.apply_strategy.as_ref(), Some(strategy)) {
+            spec["applyStrategy"] = change;
         }
         let mut body = json!({});
         if let Some(latest) = latest {

@@ -53,6 +53,19 @@ impl Recorded {
         }
     }
 
+    /// Has the rollout hold it at its snapshot.
+    fn hold(&mut self) {
+        self.binding.metadata.generation = Some(9);
+        let conditions = &mut self.binding.status.as_mut().unwrap().conditions;
+        let started = conditions
+            .iter_mut()
+            .find(|one| one.type_ == ROLLOUT_STARTED)
+            .unwrap();
+        started.status = "False".to_owned();
+        started.reason = ROLLOUT_NOT_STARTED.to_owned();
+        started.observed_generation = Some(9);
+    }
+
     /// Gives it the Works of the recorded envelopes.
     fn make(&mut self) {
         let works = items("crp-env-works").into_iter();
@@ -103,9 +116,17 @@ fn work_learns_to_let_go() {
         let delete = WorkWrite::Delete { name: name.clone() };
         assert_eq!(last(&recorded), Some(delete.clone()));
         recorded.strategy = Some(report.clone());
-        let patch = json!({ "spec": { "applyStrategy": report } });
-        assert_eq!(last(&recorded), Some(WorkWrite::Patch { name, patch }));
-        recorded.works[0].spec.apply_strategy = Some(report.clone());
+        let Some(WorkWrite::Patch { name: told, patch }) = last(&recorded) else {
+            panic!()
+        };
+        assert_eq!(told, name);
+        let mut patched = to_value(&recorded.works[0]).unwrap();
+        json_patch::merge(&mut patched, &patch);
+        recorded.works[0] = from_value(patched).unwrap();
+        assert_eq!(
+            recorded.works[0].spec.apply_strategy.as_ref(),
+            Some(&report)
+        );
         assert_eq!(last(&recorded), Some(delete));
     }
 }
@@ -160,21 +181,14 @@ fn changed_works_are_patched() {
 fn works_follow_their_binding() {
     let mut recorded = Recorded::seed("crp-1-work");
     recorded.snapshots.clear();
-    assert_eq!(recorded.plan(), WorksPlan::Keep);
+    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
     recorded.binding.metadata.generation = Some(9);
     assert_eq!(recorded.plan(), WorksPlan::Wait);
     // Held, it goes on saying what it has.
-    let conditions = &mut recorded.binding.status.as_mut().unwrap().conditions;
-    let started = conditions
-        .iter_mut()
-        .find(|one| one.type_ == ROLLOUT_STARTED)
-        .unwrap();
-    started.status = "False".to_owned();
-    started.reason = ROLLOUT_NOT_STARTED.to_owned();
-    started.observed_generation = Some(9);
-    assert_eq!(recorded.plan(), WorksPlan::Keep);
+    recorded.hold();
+    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
     recorded.binding.spec.state = BindingState::Unscheduled;
-    assert_eq!(recorded.plan(), WorksPlan::Keep);
+    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
     // Before its turn came it had nothing.
     let given = std::mem::take(&mut recorded.binding.spec.resource_snapshot_name);
     assert_eq!(recorded.plan(), WorksPlan::Wait);
@@ -186,6 +200,33 @@ fn works_follow_their_binding() {
         recorded.plan(),
         WorksPlan::Remove(vec![WorkWrite::Delete { name }])
     );
+}
+
+/// Case F34: a new way to write reaches the Works of a cluster that is held, too, and of the old one nothing is left: they
+/// would never say that they are written so, and be held for ever.
+#[test]
+fn held_works_are_rewritten() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    let forced = json!({ "type": "ServerSideApply", "serverSideApplyConfig": { "force": true } });
+    recorded.works[0].spec.apply_strategy = from_value(forced).unwrap();
+    let looks = from_value(json!({ "type": "ReportDiff" })).unwrap();
+    recorded.binding.spec.apply_strategy = Some(looks);
+    recorded.hold();
+    let WorksPlan::Keep(writes) = recorded.plan() else {
+        panic!()
+    };
+    let [WorkWrite::Patch { name, patch }] = &writes[..] else {
+        panic!("{writes:?}")
+    };
+    assert_eq!(name, "crp-1-work");
+    let mut patched = to_value(&recorded.works[0]).unwrap();
+    json_patch::merge(&mut patched, patch);
+    assert_eq!(
+        patched["spec"]["applyStrategy"],
+        json!({ "type": "ReportDiff" })
+    );
+    recorded.works[0] = from_value(patched).unwrap();
+    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
 }
 
 /// Case F38: the Works of envelopes are those that a running KubeFleet made, which leaves the old `ConfigMap` as it is.

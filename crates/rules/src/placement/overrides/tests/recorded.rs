@@ -164,7 +164,7 @@ fn works_outlive_their_snapshots() {
     let mut binding = recorded.bindings[0].clone();
     recorded.clusters.clear();
     let plan = recorded.plan(&binding, &[&works[0]]);
-    assert_eq!(plan, WorksPlan::Keep);
+    assert_eq!(plan, WorksPlan::Keep(Vec::new()));
     assert!(matches!(recorded.plan(&binding, &[]), WorksPlan::Refuse(_)));
     binding.spec.resource_override_snapshots.clear();
     let plan = recorded.plan(&binding, &[&works[0]]);
@@ -194,7 +194,10 @@ fn labels_change_no_work() {
     assert_eq!(recorded.plan(&binding, &[&works[0]]), up_to_date);
     let labels = recorded.clusters[0].metadata.labels.as_mut().unwrap();
     labels.insert("region".to_owned(), "north".to_owned());
-    assert_eq!(recorded.plan(&binding, &[&works[0]]), WorksPlan::Keep);
+    assert_eq!(
+        recorded.plan(&binding, &[&works[0]]),
+        WorksPlan::Keep(Vec::new())
+    );
     let mut of_another = works[0].clone();
     let annotations = of_another.metadata.annotations.as_mut().unwrap();
     annotations.insert(

@@ -110,7 +110,7 @@ impl Judge {
     }
 
     fn is_ready(&self, binding: &ClusterResourceBinding) -> bool {
-        let strategy = crate::placement::strategy::apply_strategy(&self.world.placement);
+        let strategy = apply_strategy(&self.world.placement);
         binding.spec.state != BindingState::Scheduled
             && !binding.metadata.is_deleting()
             && self.is_reachable(binding)
