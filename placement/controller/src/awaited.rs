@@ -6,9 +6,8 @@ use std::time::Duration;
 use objects::Key;
 use tokio::time::Instant;
 
-/// The time after which a write is not waited for: a new list never shows what was gone again at once. The watches of a
-/// busy hub are many seconds late.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The time after which a write is not waited for: the watch may never show what was gone again at once.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The objects that were written and not shown yet, each with the key for which nothing is decided before.
 #[derive(Debug, Default)]
