@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::drift::is_empty;
 use crate::managed_fields::{Element, element};
 
 /// A field that differs.
@@ -256,15 +257,6 @@ fn add(
         }
         // Other values of the same field are no additions.
         _ => {}
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
     }
 }
 

@@ -125,7 +125,7 @@ fn is_scalar(value: &Value) -> bool {
 }
 
 /// Returns `true` for what an API server leaves out as readily as it keeps it.
-fn is_empty(value: &Value) -> bool {
+pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
