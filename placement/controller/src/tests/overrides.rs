@@ -514,12 +514,7 @@ async fn any_write_may_be_last() {
         stage.agents().await;
         stage.send("PATCH", &path(), &edit(&value("other"))).await;
         stage.settle().await;
-        stage.agents().await;
-        let is_whole = !stage.is_limit_reached();
-        stage.kill().await;
-        stage.limit_writes(usize::MAX);
-        stage.start(&[]).await;
-        stage.agents().await;
+        let is_whole = stage.outlive().await;
         assert_eq!(values(&stage).await, ["other"; 2], "{allowed}");
         let stored = stage.get(&path()).await;
         assert_eq!(
@@ -546,12 +541,7 @@ async fn any_write_may_end_it() {
         stage.limit_writes(allowed);
         stage.send("DELETE", &path(), &json!({})).await;
         stage.settle().await;
-        stage.agents().await;
-        let is_whole = !stage.is_limit_reached();
-        stage.kill().await;
-        stage.limit_writes(usize::MAX);
-        stage.start(&[]).await;
-        stage.agents().await;
+        let is_whole = stage.outlive().await;
         assert!(stage.find(&path()).await.is_none(), "{allowed}");
         assert_eq!(names(&stage, OVERRIDE_SNAPSHOTS).await, [""; 0]);
         assert_eq!(values(&stage).await, ["value"], "{allowed}");
