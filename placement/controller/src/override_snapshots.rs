@@ -9,9 +9,8 @@ use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
 use karmada_rules::placement::overrides::{TOGETHER, listed};
 use karmada_rules::placement::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
 use karmada_runtime::controller::Controller;
-use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::runtime::events::Event;
 use objects::patch::guarded;
 use objects::{Key, Metadata};
@@ -22,7 +21,7 @@ use tokio::time::Instant;
 use crate::events::{of_refusal, of_unnamed_placement, of_unserved_placement};
 use crate::index::Index;
 use crate::overrides::InScope;
-use crate::requests::{HubApi, unless_gone};
+use crate::requests::{HubApi, rejection, unless_gone};
 use crate::snapshot_writes::{OwnedSnapshots, Progress};
 use crate::watch::SharedIndex;
 
@@ -130,7 +129,10 @@ impl OverrideReconciler {
         let writes = plan_overrides(one, &known.snapshots(), &known.named())?;
         let is_new = matches!(writes.first(), Some(SnapshotWrite::Create(_)));
         let written = self.write::<K>(key, writes).await;
-        self.tell_refusal(key, one, rejection(&written).as_deref());
+        let rejected = written.as_ref().err().and_then(rejection);
+        let rejected =
+            rejected.map(|reason| format!("The override cannot be snapshotted: {reason}"));
+        self.tell_refusal(key, one, rejected.as_deref());
         let is_written = written? == Progress::Done;
         self.tell_placement(key, one, is_new && is_written);
         Ok(())
@@ -252,12 +254,4 @@ impl OverrideReconciler {
             events.record(one.object_ref(&()), event);
         }
     }
-}
-
-/// Returns why the API takes no snapshot of an override, if that is what it says: nothing becomes of it until somebody acts.
-fn rejection(written: &Result<Progress, BoxError>) -> Option<String> {
-    let error = written.as_ref().err()?.downcast_ref::<WriteError>()?;
-    let is_invalid = error.kind() == WriteErrorKind::Invalid;
-    let reason = Chain(error);
-    is_invalid.then(|| format!("The override cannot be snapshotted: {reason}"))
 }

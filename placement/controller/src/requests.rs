@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use karmada_runtime::error::BoxError;
+use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
@@ -154,6 +154,12 @@ impl HubApi {
 /// Returns `true` if what was to be created exists: the watch is about to show it.
 pub(crate) fn exists(error: &WriteError) -> bool {
     matches!(error, WriteError::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
+}
+
+/// Returns what the API says where it rejects the content of a write: nothing becomes of it until somebody acts.
+pub(crate) fn rejection(error: &BoxError) -> Option<String> {
+    let error = error.downcast_ref::<WriteError>()?;
+    (error.kind() == WriteErrorKind::Invalid).then(|| Chain(error).to_string())
 }
 
 /// Returns the result of a write to an object that may be gone by now: the watch is about to show that.

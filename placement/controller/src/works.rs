@@ -15,8 +15,7 @@ use karmada_rules::placement::works::{
     Failure, Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
 };
 use karmada_runtime::controller::Controller;
-use karmada_runtime::error::{BoxError, Chain};
-use karmada_runtime::write::{WriteError, WriteErrorKind};
+use karmada_runtime::error::BoxError;
 use kube::Resource;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
@@ -25,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::index::{Index, group};
 use crate::overrides::Snapshot;
-use crate::requests::{HubApi, perform, unless_gone};
+use crate::requests::{HubApi, perform, rejection, unless_gone};
 use crate::watch::{Echo, SharedIndex};
 
 /// Reconciles bindings.
@@ -146,7 +145,9 @@ impl Controller for WorksReconciler {
             WorksPlan::Write(writes) => {
                 let version = self.hold(binding).await?;
                 let written = perform(&writes, |write| self.take(&known, write)).await;
+                // By an override, say, a manifest is no object any more.
                 let rejected = written.as_ref().err().and_then(rejection);
+                let rejected = rejected.map(Failure::Synchronizing);
                 let synchronization = match &rejected {
                     Some(failure) => Synchronization::Failed(failure),
                     None if writes.is_empty() => Synchronization::Synchronized,
@@ -298,11 +299,4 @@ fn itself<'a>(binding: &'a Key, version: &'a str) -> Echo<'a> {
         owner: binding,
         replaced: Some(version),
     }
-}
-
-/// Returns that the API takes no Work like this one, if that is what it says: by an override, say, it is no object any more.
-fn rejection(error: &BoxError) -> Option<Failure> {
-    let error = error.downcast_ref::<WriteError>()?;
-    let is_invalid = error.kind() == WriteErrorKind::Invalid;
-    is_invalid.then(|| Failure::Synchronizing(Chain(error).to_string()))
 }
