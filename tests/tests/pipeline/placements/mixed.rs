@@ -16,8 +16,12 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::ApiKind, fleet::Member, on_both, placement::PlacementFleet, programs::Running,
-    propagation::create, wait::until,
+    control_plane::ApiKind,
+    fleet::Member,
+    on_both,
+    placement::{PlacementFleet, PlacementPrograms},
+    propagation::create,
+    wait::until,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -209,24 +213,24 @@ async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
     let member = stage.fleet.member(MEMBER);
     let before = member.successful_writes().await?;
     let ours = stage.fleet.run_agent(MEMBER).await?;
-    is_settled(&ours).await?;
+    let programs = PlacementPrograms {
+        controller: stage.programs,
+        agents: vec![ours],
+    };
+    programs.settled().await?;
     let written = member.successful_writes().await?.since(&before);
     assert_eq!(written.to_string(), "no writes");
+    let stage = Stage {
+        fleet: stage.fleet,
+        programs,
+    };
+    let member = stage.fleet.member(MEMBER);
     stage.edit(PLACED, "by ours").await?;
     stage.until_value(MEMBER, PLACED, "by ours").await?;
     stage.until_complete_at(PLACEMENT, 2).await?;
     stage.remove(PLACEMENT).await?;
     until(&namespaces(member), PLACED, "gone", |found| found.is_none()).await?;
-    ours.stop().await?;
     stage.programs.stop().await
-}
-
-/// Waits until the agent has looked at its Works, and has nothing left to do.
-async fn is_settled(agent: &Running) -> Result<()> {
-    let reconciles = "karmada_placement_agent_reconciles_total";
-    agent.until_metric(reconciles, |count| count > 0.0).await?;
-    let left = "karmada_placement_agent_queue_length{controller=\"work\"}";
-    agent.until_metric(left, |left| left == 0.0).await
 }
 
 /// Makes what KubeFleet's controller makes of a cluster: its namespace, the rights of its agent, and its channel.
