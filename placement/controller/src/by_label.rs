@@ -42,6 +42,11 @@ impl<K> ByLabel<K> {
             .collect()
     }
 
+    /// Returns the number of objects whose label has this value.
+    pub(crate) fn count(&self, value: &str) -> usize {
+        self.by_value.sources(value).count()
+    }
+
     pub(crate) fn undecoded(&self) -> Undecoded {
         self.objects.undecoded()
     }

@@ -165,7 +165,7 @@ impl SnapshotReconciler {
             index.selected.insert(key.name.clone(), selected)
         });
         if before.as_ref() != Some(selected) {
-            self.index.queues.tell(key.clone());
+            self.index.tell(key.clone());
         }
     }
 }

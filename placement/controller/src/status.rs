@@ -22,6 +22,9 @@ use crate::index::{Index, Placed, Selected};
 use crate::requests::{HubApi, unless_gone};
 use crate::watch::SharedIndex;
 
+/// The time between two looks at what is left of a placement that is being deleted.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+
 /// Reconciles the status of placements.
 pub(crate) struct StatusReconciler {
     pub(crate) index: Arc<SharedIndex>,
@@ -92,9 +95,10 @@ impl StatusReconciler {
             upsert(&mut after.conditions, removing);
             after
         });
+        let is_left = !placed.bindings().is_empty();
         StatusPlan {
             status,
-            wake_at: None,
+            wake_at: is_left.then(|| now + LOOK_AGAIN),
         }
     }
 

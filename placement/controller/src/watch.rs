@@ -35,6 +35,8 @@ use crate::requests::Written;
 
 /// The least time between two writes of what a placement says of itself.
 const PACE: Duration = Duration::from_secs(1);
+/// What each cluster adds to that: such a write is as long as all of them together, and takes the API server as long.
+const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
 /// The time after a failure to look up the kinds of the hub, or a change of one, before the next look.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
@@ -51,13 +53,6 @@ pub(crate) struct Queues {
     pub(crate) works: Queue<Key>,
     pub(crate) evictions: Queue<Key>,
     pub(crate) status: Queue<Key>,
-}
-
-impl Queues {
-    /// Wakes what says where a placement stands, which happens at most once a second.
-    pub(crate) fn tell(&self, placement: Key) {
-        self.status.add_paced(placement, PACE);
-    }
 }
 
 /// The watch's answer to a write.
@@ -82,6 +77,14 @@ pub(crate) struct SharedIndex {
 }
 
 impl SharedIndex {
+    /// Wakes what says where a placement stands, which happens at most once a second, and less often for many clusters.
+    pub(crate) fn tell(&self, placement: Key) {
+        let clusters = self.read(|index| index.bindings.count(&placement.name));
+        let clusters = u32::try_from(clusters).unwrap_or(u32::MAX);
+        let pace = PACE + PACE_OF_CLUSTER.saturating_mul(clusters);
+        self.queues.status.add_paced(placement, pace);
+    }
+
     /// Creates the index and watches everything that decides about placements.
     pub(crate) fn watch(
         program: &mut Program,

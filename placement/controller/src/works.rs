@@ -7,7 +7,7 @@ use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::names::{PARENT_PLACEMENT, member_namespace};
 use karmada_api::fleet::placement::ApplyStrategy;
 use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, MemberCluster, Work};
-use karmada_rules::placement::deletion::{released, with_work_finalizer};
+use karmada_rules::placement::deletion::{with_work_finalizer, without_finalizers};
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::listed;
 use karmada_rules::placement::strategy::apply_strategy;
@@ -175,19 +175,15 @@ impl WorksReconciler {
         Ok(held.unwrap_or_else(|| version.to_owned()))
     }
 
-    /// Takes the finalizers from a binding that it need not wait for any longer.
+    /// Lets a binding go that waits for nothing any longer.
     async fn release(
         &self,
         binding: &ClusterResourceBinding,
         works: usize,
     ) -> Result<(), BoxError> {
-        let over = released(binding, works);
-        if over.is_empty() {
-            return Ok(());
+        if let Some(finalizers) = without_finalizers(binding, works) {
+            self.set_finalizers(binding, &finalizers).await?;
         }
-        let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
-        finalizers.retain(|one| !over.contains(&&**one));
-        self.set_finalizers(binding, &finalizers).await?;
         Ok(())
     }
 

@@ -84,20 +84,15 @@ pub fn with_work_finalizer(binding: &ClusterResourceBinding) -> Option<Vec<Strin
     Some(finalizers)
 }
 
-/// Returns the finalizers that a binding which is being deleted need not wait for: its scheduler has let it go at once,
-/// and once its Works are gone nothing is left in its cluster.
-pub fn released(binding: &ClusterResourceBinding, works: usize) -> Vec<&'static str> {
-    let present = binding.metadata.finalizers.as_deref().unwrap_or_default();
-    let mut over = vec![BINDING_SCHEDULER_FINALIZER];
-    if works == 0 {
-        over.push(WORK_FINALIZER);
-    }
-    over.retain(|finalizer| present.iter().any(|one| one == finalizer));
-    if binding.metadata.is_deleting() {
-        over
-    } else {
-        Vec::new()
-    }
+/// Returns the finalizers of a binding without ours if it is being deleted and none of its `works` is left: nothing of
+/// it is in its cluster any more.
+pub fn without_finalizers(binding: &ClusterResourceBinding, works: usize) -> Option<Vec<String>> {
+    let present = binding.metadata.finalizers.as_deref()?;
+    let is_ours = |one: &str| [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER].contains(&one);
+    let others = present.iter().filter(|one| !is_ours(one));
+    let others: Vec<_> = others.cloned().collect();
+    let is_over = binding.metadata.is_deleting() && works == 0;
+    (is_over && others.len() < present.len()).then_some(others)
 }
 
 /// Returns what the placement says of what is left of it.
@@ -179,12 +174,12 @@ mod tests {
     fn bindings_wait_for_their_works() {
         let binding = fixture("binding-unscheduled-deleting");
         let mut binding: ClusterResourceBinding = from_value(binding).unwrap();
-        assert_eq!(released(&binding, 1), [BINDING_SCHEDULER_FINALIZER]);
-        assert_eq!(
-            released(&binding, 0),
-            [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER]
-        );
+        let others = "example.com/audit".to_owned();
+        let finalizers = binding.metadata.finalizers.get_or_insert_default();
+        finalizers.push(others.clone());
+        assert_eq!(without_finalizers(&binding, 1), None);
+        assert_eq!(without_finalizers(&binding, 0), Some(vec![others]));
         binding.metadata.deletion_timestamp = None;
-        assert_eq!(released(&binding, 0), [""; 0]);
+        assert_eq!(without_finalizers(&binding, 0), None);
     }
 }

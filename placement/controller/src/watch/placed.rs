@@ -23,10 +23,11 @@ impl SharedIndex {
         let changes = self.change(|index| index.placements.observe(event));
         for change in &changes {
             let key = &change.key;
-            self.queues.tell(key.clone());
             if is_status(change) {
+                self.tell_unless_deleting(key.clone());
                 continue;
             }
+            self.tell(key.clone());
             self.want();
             for queue in [
                 &self.queues.snapshots,
@@ -51,7 +52,7 @@ impl SharedIndex {
         for change in &changes {
             for placement in self.read(|index| index.policies.values(change)) {
                 let key = Key::cluster_scoped(placement);
-                self.queues.tell(key.clone());
+                self.tell(key.clone());
                 // Also for a status: both wait for the one that was written.
                 self.queues.schedule.add(key.clone());
                 self.queues.rollout.add(key.clone());
@@ -78,7 +79,7 @@ impl SharedIndex {
                 let key = Key::cluster_scoped(placement);
                 self.queues.snapshots.add(key.clone());
                 self.queues.rollout.add(key.clone());
-                self.queues.tell(key);
+                self.tell(key);
             }
             self.queues.works.add_all(bindings);
         }
@@ -105,7 +106,7 @@ impl SharedIndex {
             for placement in self.read(|index| index.bindings.values(change)) {
                 let key = Key::cluster_scoped(placement);
                 self.queues.rollout.add(key.clone());
-                self.queues.tell(key.clone());
+                self.tell_unless_deleting(key.clone());
                 if !is_status(change) || self.is_deleting(&key) {
                     // Another binding is needed, a snapshot is named no longer, or this was the last one.
                     self.queues.schedule.add(key.clone());
@@ -129,6 +130,13 @@ impl SharedIndex {
             let cluster = index.fleet.get(cluster);
             cluster.is_some_and(|cluster| cluster.metadata.is_deleting())
         })
+    }
+
+    /// Wakes what says where a placement stands, unless it is being deleted: what is left of it is told from time to time.
+    fn tell_unless_deleting(&self, placement: Key) {
+        if !self.is_deleting(&placement) {
+            self.tell(placement);
+        }
     }
 
     fn is_deleting(&self, placement: &Key) -> bool {

@@ -233,6 +233,7 @@ impl Hub {
             memory(&programs.controller)?
         ));
 
+        let before = self.fleet.hub.successful_writes().await?;
         let began = Instant::now();
         let placements = untyped::<ClusterResourcePlacement>(self.client(), "");
         let all_told = told::<ClusterResourcePlacement>(self.client());
@@ -241,6 +242,8 @@ impl Hub {
         let ((), gone, _) =
             tokio::try_join!(deleting, left.until_count(0), self.bound.until_count(0))?;
         programs.settled().await?;
+        let written = self.fleet.hub.successful_writes().await?.since(&before);
+        notes.push(format!("writes until gone: {written}"));
         programs.stop().await?;
         Ok(([created, gone - began], chains, notes))
     }
