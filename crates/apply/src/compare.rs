@@ -83,7 +83,11 @@ impl<O: Ownership> Applier<O> {
         let compared = match comparison {
             Comparison::Afterwards => {
                 let versions = (object, Extent::Whole);
-                self.compare(one, path, object, versions).await?
+                match self.compare(one, path, object, versions).await {
+                    // It has changed since it was written, which will be seen.
+                    Err(error) if error.is_conflict() => return Ok(None),
+                    compared => compared?,
+                }
             }
             // It was written because there was none.
             Comparison::First(_) => Compared::of(Some(object), Vec::new()),

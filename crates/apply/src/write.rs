@@ -84,9 +84,15 @@ impl<O: Ownership> Applier<O> {
             } else {
                 let manifest = known.as_ref().unwrap_or(one.manifest);
                 let known = ManifestRef { manifest, ..*one };
-                match self.look(one, &path, (&known, style)).await? {
-                    Look::Plan(object, plan) => (object, plan),
-                    Look::Nothing(outcome) => return Ok(outcome),
+                match self.look(one, &path, (&known, style)).await {
+                    Ok(Look::Plan(object, plan)) => (object, plan),
+                    Ok(Look::Nothing(outcome)) => return Ok(outcome),
+                    // It changed while it was compared.
+                    Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => {
+                        conflicts += 1;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
                 }
             };
             match self.write(writes, one, &path, plan, style).await {
