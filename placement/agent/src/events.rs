@@ -1,7 +1,7 @@
 //! The Events about Works, which regard their `AppliedWork`s.
 
 use karmada_api::condition::FALSE;
-use karmada_api::fleet::conditions::{APPLIED, PREPARING};
+use karmada_api::fleet::conditions::{APPLIED, DIFF_REPORTED, PREPARING};
 use karmada_api::fleet::work::WorkStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
@@ -9,12 +9,16 @@ use objects::condition::find;
 
 use crate::reason::Reason;
 
-/// Returns the Event about the first manifest that is not applied, if that is another than before, or for another
-/// reason.
-pub(crate) fn not_applied(before: &WorkStatus, after: &WorkStatus) -> Option<Event> {
-    let note = first_failure(after)?;
-    let is_news = first_failure(before).as_ref() != Some(&note);
-    is_news.then(|| warning(Reason::WorkNotApplied, note, "Apply"))
+/// Returns the Event about the first manifest that is not applied, or not compared where that is all that is asked for,
+/// if that is another than before, or for another reason.
+pub(crate) fn failure(before: &WorkStatus, after: &WorkStatus) -> Option<Event> {
+    let of = |kind, reason, action| {
+        let note = first_failure(after, kind)?;
+        let is_news = first_failure(before, kind).as_ref() != Some(&note);
+        is_news.then(|| warning(reason, note, action))
+    };
+    of(APPLIED, Reason::WorkNotApplied, "Apply")
+        .or_else(|| of(DIFF_REPORTED, Reason::WorkNotCompared, "Compare"))
 }
 
 /// Returns the Event about a Work whose hub has gone back in time.
@@ -24,12 +28,12 @@ pub(crate) fn rewound() -> Event {
     warning(Reason::WorkRewound, note.to_owned(), "Prune")
 }
 
-fn first_failure(status: &WorkStatus) -> Option<String> {
+fn first_failure(status: &WorkStatus, kind: &str) -> Option<String> {
     status.manifest_conditions.iter().find_map(|one| {
-        let applied = find(&one.conditions, APPLIED)?;
-        let has_failed = applied.status == FALSE && applied.reason != PREPARING;
+        let said = find(&one.conditions, kind)?;
+        let has_failed = said.status == FALSE && said.reason != PREPARING;
         let place = one.identifier.ordinal;
-        has_failed.then(|| format!("Manifest {place}: {}: {}", applied.reason, applied.message))
+        has_failed.then(|| format!("Manifest {place}: {}: {}", said.reason, said.message))
     })
 }
 

@@ -16,7 +16,7 @@ use objects::Metadata;
 use objects::patch::{guarded, merge_between};
 use serde_json::json;
 
-use crate::events::not_applied;
+use crate::events::failure;
 use crate::written::WrittenWorks;
 
 /// Writes Works and `AppliedWork`s.
@@ -50,7 +50,7 @@ impl Reporter {
         let (works, parameters) = (self.works(work), PatchParams::default());
         let call = write::patch_status(&works, work.metadata.name(), &parameters, &patch);
         let stored = self.writes.write("work_status", call).await?;
-        self.record(owner, not_applied(&before, &after));
+        self.record(owner, failure(&before, &after));
         work.status = Some(after);
         self.note(work, stored);
         Ok(())

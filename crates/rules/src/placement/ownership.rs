@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use karmada_api::fleet::names::{PLACEMENT, SPEC_HASH};
 use karmada_api::fleet::{AppliedWork, Work};
 use karmada_api::names::MANAGED;
 use objects::managed_fields::{Managers, TakeOver};
@@ -100,7 +101,13 @@ pub fn removal(work: &Work, own: &str, owners: &Owners, object: &Value) -> Remov
         .flatten()
         .filter(|owner| owner["uid"] != own)
         .collect();
-    let body = json!({ "metadata": { "ownerReferences": others } });
+    let mut body = json!({ "metadata": { "ownerReferences": others } });
+    // What we have noted on it is not true of it any more.
+    for note in [SPEC_HASH, PLACEMENT] {
+        if object.annotation(note).is_some() {
+            body["metadata"]["annotations"][note] = Value::Null;
+        }
+    }
     Removal::Release {
         patch: guarded(Some(object.resource_version()), body),
     }
@@ -226,11 +233,13 @@ mod tests {
     fn reporter_deletes_nothing() {
         let work: Work =
             from_value(json!({ "spec": { "applyStrategy": { "type": "ReportDiff" } } })).unwrap();
-        let ours = object(&[(PLACED, "ours")]);
+        let mut ours = object(&[(PLACED, "ours")]);
+        ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h", "example.com/theirs": "" });
         let Removal::Release { patch } = removal(&work, "ours", &owners(), &ours) else {
             panic!("not released");
         };
         assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
+        assert_eq!(patch["metadata"]["annotations"], json!({ SPEC_HASH: null }));
         let free = removal(&work, "ours", &owners(), &object(&[]));
         assert_eq!(free, Removal::Nothing);
     }

@@ -308,6 +308,14 @@ fn large_details_are_left_out() {
     // What is left out is not news at each look.
     let later = "2026-11-25T18:00:00Z".parse().unwrap();
     assert_eq!(work_status(&work, &reports, later), None);
+    // Nor is it forgotten at a pass that compares nothing anew.
+    let quiet = reports.iter().map(|one| ManifestReport {
+        manifest: one.manifest,
+        resource: one.resource,
+        result: ManifestResult::Unknown,
+    });
+    let quiet: Vec<_> = quiet.collect();
+    assert_eq!(work_status(&work, &quiet, later), None);
     let status = work_status(&work, &reports[2..], NOW.parse().unwrap()).unwrap();
     assert_eq!(find(&status.conditions, STATUS_TRIMMED), None);
 }

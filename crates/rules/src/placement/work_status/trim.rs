@@ -15,19 +15,15 @@ use crate::placement::condition::condition;
 const MOST_BYTES: usize = 1_400 * 1024;
 
 /// Takes the differences out of the new status of a Work that would be too large with it, the largest first.
-/// Returns the condition that says so, `None` if nothing was taken out.
+/// Returns the condition that says so, `None` if none are missing, as they may be since an earlier pass.
 pub(super) fn trim(work: &Work, status: &mut WorkStatus) -> Option<Condition> {
     let room = MOST_BYTES.saturating_sub(bytes(&work.spec) + bytes(&work.metadata));
     let mut size = bytes(status);
-    if size <= room {
-        return None;
-    }
     let details = |one: &ManifestCondition| bytes(&one.drift_details) + bytes(&one.diff_details);
     let mut manifests: Vec<_> = status.manifest_conditions.iter_mut().collect();
     manifests.retain(|one| one.drift_details.is_some() || one.diff_details.is_some());
     manifests.sort_by_key(|one| Reverse(details(one)));
-    let (all, mut trimmed) = (manifests.len(), 0);
-    for manifest in manifests {
+    for manifest in &mut manifests {
         if size <= room {
             break;
         }
@@ -40,16 +36,22 @@ pub(super) fn trim(work: &Work, status: &mut WorkStatus) -> Option<Condition> {
             diff.observed_diffs.clear();
         }
         size = size.saturating_sub(before - details(manifest));
-        trimmed += 1;
     }
+    let trimmed = manifests.iter().filter(|one| is_trimmed(one)).count();
     let message = format!(
-        "The differences of {trimmed} of the {all} objects that differ are left out, for the status would be too large"
+        "The differences of {trimmed} of the {} objects that differ are left out, for the status would be too large",
+        manifests.len()
     );
-    Some(condition(
-        (STATUS_TRIMMED, TRUE),
-        "DetailsLeftOut",
-        &message,
-    ))
+    let trimmed_condition = || condition((STATUS_TRIMMED, TRUE), "DetailsLeftOut", &message);
+    (trimmed > 0).then(trimmed_condition)
+}
+
+/// Returns `true` if an object is said to differ, but not in what.
+fn is_trimmed(manifest: &ManifestCondition) -> bool {
+    let drift = manifest.drift_details.as_ref();
+    let diff = manifest.diff_details.as_ref();
+    drift.is_some_and(|drift| drift.observed_drifts.is_empty())
+        || diff.is_some_and(|diff| diff.observed_diffs.is_empty())
 }
 
 fn bytes(value: &impl Serialize) -> usize {
