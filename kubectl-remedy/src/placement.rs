@@ -1,10 +1,7 @@
 //! `kubectl remedy why crp/NAME`: the clusters of a placement, what each waits for, and why others were not picked.
 
 use karmada_api::fleet::names::PARENT_PLACEMENT;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
 use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -40,19 +37,19 @@ pub(crate) async fn run(
 async fn read(name: &str, client: &Client) -> Result<PlacementExplanation, Error> {
     let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
     let failed = |error| Error::request("read placements", error);
-    let placements: Api<ClusterResourcePlacement> = Api::all(client.clone());
+    let placements: Api<Placement> = Api::all(client.clone());
     let Some(placement) = placements.get_opt(name).await.map_err(failed)? else {
         let problem = format!("there is no placement {name}: `kubectl get crp` lists them");
         return Err(Error::Unusable(problem));
     };
-    let policies: Api<ClusterSchedulingPolicySnapshot> = Api::all(client.clone());
+    let policies: Api<PolicySnapshot> = Api::all(client.clone());
     let policies = policies.list(&of_placement).await.map_err(failed)?;
-    let snapshots: Api<ClusterResourceSnapshot> = Api::all(client.clone());
+    let snapshots: Api<ResourceSnapshot> = Api::all(client.clone());
     let snapshots = snapshots
         .list_metadata(&of_placement)
         .await
         .map_err(failed)?;
-    let bindings: Api<ClusterResourceBinding> = Api::all(client.clone());
+    let bindings: Api<Binding> = Api::all(client.clone());
     let bindings = bindings.list(&of_placement).await.map_err(failed)?;
     let snapshots: Vec<_> = snapshots.iter().map(|one| &one.metadata).collect();
     Ok(explain(&ExplainFacts {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use karmada_api::fleet::{ClusterResourcePlacement, MemberCluster, Work, names::member_namespace};
+use karmada_api::fleet::{MemberCluster, Placement, Work, names::member_namespace};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -244,7 +244,7 @@ impl PlacementFleet {
     }
 
     /// Returns the placements.
-    pub fn placements(&self) -> Api<ClusterResourcePlacement> {
+    pub fn placements(&self) -> Api<Placement> {
         Api::all(self.hub.client())
     }
 

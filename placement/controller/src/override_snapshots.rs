@@ -70,7 +70,7 @@ impl<K: InScope> Known<K> {
         let taken = snapshots.last().map(|one| &one.spec().override_spec);
         // Which placement an override names never changes.
         let spec = one.as_ref().map(|one| one.spec()).or(taken);
-        let bindings = spec.map_or_else(Vec::new, |spec| index.overridden_by(spec));
+        let bindings = spec.map_or_else(Vec::new, |spec| index.overridden_by(spec, &key.namespace));
         let listed = bindings.iter().flat_map(|binding| listed(&binding.spec));
         let own = listed.filter(|(namespace, _)| *namespace == key.namespace);
         let named = own.map(|(_, name)| name.to_owned()).collect();

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::ClusterResourceScope;
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::Scope;
+use karmada_api::fleet::Placement;
 use karmada_rules::placement::content::Hub;
 use karmada_rules::placement::deletion::FINALIZERS;
 use karmada_rules::placement::refuse::Refusal;
@@ -13,6 +13,7 @@ use karmada_rules::placement::snapshot::{SnapshotWrite, plan_policies, plan_reso
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::Resource;
+use kube::core::DynamicResourceScope;
 use objects::patch::guarded;
 use objects::{Key, Metadata, api_version, kind};
 use serde::Serialize;
@@ -48,7 +49,7 @@ impl Controller for SnapshotReconciler {
             Some((index.placed(key)?, awaited))
         });
         let Some((placed, awaited)) = known else {
-            self.index.change(|index| index.selected.remove(&key.name));
+            self.index.change(|index| index.selected.remove(key));
             self.index.bursts.close(key);
             return Ok(());
         };
@@ -75,7 +76,7 @@ impl Controller for SnapshotReconciler {
 
 impl SnapshotReconciler {
     /// Gives a placement the finalizers with which it waits for what is made of it.
-    async fn hold(&self, placement: &ClusterResourcePlacement) -> Result<(), BoxError> {
+    async fn hold(&self, placement: &Placement) -> Result<(), BoxError> {
         let metadata = &placement.metadata;
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         let missing = FINALIZERS
@@ -88,7 +89,7 @@ impl SnapshotReconciler {
         finalizers.extend(missing);
         let body = json!({ "metadata": { "finalizers": finalizers } });
         let patch = guarded(Some(metadata.resource_version()), body);
-        let placements = self.hub.all::<ClusterResourcePlacement>();
+        let placements = self.hub.of_scope::<Placement>(metadata.namespace());
         let target = "placement_finalizers";
         let held = self
             .hub
@@ -141,7 +142,7 @@ impl SnapshotReconciler {
         writes: Vec<SnapshotWrite<K>>,
     ) -> Result<Progress, BoxError>
     where
-        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+        K: Resource<DynamicType = Scope, Scope = DynamicResourceScope>
             + Clone
             + Debug
             + Serialize
@@ -151,7 +152,7 @@ impl SnapshotReconciler {
             index: &self.index,
             hub: &self.hub,
             target,
-            snapshots: self.hub.all(),
+            snapshots: self.hub.of_scope(&placement.namespace),
             owner: placement,
             awaited: |writes| &mut writes.snapshots,
         };
@@ -162,7 +163,7 @@ impl SnapshotReconciler {
     fn note(&self, key: &Key, selected: &Selected) {
         let before = self.index.change(|index| {
             let selected = selected.clone();
-            index.selected.insert(key.name.clone(), selected)
+            index.selected.insert(key.clone(), selected)
         });
         if before.as_ref() != Some(selected) {
             self.index.queues.tell(key.clone());

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use karmada_api::Scope;
 use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
 use karmada_rules::placement::content::Hub;
 use karmada_runtime::cache::Transition;
@@ -117,10 +118,18 @@ impl SharedIndex {
             client,
             shared: &shared,
         };
-        to.start("placements", Self::observe_placement);
-        to.start("policysnapshots", Self::observe_policy);
-        to.start("resourcesnapshots", Self::observe_snapshot);
-        to.start("bindings", Self::observe_binding);
+        to.start("placements", |one, event| {
+            one.observe_placement(Scope::Cluster, event)
+        });
+        to.start("policysnapshots", |one, event| {
+            one.observe_policy(Scope::Cluster, event);
+        });
+        to.start("resourcesnapshots", |one, event| {
+            one.observe_snapshot(Scope::Cluster, event);
+        });
+        to.start("bindings", |one, event| {
+            one.observe_binding(Scope::Cluster, event)
+        });
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);

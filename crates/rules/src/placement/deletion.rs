@@ -13,7 +13,7 @@ use karmada_api::condition::TRUE;
 use karmada_api::fleet::names::{
     BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
 };
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
+use karmada_api::fleet::{Binding, Placement};
 use objects::Metadata;
 use objects::condition::{find, transition};
 
@@ -24,9 +24,9 @@ use super::rollout::Reach;
 #[derive(Clone, Copy, Debug)]
 pub struct DeletionFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// Its bindings.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
     /// Its snapshots, of both kinds.
     pub snapshots: &'a [&'a ObjectMeta],
     /// The clusters of the fleet.
@@ -75,7 +75,7 @@ pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
 pub const FINALIZERS: [&str; 2] = [PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER];
 
 /// Returns the finalizers of a binding with that by which it waits for its Works, unless it has it.
-pub fn with_work_finalizer(binding: &ClusterResourceBinding) -> Option<Vec<String>> {
+pub fn with_work_finalizer(binding: &Binding) -> Option<Vec<String>> {
     let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
     if finalizers.iter().any(|one| one == WORK_FINALIZER) {
         return None;
@@ -86,7 +86,7 @@ pub fn with_work_finalizer(binding: &ClusterResourceBinding) -> Option<Vec<Strin
 
 /// Returns the finalizers that a binding which is being deleted need not wait for: its scheduler has let it go at once,
 /// and once its Works are gone nothing is left in its cluster.
-pub fn released(binding: &ClusterResourceBinding, works: usize) -> Vec<&'static str> {
+pub fn released(binding: &Binding, works: usize) -> Vec<&'static str> {
     let present = binding.metadata.finalizers.as_deref().unwrap_or_default();
     let mut over = vec![BINDING_SCHEDULER_FINALIZER];
     if works == 0 {
@@ -132,7 +132,7 @@ mod tests {
     use super::super::fixtures::{fixture, items};
     use super::*;
 
-    fn plan_of(bindings: &[ClusterResourceBinding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
+    fn plan_of(bindings: &[Binding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
         let placement = from_value(fixture("crp-1-available")).unwrap();
         let bindings: Vec<_> = bindings.iter().collect();
         plan(&DeletionFacts {
@@ -151,9 +151,8 @@ mod tests {
     #[test]
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();
-        let mut bindings: Vec<ClusterResourceBinding> =
-            bindings.map(|one| from_value(one).unwrap()).collect();
-        let snapshot: karmada_api::fleet::ClusterResourceSnapshot =
+        let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
+        let snapshot: karmada_api::fleet::ResourceSnapshot =
             from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
         let first = plan_of(&bindings, &snapshots);
@@ -178,7 +177,7 @@ mod tests {
     #[test]
     fn bindings_wait_for_their_works() {
         let binding = fixture("binding-unscheduled-deleting");
-        let mut binding: ClusterResourceBinding = from_value(binding).unwrap();
+        let mut binding: Binding = from_value(binding).unwrap();
         assert_eq!(released(&binding, 1), [BINDING_SCHEDULER_FINALIZER]);
         assert_eq!(
             released(&binding, 0),

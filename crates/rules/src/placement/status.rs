@@ -25,9 +25,7 @@ use karmada_api::fleet::binding::{BindingState, ClusterDecision};
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
 use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
 use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 
@@ -43,15 +41,15 @@ use whole::conditions;
 #[derive(Clone, Copy, Debug)]
 pub struct StatusFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// What it selects, or why nothing is done about it.
     pub selection: Result<&'a Selection, &'a Refusal>,
     /// The latest snapshot of its policy.
-    pub policy: Option<&'a ClusterSchedulingPolicySnapshot>,
+    pub policy: Option<&'a PolicySnapshot>,
     /// The latest snapshot of what it selects: its master.
     pub snapshot: Option<&'a ObjectMeta>,
     /// Every binding of it.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
     /// The time after which a cluster that is not available has made the rollout stuck.
     pub progress_deadline: SignedDuration,
     /// The time.
@@ -190,9 +188,7 @@ fn of_selection(
 }
 
 /// Returns the latest policy and what was found by it, if the scheduler has seen this generation of the placement.
-fn scheduling<'a>(
-    facts: &StatusFacts<'a>,
-) -> Option<(&'a ClusterSchedulingPolicySnapshot, Condition)> {
+fn scheduling<'a>(facts: &StatusFacts<'a>) -> Option<(&'a PolicySnapshot, Condition)> {
     let policy = facts.policy?;
     let status = policy.status.as_ref()?;
     let is_current = status.observed_placement_generation == facts.placement.metadata.generation;
@@ -208,7 +204,7 @@ fn scheduled(status: &str, reason: &str, message: &str) -> Condition {
 }
 
 /// Returns the bindings of clusters that have the placement, or are to have it.
-fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a ClusterResourceBinding> {
+fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a Binding> {
     let bindings = facts.bindings.iter().filter(|binding| {
         !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
     });
@@ -218,7 +214,7 @@ fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a ClusterResource
 }
 
 /// Returns the number of clusters that a policy asks for; 0 if it asks for no number.
-fn wanted(policy: &ClusterSchedulingPolicySnapshot) -> usize {
+fn wanted(policy: &PolicySnapshot) -> usize {
     let Some(spec) = &policy.spec.policy else {
         return 0;
     };

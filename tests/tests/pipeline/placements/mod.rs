@@ -31,12 +31,11 @@ mod with_tools;
 use anyhow::Result;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::Condition;
 use karmada_api::fleet::{
-    AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, MemberCluster,
+    AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
     placement::{Difference, PlacementStatus},
 };
+use karmada_api::{Condition, Scope};
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -320,12 +319,9 @@ impl<Programs> Stage<Programs> {
         let hub = &self.fleet.hub;
         let of =
             ListParams::default().labels(&format!("kubernetes-fleet.io/parent-CRP={placement}"));
-        assert_eq!(names::<ClusterResourceBinding>(hub, &of).await?, [""; 0]);
-        assert_eq!(names::<ClusterResourceSnapshot>(hub, &of).await?, [""; 0]);
-        assert_eq!(
-            names::<ClusterSchedulingPolicySnapshot>(hub, &of).await?,
-            [""; 0]
-        );
+        assert_eq!(names::<Binding>(hub, &of).await?, [""; 0]);
+        assert_eq!(names::<ResourceSnapshot>(hub, &of).await?, [""; 0]);
+        assert_eq!(names::<PolicySnapshot>(hub, &of).await?, [""; 0]);
         for member in self.fleet.members() {
             let works = self.fleet.works(member).list(&of).await?;
             assert!(works.items.is_empty(), "{works:?}");
@@ -343,7 +339,9 @@ impl<Programs> Stage<Programs> {
 /// Returns the status and the reason of each condition, without the prefix of a placement's.
 fn said(conditions: &[Condition]) -> Vec<String> {
     let conditions = conditions.iter().map(|one| {
-        let kind = one.type_.trim_start_matches(ClusterResourcePlacement::KIND);
+        let kind = one
+            .type_
+            .trim_start_matches(Placement::kind_of(Scope::Cluster));
         format!("{kind} {} {}", one.status, one.reason)
     });
     conditions.collect()
@@ -368,7 +366,7 @@ fn values(differences: &[Difference]) -> Vec<[&str; 3]> {
 
 async fn names<K>(api: &ControlPlane, of: &ListParams) -> Result<Vec<String>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let list = Api::<K>::all(api.client()).list(of).await?;
     Ok(list.iter().map(ResourceExt::name_any).collect())

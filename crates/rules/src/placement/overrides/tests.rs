@@ -4,8 +4,8 @@ mod staleness;
 
 use karmada_api::fleet::placement::ResourceIdentifier;
 use karmada_api::fleet::{
-    ClusterResourceOverrideSnapshot, ClusterResourcePlacement, ClusterResourceSnapshot,
-    MemberCluster, ResourceOverrideSnapshot,
+    ClusterResourceOverrideSnapshot, MemberCluster, Placement, ResourceOverrideSnapshot,
+    ResourceSnapshot,
 };
 use serde_json::{Value, from_value, json};
 
@@ -243,7 +243,7 @@ fn envelopes_are_looked_into() {
     let envelope = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope",
         "metadata": { "name": "wrapped", "namespace": "shop" },
         "data": { "map": map("shop", "settings") } });
-    let selected: ClusterResourceSnapshot =
+    let selected: ResourceSnapshot =
         from_value(json!({ "spec": { "selectedResources": [envelope] } })).unwrap();
     let snapshot = of_namespace("a", &everywhere(&set("/data", &json!({}))));
     let cluster = cluster("m1", &json!({}));
@@ -271,7 +271,7 @@ fn placed(
     overrides.applicable(&binding).unwrap().clone()
 }
 
-fn placement() -> ClusterResourcePlacement {
+fn placement() -> Placement {
     from_value(json!({ "metadata": { "name": "crp" } })).unwrap()
 }
 

@@ -2,10 +2,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, PARENT_PLACEMENT};
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
-    MemberCluster,
-};
+use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot};
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
@@ -21,11 +18,11 @@ const NOW: &str = "2026-11-25T16:44:45Z";
 /// A fleet with one placement.
 #[derive(Clone)]
 struct World {
-    placement: ClusterResourcePlacement,
-    policy: ClusterSchedulingPolicySnapshot,
+    placement: Placement,
+    policy: PolicySnapshot,
     clusters: Vec<MemberCluster>,
     ineligible: Vec<String>,
-    bindings: Vec<ClusterResourceBinding>,
+    bindings: Vec<Binding>,
 }
 
 fn cluster(name: &str, labels: &Value) -> MemberCluster {
@@ -34,11 +31,11 @@ fn cluster(name: &str, labels: &Value) -> MemberCluster {
 
 impl World {
     fn new(clusters: Vec<MemberCluster>, policy: &Value) -> Self {
-        let mut placement = ClusterResourcePlacement::default();
+        let mut placement = Placement::default();
         placement.metadata.name = Some("crp".to_owned());
         let mut world = Self {
             placement,
-            policy: ClusterSchedulingPolicySnapshot::default(),
+            policy: PolicySnapshot::default(),
             clusters,
             ineligible: Vec::new(),
             bindings: Vec::new(),

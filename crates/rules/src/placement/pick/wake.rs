@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{ClusterSchedulingPolicySnapshot, MemberCluster};
+use karmada_api::fleet::{MemberCluster, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::find;
 
@@ -62,11 +62,7 @@ fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
 
 /// Returns `true` if the change of a cluster is worth another pass for a placement. `has_binding` says whether the
 /// placement has one there. What was picked is not picked again because something better came.
-pub fn wakes(
-    policy: &ClusterSchedulingPolicySnapshot,
-    has_binding: bool,
-    change: ClusterChange,
-) -> bool {
+pub fn wakes(policy: &PolicySnapshot, has_binding: bool, change: ClusterChange) -> bool {
     let kind = policy
         .spec
         .policy

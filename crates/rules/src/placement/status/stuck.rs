@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::Condition;
 use karmada_api::condition::FALSE;
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK};
 use objects::condition::find;
 
@@ -25,7 +25,7 @@ pub(super) struct Stuck {
 impl Stuck {
     /// Looks for clusters that have not made it for `deadline`.
     pub(super) fn among<'a>(
-        bindings: impl Iterator<Item = &'a ClusterResourceBinding>,
+        bindings: impl Iterator<Item = &'a Binding>,
         deadline: SignedDuration,
         now: Timestamp,
     ) -> Self {
@@ -58,7 +58,7 @@ impl Stuck {
     }
 }
 
-fn unavailable_since(binding: &ClusterResourceBinding) -> Option<Timestamp> {
+fn unavailable_since(binding: &Binding) -> Option<Timestamp> {
     let status = binding.status.as_ref()?;
     let available = find(&status.conditions, AVAILABLE)?;
     let counts =
@@ -68,7 +68,7 @@ fn unavailable_since(binding: &ClusterResourceBinding) -> Option<Timestamp> {
 }
 
 /// Returns the cluster, and the first object that is not available there.
-fn said(binding: &ClusterResourceBinding) -> String {
+fn said(binding: &Binding) -> String {
     let cluster = &binding.spec.target_cluster;
     let failed = binding
         .status
