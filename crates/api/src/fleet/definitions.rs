@@ -30,7 +30,9 @@ use amendments::{Amendment, amended, at, first_of, immutable, one_of, rules};
 /// Returns the definitions.
 pub fn definitions() -> Vec<Value> {
     [
-        of_placements(),
+        of_placements(Scope::Cluster),
+        of_works(),
+        of_placements(Scope::Namespaced),
         of_members(),
         of_envelopes(),
         of_evictions(),
@@ -39,36 +41,47 @@ pub fn definitions() -> Vec<Value> {
     .concat()
 }
 
-fn of_placements() -> Vec<Value> {
+/// Returns the definitions of placements of a scope, and of what is made of them there.
+fn of_placements(scope: Scope) -> Vec<Value> {
+    let short_names = match scope {
+        Scope::Cluster => ["crp", "csps", "crs", "crb"],
+        Scope::Namespaced => ["rp", "sps", "rs", "rb"],
+    };
+    let [of_placements, of_policies, of_resources, of_bindings] = short_names;
     vec![
         Definition {
-            short_names: json!(["crp"]),
+            short_names: json!([of_placements]),
             spec: placement(),
             status: Some(placement_status()),
-            columns: columns::of_placements(),
+            columns: columns::of_placements(scope),
         }
-        .of_scope::<Placement>(Scope::Cluster),
+        .of_scope::<Placement>(scope),
         Definition {
-            short_names: json!(["csps"]),
+            short_names: json!([of_policies]),
             spec: policy_snapshot(),
             status: Some(policy_snapshot_status()),
             columns: vec![columns::generation(), age()],
         }
-        .of_scope::<PolicySnapshot>(Scope::Cluster),
+        .of_scope::<PolicySnapshot>(scope),
         Definition {
-            short_names: json!(["crs"]),
+            short_names: json!([of_resources]),
             spec: immutable(schema::<ResourceSnapshotSpec>()),
             status: None,
             columns: vec![columns::generation(), age()],
         }
-        .of_scope::<ResourceSnapshot>(Scope::Cluster),
+        .of_scope::<ResourceSnapshot>(scope),
         Definition {
-            short_names: json!(["crb"]),
+            short_names: json!([of_bindings]),
             spec: amended(schema::<BindingSpec>(), &apply_strategy("applyStrategy")),
             status: Some(schema::<BindingStatus>()),
             columns: columns::of_bindings(),
         }
-        .of_scope::<Binding>(Scope::Cluster),
+        .of_scope::<Binding>(scope),
+    ]
+}
+
+fn of_works() -> Vec<Value> {
+    vec![
         Definition {
             short_names: json!([]),
             spec: amended(schema::<WorkSpec>(), &apply_strategy("applyStrategy")),
