@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use karmada_api::Scope;
 use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::scope::objects_in;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
@@ -71,11 +72,7 @@ impl HubApi {
         &self,
         namespace: &str,
     ) -> Api<K> {
-        let client = self.client.clone();
-        match Scope::of(namespace) {
-            Scope::Cluster => Api::all_with(client, &Scope::Cluster),
-            Scope::Namespaced => Api::namespaced_with(client, namespace, &Scope::Namespaced),
-        }
+        objects_in(self.client.clone(), namespace)
     }
 
     /// Returns the objects of a kind in a namespace.

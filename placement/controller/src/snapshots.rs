@@ -101,10 +101,9 @@ impl SnapshotReconciler {
 
     /// Selects, and snapshots what is selected.
     async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
-        let placement = &placed.placement;
-        let selectors = &placement.spec.resource_selectors;
+        let placement = &*placed.placement;
         // Everything has been listed once the watch of the last kind says so, which wakes it again.
-        match self.index.hub.knows(selectors) {
+        match self.index.hub.knows(placement) {
             Knowledge::Complete => {}
             Knowledge::Growing => return Ok(()),
             // Without them, what is placed would look as if they were deleted.
@@ -120,7 +119,7 @@ impl SnapshotReconciler {
             return Ok(());
         }
         self.index.bursts.close(key);
-        let selection = match select(selectors, &self.of, &self.index.hub) {
+        let selection = match select(placement, &self.of, &self.index.hub) {
             Ok(selection) => selection,
             Err(invalid) => {
                 self.note(key, &Err(Refusal::from(&invalid)));

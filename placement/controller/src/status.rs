@@ -114,8 +114,9 @@ impl StatusReconciler {
         if unless_gone(told.await)?.is_some()
             && let Some(events) = &self.events
         {
-            for event in transitions(&before, after) {
-                events.record(placement.object_ref(&placement.scope()), event);
+            let scope = placement.scope();
+            for event in transitions(scope, &before, after) {
+                events.record(placement.object_ref(&scope), event);
             }
         }
         Ok(())

@@ -119,7 +119,7 @@ impl SharedIndex {
             shared: &shared,
         };
         to.start("placements", |one, event| {
-            one.observe_placement(Scope::Cluster, event)
+            one.observe_placement(Scope::Cluster, event);
         });
         to.start("policysnapshots", |one, event| {
             one.observe_policy(Scope::Cluster, event);
@@ -128,7 +128,19 @@ impl SharedIndex {
             one.observe_snapshot(Scope::Cluster, event);
         });
         to.start("bindings", |one, event| {
-            one.observe_binding(Scope::Cluster, event)
+            one.observe_binding(Scope::Cluster, event);
+        });
+        to.start_in_namespaces("namespacedplacements", |one, event| {
+            one.observe_placement(Scope::Namespaced, event);
+        });
+        to.start_in_namespaces("namespacedpolicysnapshots", |one, event| {
+            one.observe_policy(Scope::Namespaced, event);
+        });
+        to.start_in_namespaces("namespacedresourcesnapshots", |one, event| {
+            one.observe_snapshot(Scope::Namespaced, event);
+        });
+        to.start_in_namespaces("namespacedbindings", |one, event| {
+            one.observe_binding(Scope::Namespaced, event);
         });
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
@@ -231,8 +243,7 @@ impl SharedIndex {
     fn wake_sweeping(&self) {
         let keys = self.read(|index| {
             let placements = index.placements.iter();
-            let sweeping =
-                placements.filter(|(_, one)| one.spec.resource_selectors.iter().any(is_sweeping));
+            let sweeping = placements.filter(|(_, one)| is_sweeping(one));
             sweeping.map(|(key, _)| key.clone()).collect::<Vec<_>>()
         });
         self.queues.snapshots.add_all(keys);
@@ -246,13 +257,11 @@ impl SharedIndex {
                 .collect::<Vec<_>>()
         });
         for (key, placement) in placements {
-            let mut selectors = placement.spec.resource_selectors.iter();
             match event {
                 DynamicEvent::Changed(changes) => {
-                    let is_concerned = selectors.any(|selector| {
-                        let mut keys = changes.iter().map(|Transition { key, .. }| key);
-                        keys.any(|object| self.hub.may_select(selector, kind, object))
-                    });
+                    let mut keys = changes.iter().map(|Transition { key, .. }| key);
+                    let is_concerned =
+                        keys.any(|object| self.hub.may_select(&placement, kind, object));
                     if is_concerned && let Some(end) = self.bursts.note(&key) {
                         self.queues.snapshots.add_at(key, end);
                     }
@@ -260,7 +269,7 @@ impl SharedIndex {
                 DynamicEvent::Unkept(..) => {}
                 // Only now everything that it selects may be known.
                 DynamicEvent::Listed | DynamicEvent::NotServed | DynamicEvent::Forbidden => {
-                    if selectors.any(|selector| depends_on(selector, kind)) {
+                    if depends_on(&placement, kind) {
                         self.queues.snapshots.add(key);
                     }
                 }
@@ -275,10 +284,7 @@ impl SharedIndex {
             let staying = placements.filter(|one| !one.metadata.is_deleting());
             staying.map(Arc::clone).collect::<Vec<_>>()
         });
-        let selectors = placements
-            .iter()
-            .flat_map(|one| &one.spec.resource_selectors);
-        self.hub.want(selectors);
+        self.hub.want(placements.iter().map(|one| &**one));
     }
 }
 
@@ -313,5 +319,22 @@ impl Watching<'_> {
         let all = Config::default();
         self.program
             .watch_if_served(name, api, all, move |event| observe(&shared, event));
+    }
+
+    /// Starts the watch of the namespaced objects of two kinds that differ in scope. These are newer, too.
+    fn start_in_namespaces<K>(
+        &mut self,
+        name: &'static str,
+        observe: fn(&SharedIndex, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared);
+        let api = Api::all_with(self.client.clone(), &Scope::Namespaced);
+        let all = Config::default();
+        self.program
+            .watch_kind_if_served(name, (api, &Scope::Namespaced), all, move |event| {
+                observe(&shared, event);
+            });
     }
 }

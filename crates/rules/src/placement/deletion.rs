@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
+use karmada_api::fleet::conditions::{REMOVING, of_placement};
 use karmada_api::fleet::names::{
     BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
 };
@@ -47,9 +48,6 @@ pub struct DeletionPlan {
     /// What the placement says of its end, unless it says so already.
     pub removing: Option<Condition>,
 }
-
-/// The condition of a placement that is being deleted.
-pub const REMOVING: &str = "ClusterResourcePlacementRemoving";
 
 /// Plans the end of a placement.
 pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
@@ -117,9 +115,10 @@ fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
             &names,
         ]);
     }
-    let mut removing = condition((REMOVING, TRUE), "RemovalInProgress", &message);
+    let kind = of_placement(facts.placement.scope(), REMOVING);
+    let mut removing = condition((&kind, TRUE), "RemovalInProgress", &message);
     let status = facts.placement.status.as_ref();
-    let old = status.and_then(|status| find(&status.conditions, REMOVING));
+    let old = status.and_then(|status| find(&status.conditions, &kind));
     removing.last_transition_time = Some(transition(old, TRUE, facts.now));
     removing.observed_generation = facts.placement.metadata.generation;
     (old != Some(&removing)).then_some(removing)

@@ -34,7 +34,7 @@ pub struct ExplainFacts<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementExplanation {
-    /// Its name.
+    /// Its name, after its namespace if it has one.
     pub placement: String,
     /// What it says of itself.
     pub conditions: Vec<Condition>,
@@ -92,7 +92,7 @@ pub fn explain(facts: &ExplainFacts<'_>) -> PlacementExplanation {
     let others = decisions.iter().filter(|decision| !decision.selected);
     let status = facts.placement.status.as_ref();
     PlacementExplanation {
-        placement: facts.placement.metadata.name().to_owned(),
+        placement: facts.placement.metadata.key().to_string(),
         conditions: status
             .map(|status| status.conditions.clone())
             .unwrap_or_default(),

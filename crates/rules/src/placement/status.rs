@@ -22,6 +22,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::FALSE;
 use karmada_api::fleet::binding::{BindingState, ClusterDecision};
+use karmada_api::fleet::conditions::{SCHEDULED, of_placement};
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
 use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
 use karmada_api::fleet::policy::PlacementType;
@@ -65,9 +66,6 @@ pub struct StatusPlan {
     pub wake_at: Option<Timestamp>,
 }
 
-/// The condition of a placement whether clusters were found.
-const SCHEDULED: &str = "ClusterResourcePlacementScheduled";
-
 /// Plans what is said of a placement.
 pub fn plan(facts: &StatusFacts<'_>) -> StatusPlan {
     let bindings = current(facts).into_values();
@@ -84,16 +82,14 @@ fn status(facts: &StatusFacts<'_>, stuck: &Stuck) -> Option<PlacementStatus> {
         Ok(selection) => of_selection(facts, selection, stuck, &before),
         Err(refusal) => {
             let mut after = before.clone();
-            let refused = scheduled(FALSE, refusal.reason, &refusal.message);
+            let refused = scheduled(facts, (FALSE, refusal.reason), &refusal.message);
             upsert(&mut after.conditions, refused);
             after
         }
     };
     if facts.selection.is_err() {
-        let refused = after
-            .conditions
-            .iter_mut()
-            .filter(|one| one.type_ == SCHEDULED);
+        let kind = of_placement(facts.placement.scope(), SCHEDULED);
+        let refused = after.conditions.iter_mut().filter(|one| one.type_ == kind);
         refused.for_each(|one| date(one, &before.conditions, facts));
         return (after != before).then_some(after);
     }
@@ -137,7 +133,8 @@ fn of_selection(
         ..PlacementStatus::default()
     };
     let Some((policy, mut scheduled)) = scheduling(facts) else {
-        let pending = scheduled("Unknown", "SchedulePending", "Scheduling has not completed");
+        let said = ("Unknown", "SchedulePending");
+        let pending = scheduled(facts, said, "Scheduling has not completed");
         after
             .placement_statuses
             .clone_from(&before.placement_statuses);
@@ -162,8 +159,9 @@ fn of_selection(
     });
     let standings: Vec<_> = standings.collect();
     after.conditions = vec![scheduled];
-    after.conditions.extend(conditions(&standings));
-    stuck.mark(&mut after.conditions);
+    let scope = facts.placement.scope();
+    after.conditions.extend(conditions(scope, &standings));
+    stuck.mark(scope, &mut after.conditions);
     let index = &after.observed_resource_index;
     let listed = standings.into_iter().map(|one| one.into_status(index));
     after.placement_statuses = listed.collect();
@@ -192,15 +190,16 @@ fn scheduling<'a>(facts: &StatusFacts<'a>) -> Option<(&'a PolicySnapshot, Condit
     let policy = facts.policy?;
     let status = policy.status.as_ref()?;
     let is_current = status.observed_placement_generation == facts.placement.metadata.generation;
-    let found = find(&status.conditions, "Scheduled").filter(|_| is_current)?;
+    let found = find(&status.conditions, SCHEDULED).filter(|_| is_current)?;
     Some((
         policy,
-        scheduled(&found.status, &found.reason, &found.message),
+        scheduled(facts, (&found.status, &found.reason), &found.message),
     ))
 }
 
-fn scheduled(status: &str, reason: &str, message: &str) -> Condition {
-    condition((SCHEDULED, status), reason, message)
+fn scheduled(facts: &StatusFacts<'_>, (status, reason): (&str, &str), message: &str) -> Condition {
+    let kind = of_placement(facts.placement.scope(), SCHEDULED);
+    condition((&kind, status), reason, message)
 }
 
 /// Returns the bindings of clusters that have the placement, or are to have it.
@@ -234,7 +233,7 @@ fn wanted(policy: &PolicySnapshot) -> usize {
 fn not_found(decision: &ClusterDecision) -> ClusterPlacementStatus {
     ClusterPlacementStatus {
         conditions: vec![condition(
-            ("Scheduled", FALSE),
+            (SCHEDULED, FALSE),
             "ScheduleFailed",
             &decision.reason,
         )],

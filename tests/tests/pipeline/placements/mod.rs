@@ -4,6 +4,7 @@
 //! - `in_member`: what becomes of it there: one of them; `takeover`, of what it had before; `drift`, of what somebody changes
 //!   there, or has there and is only looked at.
 //! - `health`: which members get nothing because their health is bad.
+//! - `scoped`: what is placed out of one namespace.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
@@ -24,6 +25,7 @@ mod health;
 mod in_member;
 mod mixed;
 mod overrides;
+mod scoped;
 mod takeover;
 mod website;
 mod with_tools;
@@ -248,12 +250,7 @@ impl<Programs> Stage<Programs> {
         what: &str,
         is: impl Fn(&PlacementStatus) -> bool,
     ) -> Result<()> {
-        until(&self.fleet.placements(), placement, what, |found| {
-            let status = found.and_then(|found| found.status.as_ref());
-            status.is_some_and(&is)
-        })
-        .await?;
-        Ok(())
+        until_status(&self.fleet.placements(), placement, what, is).await
     }
 
     async fn status(&self, placement: &str) -> Result<PlacementStatus> {
@@ -336,13 +333,34 @@ impl<Programs> Stage<Programs> {
     }
 }
 
+/// Waits until the status of one of these placements is as wanted.
+async fn until_status(
+    placements: &Api<Placement>,
+    name: &str,
+    what: &str,
+    is: impl Fn(&PlacementStatus) -> bool,
+) -> Result<()> {
+    until(placements, name, what, |found| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(&is)
+    })
+    .await?;
+    Ok(())
+}
+
 /// Returns the status and the reason of each condition, without the prefix of a placement's.
 fn said(conditions: &[Condition]) -> Vec<String> {
     let conditions = conditions.iter().map(|one| {
-        let kind = one
-            .type_
-            .trim_start_matches(Placement::kind_of(Scope::Cluster));
-        format!("{kind} {} {}", one.status, one.reason)
+        let mut kinds = [Scope::Cluster, Scope::Namespaced]
+            .map(Placement::kind_of)
+            .into_iter();
+        let step = kinds.find_map(|kind| one.type_.strip_prefix(kind));
+        format!(
+            "{} {} {}",
+            step.unwrap_or(&one.type_),
+            one.status,
+            one.reason
+        )
     });
     conditions.collect()
 }

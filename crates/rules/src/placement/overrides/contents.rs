@@ -14,7 +14,11 @@ pub fn contents(snapshots: &[ResourceSnapshot], opening: Opening) -> Vec<Resourc
         .flat_map(|snapshot| &snapshot.spec.selected_resources);
     let (envelopes, objects): (Vec<_>, Vec<_>) =
         selected.partition(|object| opening.applies_to(object));
-    let opened = envelopes.iter().filter_map(|envelope| open(envelope).ok());
+    let scope = snapshots.first().map(ResourceSnapshot::scope);
+    let scope = scope.unwrap_or_default();
+    let opened = envelopes
+        .iter()
+        .filter_map(|envelope| open(envelope, scope).ok());
     let opened = opened.flat_map(|opened| opened.manifests);
     let objects = objects.into_iter().map(identifier);
     objects

@@ -4,7 +4,9 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::ClusterDecision;
-use karmada_api::fleet::conditions::{APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, ROLLOUT_STARTED};
+use karmada_api::fleet::conditions::{
+    APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, REMOVING, ROLLOUT_STARTED, SCHEDULED,
+};
 use karmada_api::fleet::placement::ClusterPlacementStatus;
 use objects::condition::find;
 
@@ -68,7 +70,7 @@ pub(super) fn standing(
         .map(|binding| binding.spec.clone())
         .unwrap_or_default();
     Standing {
-        scheduled: condition(("Scheduled", TRUE), "Scheduled", &decision.reason),
+        scheduled: condition((SCHEDULED, TRUE), "Scheduled", &decision.reason),
         steps,
         reached,
         details: ClusterPlacementStatus {
@@ -115,7 +117,7 @@ pub(super) fn removing(binding: &Binding) -> ClusterPlacementStatus {
     let message = "The cluster is no longer picked; what it has of the placement is being removed";
     ClusterPlacementStatus {
         cluster_name: binding.spec.target_cluster.clone(),
-        conditions: vec![condition(("Removing", TRUE), "NoLongerPicked", message)],
+        conditions: vec![condition((REMOVING, TRUE), "NoLongerPicked", message)],
         ..ClusterPlacementStatus::default()
     }
 }

@@ -1,13 +1,12 @@
 //! A rollout that gets no further: what some cluster has does not become available.
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::Condition;
 use karmada_api::condition::FALSE;
 use karmada_api::fleet::Binding;
-use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK};
+use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};
+use karmada_api::{Condition, Scope};
 use objects::condition::find;
 
-use super::whole::PREFIX;
 use crate::placement::select::show;
 
 /// The clusters that a message names.
@@ -40,9 +39,9 @@ impl Stuck {
         stuck
     }
 
-    /// Gives the condition of a placement that waits for them the reason that nothing will come of waiting.
-    pub(super) fn mark(&self, conditions: &mut [Condition]) {
-        let waits = [ROLLOUT_STARTED, AVAILABLE].map(|step| format!("{PREFIX}{step}"));
+    /// Gives the condition of a placement of a scope that waits for them the reason that nothing will come of waiting.
+    pub(super) fn mark(&self, scope: Scope, conditions: &mut [Condition]) {
+        let waits = [ROLLOUT_STARTED, AVAILABLE].map(|step| of_placement(scope, step));
         let last = conditions.last_mut();
         let last = last.filter(|one| one.status == FALSE && waits.contains(&one.type_));
         let (Some(last), false) = (last, self.said.is_empty()) else {

@@ -41,7 +41,7 @@ pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, Failure> {
             let Opened {
                 identifier,
                 manifests,
-            } = open(envelope).map_err(Failure::Synchronizing)?;
+            } = open(envelope, snapshot.scope()).map_err(Failure::Synchronizing)?;
             let work = work(manifests)?;
             works.push(of_envelope(work, &part, identifier, facts.works));
         }
