@@ -115,7 +115,7 @@ pub(super) fn filtered<'a>(
     policy: &PlacementPolicy,
     bindings: &Bindings<'_>,
 ) -> (Vec<&'a MemberCluster>, Unfits<'a>) {
-    let filter = Filter::of(policy);
+    let filter = Filter::of(policy, facts.placement.metadata.namespace());
     let (mut fit, mut unfit) = (Vec::new(), Vec::new());
     for FleetCluster { cluster, obstacle } in facts.clusters {
         if bindings.current.contains_key(cluster.metadata.name()) {

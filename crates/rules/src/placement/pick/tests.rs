@@ -356,3 +356,32 @@ fn thousand_clusters_take_one_pass() {
         assert!(is_even, "{counts:?}");
     }
 }
+
+/// Case F92: where its agent tells of namespaces, a cluster without that of the placement is not picked; of the others nobody
+/// knows.
+#[test]
+fn clusters_without_namespace_are_left() {
+    let telling = |name: &str, namespaces: &Value| {
+        let mut cluster = cluster(name, &json!({}));
+        let told = json!({ "namespaces": namespaces,
+            "conditions": [{ "type": "NamespaceCollectionSucceeded", "status": "True" }] });
+        cluster.status = from_value(told).unwrap();
+        cluster
+    };
+    let clusters = vec![
+        telling("has", &json!({ "shop": "shop-work" })),
+        telling("lacks", &json!({ "default": "" })),
+        telling("new", &Value::Null),
+        cluster("silent", &json!({})),
+    ];
+    let mut world = World::new(clusters, &json!({ "placementType": "PickAll" }));
+    world.placement.metadata.namespace = Some("shop".to_owned());
+    assert_eq!(world.schedule(), ["has", "silent"]);
+    let reasons = world.reasons();
+    let lacks = "ClusterUnschedulable, target namespace does not exist on cluster";
+    assert!(reasons.contains(&lacks), "{reasons:?}");
+    let new = "ClusterUnschedulable, cluster has no namespace information available";
+    assert!(reasons.contains(&new), "{reasons:?}");
+    world.placement.metadata.namespace = None;
+    assert_eq!(world.schedule(), ["has", "lacks", "new", "silent"]);
+}
