@@ -54,8 +54,7 @@ pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 /// The reason of a True [`AVAILABLE`] of a Work: for some objects nobody can say.
 pub const WORK_NOT_TRACKABLE: &str = "WorkNotTrackable";
 
-/// The condition of a cluster whose agent tells of its namespaces: True while these are all that it has. KubeFleet's agents
-/// tell if they are asked to, ours do not.
+/// The condition of a cluster whose agent tells of its namespaces: True while these are all that it has.
 pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
 
 /// Returns the type of a condition of a placement: those of bindings, said of all of its clusters, follow its kind.
