@@ -118,30 +118,19 @@ impl SharedIndex {
             client,
             shared: &shared,
         };
-        to.start("placements", |one, event| {
-            one.observe_placement(Scope::Cluster, event);
-        });
-        to.start("policysnapshots", |one, event| {
-            one.observe_policy(Scope::Cluster, event);
-        });
-        to.start("resourcesnapshots", |one, event| {
-            one.observe_snapshot(Scope::Cluster, event);
-        });
-        to.start("bindings", |one, event| {
-            one.observe_binding(Scope::Cluster, event);
-        });
-        to.start_in_namespaces("namespacedplacements", |one, event| {
-            one.observe_placement(Scope::Namespaced, event);
-        });
-        to.start_in_namespaces("namespacedpolicysnapshots", |one, event| {
-            one.observe_policy(Scope::Namespaced, event);
-        });
-        to.start_in_namespaces("namespacedresourcesnapshots", |one, event| {
-            one.observe_snapshot(Scope::Namespaced, event);
-        });
-        to.start_in_namespaces("namespacedbindings", |one, event| {
-            one.observe_binding(Scope::Namespaced, event);
-        });
+        to.start_scoped(
+            ["placements", "namespacedplacements"],
+            Self::observe_placement,
+        );
+        to.start_scoped(
+            ["policysnapshots", "namespacedpolicysnapshots"],
+            Self::observe_policy,
+        );
+        to.start_scoped(
+            ["resourcesnapshots", "namespacedresourcesnapshots"],
+            Self::observe_snapshot,
+        );
+        to.start_scoped(["bindings", "namespacedbindings"], Self::observe_binding);
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
@@ -321,20 +310,26 @@ impl Watching<'_> {
             .watch_if_served(name, api, all, move |event| observe(&shared, event));
     }
 
-    /// Starts the watch of the namespaced objects of two kinds that differ in scope. These are newer, too.
-    fn start_in_namespaces<K>(
+    /// Starts the watches of two kinds that differ in scope. The namespaced one is newer, too.
+    fn start_scoped<K>(
         &mut self,
-        name: &'static str,
-        observe: fn(&SharedIndex, Event<Decoded<K>>),
+        [cluster_scoped, namespaced]: [&'static str; 2],
+        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
     ) where
         K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let shared = Arc::clone(self.shared);
-        let api = Api::all_with(self.client.clone(), &Scope::Namespaced);
+        let (one, other) = (Arc::clone(self.shared), Arc::clone(self.shared));
         let all = Config::default();
+        let api = Api::all_with(self.client.clone(), &Scope::Cluster);
         self.program
-            .watch_kind_if_served(name, (api, &Scope::Namespaced), all, move |event| {
-                observe(&shared, event);
+            .watch(cluster_scoped, api, all.clone(), move |event| {
+                observe(&one, Scope::Cluster, event);
+            });
+        let api = Api::all_with(self.client.clone(), &Scope::Namespaced);
+        let source = (api, &Scope::Namespaced);
+        self.program
+            .watch_kind_if_served(namespaced, source, all, move |event| {
+                observe(&other, Scope::Namespaced, event);
             });
     }
 }
