@@ -35,7 +35,7 @@ pub(crate) struct ConnectionArgs {
     /// Context of the kubeconfig; defaults to the current one.
     #[arg(long, global = true, value_name = "NAME")]
     context: Option<String>,
-    /// Consider every MultiClusterIngress of this namespace only; by default those of all namespaces.
+    /// Consider every MultiClusterIngress of this namespace only; by default those of all namespaces. A placement rp/NAME is in it; by default in that of the context.
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 }
@@ -67,7 +67,7 @@ pub(crate) enum Command {
 pub(crate) enum FleetCommand {
     /// Shows every cluster with its conditions, its actions and their Remedies, and how many ingresses are blocked there.
     Status(StatusArgs),
-    /// Explains one cluster, from the verdict of its nodes to the load balancer; or a placement of a KubeFleet, given as crp/NAME: its clusters, what each waits for, and why others were not picked.
+    /// Explains one cluster, from the verdict of its nodes to the load balancer; or a placement of a KubeFleet, given as crp/NAME, or rp/NAME in the namespace: its clusters, what each waits for, and why others were not picked.
     Why(WhyArgs),
     /// Tells what the Remedies in a file would do now. Exits with 1 if a backend would have no cluster left.
     Plan(PlanArgs),
@@ -109,7 +109,7 @@ pub(crate) enum StatusOutput {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct WhyArgs {
-    /// The cluster, or crp/NAME.
+    /// The cluster, or crp/NAME, or rp/NAME.
     pub(crate) cluster: String,
     /// Form of the output, for programs.
     #[arg(short, long, value_enum)]

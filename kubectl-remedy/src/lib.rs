@@ -78,7 +78,11 @@ async fn execute(args: Args) -> Result<Answer, Error> {
     match command {
         FleetCommand::Status(args) => status::run(&args, &client, namespace, now).await,
         FleetCommand::Why(args) => match placement::named(&args.cluster) {
-            Some(name) => placement::run(name, args.output, &client).await,
+            Some((scope, name)) => {
+                let namespace = namespace.unwrap_or(client.default_namespace());
+                let key = placement::key(scope, namespace, name);
+                placement::run(&key, args.output, &client).await
+            }
             None => why::run(&args, &client, namespace, now).await,
         },
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,

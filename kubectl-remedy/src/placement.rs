@@ -1,35 +1,49 @@
-//! `kubectl remedy why crp/NAME`: the clusters of a placement, what each waits for, and why others were not picked.
+//! `kubectl remedy why crp/NAME`, or `rp/NAME` in a namespace: the clusters of a placement, what each waits for, and why others
+//! were not picked.
 
 use karmada_api::fleet::names::PARENT_PLACEMENT;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
+use karmada_api::{Condition, Scope};
 use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
+use karmada_runtime::scope::objects_in;
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client};
+use objects::Key;
 
 use crate::answer::Answer;
 use crate::args::Format;
 use crate::error::Error;
 use crate::{manifest, terminal};
 
-/// What stands before the name of a placement.
-const PREFIXES: [&str; 2] = ["crp/", "clusterresourceplacement/"];
+/// What stands before the name of a placement of each scope.
+const PREFIXES: [(&str, Scope); 4] = [
+    ("crp/", Scope::Cluster),
+    ("clusterresourceplacement/", Scope::Cluster),
+    ("rp/", Scope::Namespaced),
+    ("resourceplacement/", Scope::Namespaced),
+];
 
-/// Returns the name of the placement that an argument names in place of a cluster.
-pub(crate) fn named(argument: &str) -> Option<&str> {
-    let mut names = PREFIXES.iter().map(|prefix| argument.strip_prefix(prefix));
-    names.find_map(|name| name)
+/// Returns the scope and the name of the placement that an argument names in place of a cluster.
+pub(crate) fn named(argument: &str) -> Option<(Scope, &str)> {
+    let mut names = PREFIXES.iter();
+    names.find_map(|&(prefix, scope)| Some((scope, argument.strip_prefix(prefix)?)))
+}
+
+/// Returns the key of the placement of this scope and name, in this namespace if it has one.
+pub(crate) fn key(scope: Scope, namespace: &str, name: &str) -> Key {
+    match scope {
+        Scope::Cluster => Key::cluster_scoped(name),
+        Scope::Namespaced => Key::new(namespace, name),
+    }
 }
 
 /// Explains a placement.
 pub(crate) async fn run(
-    name: &str,
+    key: &Key,
     output: Option<Format>,
     client: &Client,
 ) -> Result<Answer, Error> {
-    let explanation = read(name, client).await?;
+    let explanation = read(key, client).await?;
     terminal::print(&match output {
         None => text(&explanation),
         Some(format) => manifest::text(&explanation, format)?,
@@ -37,22 +51,27 @@ pub(crate) async fn run(
     Ok(Answer::Yes)
 }
 
-async fn read(name: &str, client: &Client) -> Result<PlacementExplanation, Error> {
+async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error> {
+    let Key { namespace, name } = key;
     let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
     let failed = |error| Error::request("read placements", error);
-    let placements: Api<ClusterResourcePlacement> = Api::all(client.clone());
+    let placements = objects_in::<Placement>(client.clone(), namespace);
     let Some(placement) = placements.get_opt(name).await.map_err(failed)? else {
-        let problem = format!("there is no placement {name}: `kubectl get crp` lists them");
+        let all = match Scope::of(namespace) {
+            Scope::Cluster => "crp",
+            Scope::Namespaced => "rp -A",
+        };
+        let problem = format!("there is no placement {key}: `kubectl get {all}` lists them");
         return Err(Error::Unusable(problem));
     };
-    let policies: Api<ClusterSchedulingPolicySnapshot> = Api::all(client.clone());
+    let policies = objects_in::<PolicySnapshot>(client.clone(), namespace);
     let policies = policies.list(&of_placement).await.map_err(failed)?;
-    let snapshots: Api<ClusterResourceSnapshot> = Api::all(client.clone());
+    let snapshots = objects_in::<ResourceSnapshot>(client.clone(), namespace);
     let snapshots = snapshots
         .list_metadata(&of_placement)
         .await
         .map_err(failed)?;
-    let bindings: Api<ClusterResourceBinding> = Api::all(client.clone());
+    let bindings = objects_in::<Binding>(client.clone(), namespace);
     let bindings = bindings.list(&of_placement).await.map_err(failed)?;
     let snapshots: Vec<_> = snapshots.iter().map(|one| &one.metadata).collect();
     Ok(explain(&ExplainFacts {
@@ -61,6 +80,15 @@ async fn read(name: &str, client: &Client) -> Result<PlacementExplanation, Error
         snapshots: &snapshots,
         bindings: &bindings.iter().collect::<Vec<_>>(),
     }))
+}
+
+/// Returns the condition of a placement without the kind of that.
+fn step(condition: &str) -> &str {
+    let mut kinds = [Scope::Cluster, Scope::Namespaced]
+        .map(Placement::kind_of)
+        .into_iter();
+    let step = kinds.find_map(|kind| condition.strip_prefix(kind));
+    step.unwrap_or(condition)
 }
 
 /// Returns an explanation as a person reads it.
@@ -79,11 +107,14 @@ fn text(explanation: &PlacementExplanation) -> String {
     )];
     lines.push("\nWhat it says".to_owned());
     lines.extend(explanation.conditions.iter().map(|one| {
-        let kind = one.type_.trim_start_matches("ClusterResourcePlacement");
-        format!(
-            "  {kind} is {}: {}: {}",
-            one.status, one.reason, one.message
-        )
+        let Condition {
+            type_,
+            status,
+            reason,
+            message,
+            ..
+        } = one;
+        format!("  {} is {status}: {reason}: {message}", step(type_))
     }));
     lines.push("\nClusters".to_owned());
     for cluster in &explanation.clusters {
@@ -110,16 +141,29 @@ fn text(explanation: &PlacementExplanation) -> String {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::Condition;
     use karmada_rules::placement::explain::{OtherCluster, PlacedCluster};
 
     use super::*;
 
     #[test]
     fn placements_are_told_from_clusters() {
-        assert_eq!(named("crp/web"), Some("web"));
-        assert_eq!(named("clusterresourceplacement/web"), Some("web"));
+        for (argument, scope) in [
+            ("crp/web", Scope::Cluster),
+            ("clusterresourceplacement/web", Scope::Cluster),
+            ("rp/web", Scope::Namespaced),
+            ("resourceplacement/web", Scope::Namespaced),
+        ] {
+            assert_eq!(named(argument), Some((scope, "web")));
+        }
         assert_eq!(named("web"), None);
+    }
+
+    /// Only a placement of a namespace is looked for in one.
+    #[test]
+    fn scope_decides_about_namespaces() {
+        let keys = [Scope::Cluster, Scope::Namespaced].map(|scope| key(scope, "shop", "web"));
+        assert_eq!(keys.map(|key| key.to_string()), ["web", "shop/web"]);
+        assert_eq!(step("ResourcePlacementApplied"), "Applied");
     }
 
     #[test]

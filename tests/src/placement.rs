@@ -4,7 +4,11 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use karmada_api::fleet::{ClusterResourcePlacement, MemberCluster, Work, names::member_namespace};
+use karmada_api::{
+    Scope,
+    fleet::{MemberCluster, Placement, Work, names::member_namespace},
+};
+
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -17,7 +21,7 @@ use crate::{
     fleet::Member,
     manifests,
     programs::{Binary, Profile, Running},
-    propagation::create,
+    propagation::{create, create_of},
 };
 
 /// The namespace of the programs, on the hub and in the members.
@@ -244,8 +248,13 @@ impl PlacementFleet {
     }
 
     /// Returns the placements.
-    pub fn placements(&self) -> Api<ClusterResourcePlacement> {
+    pub fn placements(&self) -> Api<Placement> {
         Api::all(self.hub.client())
+    }
+
+    /// Returns the placements of a namespace.
+    pub fn placements_of(&self, namespace: &str) -> Api<Placement> {
+        Api::namespaced_with(self.hub.client(), namespace, &Scope::Namespaced)
     }
 
     /// Returns the Works of a member.
@@ -257,6 +266,13 @@ impl PlacementFleet {
     pub async fn place(&self, name: &str, spec: Value) -> Result<()> {
         let placement = json!({ "metadata": { "name": name }, "spec": spec });
         create(&self.placements(), placement).await
+    }
+
+    /// Creates a placement in a namespace.
+    pub async fn place_in(&self, namespace: &str, name: &str, spec: Value) -> Result<()> {
+        let placement = json!({ "metadata": { "name": name }, "spec": spec });
+        let placements = self.placements_of(namespace);
+        create_of(&placements, &Scope::Namespaced, placement).await
     }
 
     /// Changes fields of the spec of a placement.

@@ -332,12 +332,20 @@ pub(crate) async fn start_program(
 }
 
 /// Creates an object that is given as JSON; its kind may be left out.
-pub async fn create<K>(api: &Api<K>, mut object: Value) -> Result<()>
+pub async fn create<K>(api: &Api<K>, object: Value) -> Result<()>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    K: Resource<DynamicType: Default> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    object["apiVersion"] = K::api_version(&()).into();
-    object["kind"] = K::kind(&()).into();
+    create_of(api, &K::DynamicType::default(), object).await
+}
+
+/// Creates an object of this kind that is given as JSON.
+pub async fn create_of<K>(api: &Api<K>, kind: &K::DynamicType, mut object: Value) -> Result<()>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    object["apiVersion"] = K::api_version(kind).into();
+    object["kind"] = K::kind(kind).into();
     api.create(&PostParams::default(), &serde_json::from_value(object)?)
         .await?;
     Ok(())

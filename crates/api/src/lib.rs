@@ -43,6 +43,7 @@ pub use remedy::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     RemedyStatus, TRAFFIC_CONTROL,
 };
+pub use resource::Scope;
 pub use work::Work;
 
 /// Returns the namespace in the Karmada control plane that belongs to the member cluster `cluster`: it

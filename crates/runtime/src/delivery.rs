@@ -16,6 +16,8 @@ use crate::watch::{Decoded, WatchLog, attempts, is_not_served};
 
 /// The objects of a watch, and what their absence means.
 pub(crate) struct Source<K> {
+    /// The kind, for the log.
+    pub(crate) kind: String,
     pub(crate) api: Api<Decoded<K>>,
     pub(crate) selected: Config,
     /// True if the gate also shows while the watch cannot read for a while.
@@ -33,9 +35,9 @@ pub(crate) async fn deliver<K>(
     mut observe: impl FnMut(Event<Decoded<K>>),
 ) -> Result<(), BoxError>
 where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut log = WatchLog::new::<K>();
+    let mut log = WatchLog::named(&source.kind);
     let mut reading = Reading::new();
     let mut is_served = true;
     loop {

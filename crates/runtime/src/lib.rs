@@ -3,7 +3,7 @@
 //! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate runs
 //! them until shutdown. A change flows through it in this order:
 //!
-//! - `client` connects, `watch` reads what changes, and `delivery` passes it on and tells `reading` and
+//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads what changes, and `delivery` passes it on and tells `reading` and
 //!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
 //!   `packed` text, or by `partial`; the program's own
@@ -44,6 +44,7 @@ pub mod queue;
 pub mod readiness;
 mod reading;
 pub mod resolv_conf;
+pub mod scope;
 mod tasks;
 pub mod telemetry;
 pub mod untyped;

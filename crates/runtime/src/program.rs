@@ -174,6 +174,7 @@ impl Program {
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let source = delivery::Source {
+            kind: K::kind(&K::DynamicType::default()).into_owned(),
             api,
             selected,
             needed_to_lead: true,
@@ -194,6 +195,27 @@ impl Program {
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let source = delivery::Source {
+            kind: K::kind(&K::DynamicType::default()).into_owned(),
+            api,
+            selected,
+            needed_to_lead: true,
+            may_be_unserved: true,
+        };
+        self.watch_own(name, source, observe);
+    }
+
+    /// Watches like [`Self::watch_if_served`] a kind that its type leaves open.
+    pub fn watch_kind_if_served<K>(
+        &mut self,
+        name: &'static str,
+        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+        selected: Config,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let source = delivery::Source {
+            kind: K::kind(kind).into_owned(),
             api,
             selected,
             needed_to_lead: true,
@@ -209,7 +231,7 @@ impl Program {
         source: delivery::Source<K>,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         self.shared_metrics
             .watch(&mut self.registry, name, &self.readiness);
@@ -231,6 +253,7 @@ impl Program {
     {
         let gate = self.elsewhere.gate(name);
         let source = delivery::Source {
+            kind: K::kind(&K::DynamicType::default()).into_owned(),
             api,
             selected,
             needed_to_lead: false,
@@ -245,7 +268,7 @@ impl Program {
         source: delivery::Source<K>,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let name = gate.name();
         let stopping = self.stopping.clone();

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, MemberCluster,
-};
+use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
 use karmada_api::{Cluster, ClusterView, MultiClusterIngress, Remedy, Work};
 use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
@@ -87,12 +84,12 @@ pub(crate) enum HubUpdate {
     Deployments(Vec<Arc<Deployment>>),
     /// The clusters of the fleet.
     Clusters(Vec<Arc<MemberCluster>>),
-    Placements(Vec<Arc<ClusterResourcePlacement>>),
+    Placements(Vec<Arc<Placement>>),
     /// The snapshots of policies.
-    Policies(Vec<Arc<ClusterSchedulingPolicySnapshot>>),
+    Policies(Vec<Arc<PolicySnapshot>>),
     /// The snapshots of what placements select.
-    Snapshots(Vec<Arc<ClusterResourceSnapshot>>),
-    Bindings(Vec<Arc<ClusterResourceBinding>>),
+    Snapshots(Vec<Arc<ResourceSnapshot>>),
+    Bindings(Vec<Arc<Binding>>),
 }
 
 /// What became of a request.

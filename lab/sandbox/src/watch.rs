@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
@@ -82,7 +83,13 @@ fn watch_hub(hub: &Client, updates: &UpdateSender, tasks: &mut JoinSet<()>) {
 /// Sends all objects of one kind whenever one of them changed.
 async fn watch<K>(api: Api<K>, updates: UpdateSender, update: impl Fn(Vec<Arc<K>>) -> Update)
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Resource<DynamicType: Default + Eq + Hash + Clone>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
 {
     let (store, changes) = follow(api);
     changes
@@ -95,7 +102,13 @@ pub(crate) fn follow<K>(
     api: Api<K>,
 ) -> (reflector::Store<K>, impl Stream<Item = ()> + Send + use<K>)
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Resource<DynamicType: Default + Eq + Hash + Clone>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
 {
     let (store, writer) = reflector::store();
     let events = watcher(api, Config::default())

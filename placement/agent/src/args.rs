@@ -25,6 +25,9 @@ pub struct Args {
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
     pub(crate) events: EventArgs,
+    /// Tell the hub which namespaces the member has: placements of a namespace go to it only if it has that.
+    #[arg(long)]
+    pub(crate) collect_namespaces: bool,
     /// Decide everything and write nothing, neither on the hub nor in the member; the metric `would_write_total` counts what would be written.
     #[arg(long)]
     pub(crate) observe_only: bool,

@@ -13,7 +13,7 @@
 //! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
 //!   `outcome`; what is said of it, `report`; what is stored by then, `written`. What users read besides: `events` with
 //!   `reason`.
-//! - What does the hub hear of the cluster? `membership`, and `usage`, which keeps the nodes and pods known.
+//! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, and `namespaces`.
 //!
 //! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
 
@@ -22,6 +22,7 @@ mod events;
 mod identity;
 mod index;
 mod membership;
+mod namespaces;
 mod outcome;
 mod ownership;
 mod reason;
@@ -48,6 +49,7 @@ pub use crate::args::Args;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{Queues, SharedIndex};
 use crate::membership::MembershipReconciler;
+use crate::namespaces::MemberNamespaces;
 use crate::ownership::{Owners, PlacedObjects};
 pub use crate::reason::Reason;
 use crate::report::Reporter;
@@ -98,6 +100,9 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     };
     let membership = MembershipReconciler {
         usage: Usage::watch(program, &member, Arc::clone(&index)),
+        namespaces: args
+            .collect_namespaces
+            .then(|| MemberNamespaces::watch(program, &member, Arc::clone(&index))),
         index: Arc::clone(&index),
         hub,
         member,

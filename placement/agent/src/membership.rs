@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::index::SharedIndex;
+use crate::namespaces::MemberNamespaces;
 use crate::usage::Usage;
 
 /// The longest time from one look at the member's health to the next.
@@ -28,6 +29,8 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct MembershipReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) usage: Arc<Usage>,
+    /// Absent if the hub is not to hear of them.
+    pub(crate) namespaces: Option<Arc<MemberNamespaces>>,
     pub(crate) hub: Client,
     pub(crate) member: Client,
     pub(crate) writes: WriteMode,
@@ -48,11 +51,13 @@ impl Controller for MembershipReconciler {
         };
         let trouble = self.trouble().await;
         let usage = self.usage.sum();
+        let namespaces = self.namespaces.as_ref().and_then(|all| all.known());
         let now = (self.clock)();
         let HeartbeatPlan { write, next } = plan(&HeartbeatFacts {
             channel: &channel,
             trouble: trouble.as_deref(),
             usage: usage.as_ref(),
+            namespaces: namespaces.as_ref(),
             holds_works: self.index.holds_works(),
             now,
         });

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
 use karmada_rules::placement::deletion::{DeletionFacts, DeletionPlan, FINALIZERS, plan};
 use karmada_runtime::error::BoxError;
 use objects::patch::guarded;
@@ -45,18 +42,18 @@ pub(crate) async fn end(
     let key = placed.placement.metadata.key();
     // A binding that was just made would outlive it.
     if let Some(until) = index.read(|index| index.awaited.bindings.until(&key)) {
-        index.queues.snapshots.add_at(key, until);
+        index.queues.snapshots.add_at(key.clone(), until);
         return Ok(());
     }
     let plan = planned(index, placed, now);
-    let bindings = hub.all::<ClusterResourceBinding>();
+    let bindings = hub.of_scope::<Binding>(&key.namespace);
     perform(&plan.bindings, async |name| {
         hub.delete("binding", &bindings, name, None).await?;
         Ok(())
     })
     .await?;
-    let policies = hub.all::<ClusterSchedulingPolicySnapshot>();
-    let resources = hub.all::<ClusterResourceSnapshot>();
+    let policies = hub.of_scope::<PolicySnapshot>(&key.namespace);
+    let resources = hub.of_scope::<ResourceSnapshot>(&key.namespace);
     for name in &plan.snapshots {
         let is_policy = placed
             .policies
@@ -76,7 +73,7 @@ pub(crate) async fn end(
 }
 
 /// Takes our finalizers from a placement of which nothing is left.
-async fn release(hub: &HubApi, placement: &ClusterResourcePlacement) -> Result<(), BoxError> {
+async fn release(hub: &HubApi, placement: &Placement) -> Result<(), BoxError> {
     let metadata = &placement.metadata;
     let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
     let before = finalizers.len();
@@ -86,7 +83,7 @@ async fn release(hub: &HubApi, placement: &ClusterResourcePlacement) -> Result<(
     }
     let body = json!({ "metadata": { "finalizers": finalizers } });
     let patch = guarded(Some(metadata.resource_version()), body);
-    let placements = hub.all::<ClusterResourcePlacement>();
+    let placements = hub.of_scope::<Placement>(metadata.namespace());
     let target = "placement_finalizers";
     unless_gone(
         hub.patch(target, &placements, metadata.name(), &patch)
@@ -97,18 +94,18 @@ async fn release(hub: &HubApi, placement: &ClusterResourcePlacement) -> Result<(
 
 /// Deletes the bindings of a placement that does not exist any more: they were made while it went.
 pub(crate) async fn sweep(index: &SharedIndex, hub: &HubApi, key: &Key) -> Result<(), BoxError> {
-    let left = index.read(|index| index.bindings.of(&key.name));
+    let left = index.read(|index| index.bindings.of(key));
     let left = left.iter().filter(|one| !one.metadata.is_deleting());
     let names: Vec<_> = left.map(|one| one.metadata.name().to_owned()).collect();
     if names.is_empty() {
         return Ok(());
     }
     // Absence from the cache is no deletion.
-    let placements = hub.all::<ClusterResourcePlacement>();
+    let placements = hub.of_scope::<Placement>(&key.namespace);
     if placements.get_metadata_opt(&key.name).await?.is_some() {
         return Ok(());
     }
-    let bindings = hub.all::<ClusterResourceBinding>();
+    let bindings = hub.of_scope::<Binding>(&key.namespace);
     perform(&names, async |name| {
         hub.delete("binding", &bindings, name, None).await?;
         Ok(())

@@ -1,10 +1,13 @@
 //! The Events about placements, each recorded when a condition becomes true, and about overrides.
 
-use karmada_api::Condition;
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::ROLLOUT_STUCK;
+use karmada_api::fleet::conditions::{
+    APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, ROLLOUT_STUCK, SCHEDULED,
+    WORK_SYNCHRONIZED, of_placement,
+};
 use karmada_api::fleet::overrides::OverriddenPlacement;
 use karmada_api::fleet::placement::PlacementStatus;
+use karmada_api::{Condition, Scope};
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
 use objects::condition::find;
@@ -14,22 +17,22 @@ use crate::reason::Reason;
 /// The conditions of a placement, in their order, with the Events about them.
 const STEPS: [(&str, Reason, &str); 6] = [
     (
-        "ClusterResourcePlacementRolloutStarted",
+        ROLLOUT_STARTED,
         Reason::PlacementRolloutStarted,
         "Started rolling out the latest resources",
     ),
     (
-        "ClusterResourcePlacementOverridden",
+        OVERRIDDEN,
         Reason::PlacementOverriddenSucceeded,
         "Placement has been successfully overridden",
     ),
     (
-        "ClusterResourcePlacementWorkSynchronized",
+        WORK_SYNCHRONIZED,
         Reason::PlacementWorkSynchronized,
         "Work(s) have been created or updated successfully for the selected cluster(s)",
     ),
     (
-        "ClusterResourcePlacementApplied",
+        APPLIED,
         Reason::PlacementApplied,
         "Resources have been applied to the selected cluster(s)",
     ),
@@ -45,23 +48,24 @@ const STEPS: [(&str, Reason, &str); 6] = [
     ),
 ];
 
-/// The last condition where something is written, and where differences are only reported.
-const AVAILABLE: &str = "ClusterResourcePlacementAvailable";
-const DIFF_REPORTED: &str = "ClusterResourcePlacementDiffReported";
-
-/// Returns the Events of the change from one status to another.
-pub(crate) fn transitions(before: &PlacementStatus, after: &PlacementStatus) -> Vec<Event> {
-    let is_true = |status: &PlacementStatus, kind: &str| {
-        find(&status.conditions, kind).is_some_and(|condition| condition.status == TRUE)
+/// Returns the Events of the change from one status to another of a placement of a scope.
+pub(crate) fn transitions(
+    scope: Scope,
+    before: &PlacementStatus,
+    after: &PlacementStatus,
+) -> Vec<Event> {
+    let is_true = |status: &PlacementStatus, step: &str| {
+        let said = find(&status.conditions, &of_placement(scope, step));
+        said.is_some_and(|condition| condition.status == TRUE)
     };
     let new = STEPS
         .iter()
         .filter(|(kind, ..)| is_true(after, kind) && !is_true(before, kind));
     let mut events: Vec<_> = new.map(|(_, reason, note)| event(*reason, note)).collect();
     let is_complete = |status: &PlacementStatus| {
+        // The last one where something is written, and where differences are only reported.
         let mut last = [AVAILABLE, DIFF_REPORTED].into_iter();
-        last.any(|kind| is_true(status, kind))
-            && is_true(status, "ClusterResourcePlacementScheduled")
+        last.any(|kind| is_true(status, kind)) && is_true(status, SCHEDULED)
     };
     if is_complete(after) && !is_complete(before) {
         let note = "Placement has finished the rollout process and reached the desired status";
@@ -90,11 +94,11 @@ pub(crate) fn of_unnamed_placement() -> Event {
     event(Reason::OverrideWaitsForRollout, note)
 }
 
-/// Returns the Event about an override whose placement is not there, or not served.
-pub(crate) fn of_unserved_placement(placement: &OverriddenPlacement) -> Event {
+/// Returns the Event about an override whose placement is not there.
+pub(crate) fn of_absent_placement(placement: &OverriddenPlacement) -> Event {
     let OverriddenPlacement { name, scope } = placement;
     let note = if scope == "Namespaced" {
-        format!("It is for the ResourcePlacement {name}, which is not served")
+        format!("There is no ResourcePlacement {name} in the namespace of the override")
     } else {
         format!(
             "There is no ClusterResourcePlacement {name}, which scope Cluster is about, as it is where none is given"

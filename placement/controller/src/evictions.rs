@@ -5,8 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::fleet::names::{EVICTED_BINDING, PARENT_PLACEMENT};
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementDisruptionBudget,
-    ClusterResourcePlacementEviction,
+    Binding, ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction, Placement,
 };
 use karmada_rules::placement::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
 use karmada_runtime::controller::Controller;
@@ -30,8 +29,8 @@ pub(crate) struct Evictor {
 /// A placement, with what decides about its evictions.
 #[derive(Default)]
 struct Placed {
-    placement: Option<ClusterResourcePlacement>,
-    bindings: Vec<ClusterResourceBinding>,
+    placement: Option<Placement>,
+    bindings: Vec<Binding>,
     budget: Option<ClusterResourcePlacementDisruptionBudget>,
 }
 
@@ -90,8 +89,8 @@ impl Evictor {
             return Ok(Placed::default());
         }
         let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
-        let placements = self.hub.all::<ClusterResourcePlacement>();
-        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let placements = self.hub.of_scope::<Placement>("");
+        let bindings = self.hub.of_scope::<Binding>("");
         let budgets = self.hub.all::<ClusterResourcePlacementDisruptionBudget>();
         let (placement, bindings, budget) = tokio::try_join!(
             placements.get_opt(name),
@@ -109,7 +108,7 @@ impl Evictor {
     async fn evict(
         &self,
         eviction: &ClusterResourcePlacementEviction,
-        binding: &ClusterResourceBinding,
+        binding: &Binding,
     ) -> Result<(), BoxError> {
         let uid = binding.metadata.uid();
         if eviction.metadata.annotation(EVICTED_BINDING) != Some(uid) {
@@ -122,7 +121,7 @@ impl Evictor {
             uid: Some(uid.to_owned()),
             resource_version: None,
         };
-        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let bindings = self.hub.of_scope::<Binding>("");
         let name = binding.metadata.name();
         self.hub
             .delete("binding", &bindings, name, Some(same))

@@ -7,14 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Scope;
 use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT};
 use karmada_api::fleet::overrides::OverrideSpec;
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementEviction,
-    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, Work,
+    Binding, ClusterResourcePlacementEviction, InternalMemberCluster, Placement, PolicySnapshot,
+    ResourceSnapshot, Work,
 };
 use karmada_rules::placement::eviction::is_decided;
+use karmada_rules::placement::overrides::named_placement;
+use karmada_rules::placement::parents::{binding_of_work, placement_of};
 use karmada_rules::placement::refuse::{self, Refusal};
 use karmada_rules::placement::select::Selection;
 use karmada_rules::placement::snapshot::{latest_policy, whole_group};
@@ -25,9 +27,10 @@ use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 
 use crate::awaited::Awaited;
-use crate::by_label::ByLabel;
+use crate::by_parent::ByParent;
 use crate::fleet::Fleet;
 use crate::overrides::OverrideIndex;
+use crate::scoped::Scoped;
 
 /// An object of which nothing is asked often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +43,7 @@ impl<K> From<&K> for Unasked {
 }
 
 /// A snapshot as text.
-pub(crate) type StoredSnapshot = AsText<ClusterResourceSnapshot, Unasked>;
+pub(crate) type StoredSnapshot = AsText<ResourceSnapshot, Unasked>;
 /// A Work as text.
 pub(crate) type StoredWork = AsText<Work, Unasked>;
 
@@ -50,12 +53,12 @@ pub(crate) type Selected = Result<Selection, Refusal>;
 /// The objects of the hub as the watches last showed them, besides those that are placed.
 #[derive(Debug)]
 pub(crate) struct Index {
-    pub(crate) placements: Cache<ClusterResourcePlacement>,
-    pub(crate) policies: ByLabel<ClusterSchedulingPolicySnapshot>,
-    pub(crate) snapshots: ByLabel<StoredSnapshot>,
-    pub(crate) bindings: ByLabel<ClusterResourceBinding>,
+    pub(crate) placements: Scoped<Placement>,
+    pub(crate) policies: ByParent<PolicySnapshot>,
+    pub(crate) snapshots: ByParent<StoredSnapshot>,
+    pub(crate) bindings: ByParent<Binding>,
     pub(crate) by_cluster: ReverseIndex<Key, String>,
-    pub(crate) works: ByLabel<StoredWork>,
+    pub(crate) works: ByParent<StoredWork>,
     pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
     pub(crate) overrides: OverrideIndex,
     pub(crate) fleet: Fleet,
@@ -64,7 +67,7 @@ pub(crate) struct Index {
     pub(crate) role_bindings: Cache<RoleBinding>,
     pub(crate) channels: Cache<InternalMemberCluster>,
     /// What each placement selected last.
-    pub(crate) selected: BTreeMap<String, Selected>,
+    pub(crate) selected: BTreeMap<Key, Selected>,
     pub(crate) awaited: Writes,
 }
 
@@ -97,14 +100,14 @@ pub(crate) fn group(existing: &[Arc<StoredSnapshot>], master: &str) -> Vec<Arc<S
 /// A placement and what was made of it.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    pub(crate) placement: Arc<ClusterResourcePlacement>,
-    pub(crate) policies: Vec<Arc<ClusterSchedulingPolicySnapshot>>,
+    pub(crate) placement: Arc<Placement>,
+    pub(crate) policies: Vec<Arc<PolicySnapshot>>,
     pub(crate) snapshots: Vec<Arc<StoredSnapshot>>,
-    pub(crate) bindings: Vec<Arc<ClusterResourceBinding>>,
+    pub(crate) bindings: Vec<Arc<Binding>>,
 }
 
 impl Placed {
-    pub(crate) fn policies(&self) -> Vec<&ClusterSchedulingPolicySnapshot> {
+    pub(crate) fn policies(&self) -> Vec<&PolicySnapshot> {
         self.policies.iter().map(|policy| &**policy).collect()
     }
 
@@ -116,7 +119,7 @@ impl Placed {
             .collect()
     }
 
-    pub(crate) fn bindings(&self) -> Vec<&ClusterResourceBinding> {
+    pub(crate) fn bindings(&self) -> Vec<&Binding> {
         self.bindings.iter().map(|binding| &**binding).collect()
     }
 
@@ -136,7 +139,7 @@ impl Placed {
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         let mut problems = refuse::problems(&self.placement);
         if let Some(latest) = latest_policy(&self.policies()) {
-            let mut before = ClusterResourcePlacement::default();
+            let mut before = Placement::default();
             before.spec.policy.clone_from(&latest.spec.policy);
             problems.extend(refuse::changes(&before, &self.placement));
         }
@@ -152,12 +155,12 @@ impl Placed {
 impl Index {
     pub(crate) fn new(heartbeat_timeout: SignedDuration) -> Self {
         Self {
-            placements: Cache::default(),
-            policies: ByLabel::new(PARENT_PLACEMENT),
-            snapshots: ByLabel::new(PARENT_PLACEMENT),
-            bindings: ByLabel::new(PARENT_PLACEMENT),
+            placements: Scoped::default(),
+            policies: ByParent::new(placement_of),
+            snapshots: ByParent::new(placement_of),
+            bindings: ByParent::new(placement_of),
             by_cluster: ReverseIndex::default(),
-            works: ByLabel::new(PARENT_BINDING),
+            works: ByParent::new(binding_of_work),
             evictions: Cache::default(),
             overrides: OverrideIndex::default(),
             fleet: Fleet::new(heartbeat_timeout),
@@ -172,26 +175,16 @@ impl Index {
 
     /// Returns the keys of all placements, and of those of which only bindings are left.
     pub(crate) fn placement_keys(&self) -> Vec<Key> {
-        let existing = self.placements.iter().map(|(key, _)| key.clone());
-        let bindings = self.bindings.iter();
-        let parents = bindings.filter_map(|(_, binding)| {
-            let parent = binding.metadata.label(PARENT_PLACEMENT)?;
-            Some(Key::cluster_scoped(parent))
-        });
-        let keys: BTreeSet<_> = existing.chain(parents).collect();
-        keys.into_iter().collect()
+        let existing = self.placements.iter().map(|(key, _)| key);
+        let keys: BTreeSet<_> = existing.chain(self.bindings.parents()).collect();
+        keys.into_iter().cloned().collect()
     }
 
     /// Returns the keys of all bindings, and of those of which only Works are left.
     pub(crate) fn binding_keys(&self) -> Vec<Key> {
-        let existing = self.bindings.iter().map(|(key, _)| key.clone());
-        let works = self.works.iter();
-        let parents = works.filter_map(|(_, work)| {
-            let parent = work.meta().label(PARENT_BINDING)?;
-            Some(Key::cluster_scoped(parent))
-        });
-        let keys: BTreeSet<_> = existing.chain(parents).collect();
-        keys.into_iter().collect()
+        let existing = self.bindings.iter().map(|(key, _)| key);
+        let keys: BTreeSet<_> = existing.chain(self.works.parents()).collect();
+        keys.into_iter().cloned().collect()
     }
 
     /// Returns the keys of the placements that evictions wait for.
@@ -226,16 +219,16 @@ impl Index {
     pub(crate) fn placed(&self, key: &Key) -> Option<Placed> {
         Some(Placed {
             placement: Arc::clone(self.placements.get(key)?),
-            policies: self.policies.of(&key.name),
-            snapshots: self.snapshots.of(&key.name),
-            bindings: self.bindings.of(&key.name),
+            policies: self.policies.of(key),
+            snapshots: self.snapshots.of(key),
+            bindings: self.bindings.of(key),
         })
     }
 
-    /// Returns the bindings that may list a snapshot of an override.
-    pub(crate) fn overridden_by(&self, spec: &OverrideSpec) -> Vec<Arc<ClusterResourceBinding>> {
-        if let Some(placement) = &spec.placement {
-            return self.bindings.of(&placement.name);
+    /// Returns the bindings that may list a snapshot of an override in a namespace, which is empty for a cluster-scoped one.
+    pub(crate) fn overridden_by(&self, spec: &OverrideSpec, namespace: &str) -> Vec<Arc<Binding>> {
+        if let Some(placement) = named_placement(spec, namespace) {
+            return self.bindings.of(&placement);
         }
         let all = self.bindings.iter();
         all.map(|(_, binding)| Arc::clone(binding)).collect()
@@ -249,11 +242,8 @@ impl Index {
     /// Returns the keys of the placements that have a binding on a cluster.
     pub(crate) fn placements_on(&self, cluster: &str) -> BTreeSet<Key> {
         let bindings = self.by_cluster.sources(cluster);
-        let parents = bindings.filter_map(|key| {
-            let parent = self.bindings.get(key)?.metadata.label(PARENT_PLACEMENT)?;
-            Some(Key::cluster_scoped(parent))
-        });
-        parents.collect()
+        let parents = bindings.filter_map(|key| self.bindings.parent(key));
+        parents.cloned().collect()
     }
 
     /// Counts the placements by the reason of their condition whether clusters were found; empty for those without.
@@ -292,11 +282,7 @@ impl Index {
 
     pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
         let mut undecoded = vec![
-            ("ClusterResourcePlacement", self.placements.undecoded()),
-            ("ClusterSchedulingPolicySnapshot", self.policies.undecoded()),
-            ("ClusterResourceSnapshot", self.snapshots.undecoded()),
-            ("ClusterResourceBinding", self.bindings.undecoded()),
-            ("Work", self.works.undecoded()),
+            (Work::KIND, self.works.undecoded(Scope::Namespaced)),
             (
                 "ClusterResourcePlacementEviction",
                 self.evictions.undecoded(),
@@ -304,6 +290,20 @@ impl Index {
             ("MemberCluster", self.fleet.members.undecoded()),
             ("InternalMemberCluster", self.channels.undecoded()),
         ];
+        for scope in [Scope::Cluster, Scope::Namespaced] {
+            undecoded.extend([
+                (Placement::kind_of(scope), self.placements.undecoded(scope)),
+                (
+                    PolicySnapshot::kind_of(scope),
+                    self.policies.undecoded(scope),
+                ),
+                (
+                    ResourceSnapshot::kind_of(scope),
+                    self.snapshots.undecoded(scope),
+                ),
+                (Binding::kind_of(scope), self.bindings.undecoded(scope)),
+            ]);
+        }
         undecoded.extend(self.overrides.undecoded());
         undecoded
     }

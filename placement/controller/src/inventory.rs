@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use karmada_api::Scope;
+use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::ResourceSelector;
 use karmada_rules::placement::content::{Hub, is_placeable};
-use karmada_rules::placement::select::{Inventory, Scope};
+use karmada_rules::placement::select::Inventory;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
 use kube::Client;
 use kube::discovery::{self, ApiGroup, Discovery, verbs};
 use objects::selector::selects;
-use objects::{GroupVersionKind, Key};
+use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -60,14 +62,14 @@ impl HubObjects {
         }
     }
 
-    /// Watches what these selectors select from now on, and nothing else.
-    pub(crate) fn want<'s>(&self, selectors: impl Iterator<Item = &'s ResourceSelector>) {
+    /// Watches what these placements select from now on, and nothing else.
+    pub(crate) fn want<'p>(&self, placements: impl Iterator<Item = &'p Placement>) {
         let mut wanted = self.wanted.lock();
         wanted.named.clear();
         wanted.sweeps = false;
-        for selector in selectors {
-            wanted.named.extend(kinds_of(selector));
-            wanted.sweeps |= is_sweeping(selector);
+        for placement in placements {
+            wanted.named.extend(kinds_of(placement));
+            wanted.sweeps |= is_sweeping(placement);
         }
         self.watches.want(wanted.kinds());
     }
@@ -81,10 +83,10 @@ impl HubObjects {
         is_news
     }
 
-    /// Returns whether everything is known that these selectors may select.
-    pub(crate) fn knows(&self, selectors: &[ResourceSelector]) -> Knowledge {
-        let mut kinds: BTreeSet<_> = selectors.iter().flat_map(kinds_of).collect();
-        if selectors.iter().any(is_sweeping) {
+    /// Returns whether everything is known that a placement may select.
+    pub(crate) fn knows(&self, placement: &Placement) -> Knowledge {
+        let mut kinds: BTreeSet<_> = kinds_of(placement).collect();
+        if is_sweeping(placement) {
             match self.namespaced() {
                 Some(namespaced) => kinds.extend(namespaced),
                 None => return Knowledge::Growing,
@@ -101,18 +103,25 @@ impl HubObjects {
         knowledge
     }
 
-    /// Returns `true` if a selector may select the object `key` of a kind.
+    /// Returns `true` if a placement may select the object `key` of a kind.
     pub(crate) fn may_select(
         &self,
-        selector: &ResourceSelector,
+        placement: &Placement,
         kind: &GroupVersionKind,
         key: &Key,
     ) -> bool {
+        let own = placement.metadata.namespace();
+        let may_reach = own.is_empty() || own == key.namespace;
+        let mut selectors = placement.spec.resource_selectors.iter();
+        may_reach && selectors.any(|selector| self.may_be_of(selector, kind, key))
+    }
+
+    fn may_be_of(&self, selector: &ResourceSelector, kind: &GroupVersionKind, key: &Key) -> bool {
         let is_named = |name: &str| selector.name.is_empty() || selector.name == name;
-        if kinds_of(selector).contains(kind) && is_named(&key.name) {
+        if kinds_of_selector(selector).contains(kind) && is_named(&key.name) {
             return true;
         }
-        is_sweeping(selector)
+        sweeps(selector)
             && !key.namespace.is_empty()
             && is_named(&key.namespace)
             && selector.label_selector.as_ref().is_none_or(|labels| {
@@ -165,8 +174,13 @@ fn gvk(selector: &ResourceSelector) -> GroupVersionKind {
     }
 }
 
-/// Returns the kinds on which depends what a selector selects, apart from what is in a namespace.
-fn kinds_of(selector: &ResourceSelector) -> Vec<GroupVersionKind> {
+/// Returns the kinds on which depends what a placement selects, apart from what is in a namespace that it selects.
+fn kinds_of(placement: &Placement) -> impl Iterator<Item = GroupVersionKind> {
+    let selectors = placement.spec.resource_selectors.iter();
+    selectors.flat_map(kinds_of_selector)
+}
+
+fn kinds_of_selector(selector: &ResourceSelector) -> Vec<GroupVersionKind> {
     let mut kinds = vec![gvk(selector)];
     if selector.group.is_empty() && selector.kind == "Endpoints" {
         // Those of a Service are not placed.
@@ -175,13 +189,18 @@ fn kinds_of(selector: &ResourceSelector) -> Vec<GroupVersionKind> {
     kinds
 }
 
-/// Returns `true` if it depends on the objects of a kind what a selector selects.
-pub(crate) fn depends_on(selector: &ResourceSelector, kind: &GroupVersionKind) -> bool {
-    is_sweeping(selector) || kinds_of(selector).contains(kind)
+/// Returns `true` if it depends on the objects of a kind what a placement selects.
+pub(crate) fn depends_on(placement: &Placement, kind: &GroupVersionKind) -> bool {
+    is_sweeping(placement) || kinds_of(placement).any(|one| one == *kind)
 }
 
-/// Returns `true` if a selector selects namespaces with all that is in them.
-pub(crate) fn is_sweeping(selector: &ResourceSelector) -> bool {
+/// Returns `true` if a placement selects namespaces with all that is in them, which none in a namespace does.
+pub(crate) fn is_sweeping(placement: &Placement) -> bool {
+    let mut selectors = placement.spec.resource_selectors.iter();
+    placement.scope() == Scope::Cluster && selectors.any(sweeps)
+}
+
+fn sweeps(selector: &ResourceSelector) -> bool {
     selector.group.is_empty()
         && selector.kind == "Namespace"
         && matches!(&*selector.selection_scope, "" | "NamespaceWithResources")

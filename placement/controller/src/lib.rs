@@ -27,7 +27,7 @@
 mod args;
 mod awaited;
 mod bursts;
-mod by_label;
+mod by_parent;
 mod deletion;
 mod eligibility;
 mod events;
@@ -44,6 +44,7 @@ mod reason;
 mod requests;
 mod rollout;
 mod schedule;
+mod scoped;
 mod snapshot_writes;
 mod snapshots;
 mod status;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use karmada_api::fleet::names::OVERRIDE_FINALIZER;
 use karmada_api::fleet::overrides::{Override, OverrideSnapshot};
 use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
-use karmada_rules::placement::overrides::{TOGETHER, listed};
+use karmada_rules::placement::overrides::{TOGETHER, is_for, listed, named_placement};
 use karmada_rules::placement::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::events::{of_refusal, of_unnamed_placement, of_unserved_placement};
+use crate::events::{of_absent_placement, of_refusal, of_unnamed_placement};
 use crate::index::Index;
 use crate::overrides::InScope;
 use crate::requests::{HubApi, rejection, unless_gone};
@@ -70,7 +70,7 @@ impl<K: InScope> Known<K> {
         let taken = snapshots.last().map(|one| &one.spec().override_spec);
         // Which placement an override names never changes.
         let spec = one.as_ref().map(|one| one.spec()).or(taken);
-        let bindings = spec.map_or_else(Vec::new, |spec| index.overridden_by(spec));
+        let bindings = spec.map_or_else(Vec::new, |spec| index.overridden_by(spec, &key.namespace));
         let listed = bindings.iter().flat_map(|binding| listed(&binding.spec));
         let own = listed.filter(|(namespace, _)| *namespace == key.namespace);
         let named = own.map(|(_, name)| name.to_owned()).collect();
@@ -225,12 +225,13 @@ impl OverrideReconciler {
             }
             return;
         };
-        let placed = Key::cluster_scoped(&*placement.name);
-        let is_there = || {
-            self.index
-                .read(|index| index.placements.get(&placed).is_some())
+        let placed = named_placement(one.spec(), &key.namespace).unwrap_or_default();
+        let is_unplaced = || {
+            !is_for(one.spec(), &key.namespace, &placed)
+                || self
+                    .index
+                    .read(|index| index.placements.get(&placed).is_none())
         };
-        let is_unplaced = || placement.scope == "Namespaced" || !is_there();
         let mut notices = self.notices.lock();
         if is_taken && is_unplaced() {
             let at = Instant::now() + TOGETHER.unsigned_abs();
@@ -245,7 +246,7 @@ impl OverrideReconciler {
         }
         notices.unplaced.remove(key);
         if is_unplaced() {
-            self.tell(one, of_unserved_placement(placement));
+            self.tell(one, of_absent_placement(placement));
         }
     }
 

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use karmada_api::fleet::names::PARENT_OVERRIDE;
 use karmada_api::fleet::overrides::{NamedResource, Override, OverrideSnapshot, OverrideSpec};
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourceOverride, ClusterResourceOverrideSnapshot,
-    ResourceOverride, ResourceOverrideSnapshot,
+    Binding, ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
+    ResourceOverrideSnapshot,
 };
-use karmada_rules::placement::overrides::{Claim, TOGETHER, Taken, is_for, listed, objects};
+use karmada_rules::placement::overrides::{
+    Claim, TOGETHER, Taken, is_for, listed, named_placement, objects,
+};
 use karmada_rules::placement::snapshot::{is_snapshotted, latest_override};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::watch::Decoded;
@@ -40,8 +42,8 @@ pub(crate) struct Scope<K: Override> {
     snapshots: Cache<K::Snapshot>,
     /// The override of each snapshot.
     parents: ReverseIndex<Key, Key>,
-    /// The placement that each override names; empty if it names none.
-    by_placement: ReverseIndex<Key, String>,
+    /// The placement that each override names; an empty key if it names none.
+    by_placement: ReverseIndex<Key, Key>,
     /// The objects that each override names, and those that it named when it was last taken up; with its namespace.
     by_object: ReverseIndex<Key, (String, NamedResource)>,
     /// The latest snapshot of each override that has one.
@@ -169,11 +171,7 @@ impl OverrideIndex {
     }
 
     /// Returns those of a placement that has these bindings.
-    pub(crate) fn of_placement(
-        &self,
-        placement: &str,
-        bindings: &[Arc<ClusterResourceBinding>],
-    ) -> OfPlacement {
+    pub(crate) fn of_placement(&self, placement: &Key, bindings: &[Arc<Binding>]) -> OfPlacement {
         let of_cluster = self.cluster_scoped.latest(placement);
         let of_namespaces = self.namespaced.latest(placement);
         let names: BTreeSet<_> = bindings.iter().flat_map(|one| listed(&one.spec)).collect();
@@ -206,8 +204,8 @@ impl OverrideIndex {
     }
 
     /// Returns the overrides of the snapshots that the new version of a binding lists no longer.
-    pub(crate) fn unlisted(&self, change: &Transition<ClusterResourceBinding>) -> Vec<Key> {
-        let lists = |binding: &Option<Arc<ClusterResourceBinding>>, name| {
+    pub(crate) fn unlisted(&self, change: &Transition<Binding>) -> Vec<Key> {
+        let lists = |binding: &Option<Arc<Binding>>, name| {
             let mut names = binding.iter().flat_map(|one| listed(&one.spec));
             names.any(|listed| listed == name)
         };
@@ -284,10 +282,9 @@ impl<K: Override> Scope<K> {
         let one = self.overrides.get(key).map(Arc::clone);
         let taken = latest.iter().map(|latest| &latest.spec().override_spec);
         let specs: Vec<_> = one.iter().map(|one| one.spec()).chain(taken).collect();
-        let placements = specs.iter().map(|spec| {
-            let placement = spec.placement.as_ref();
-            placement.map_or_else(String::new, |placement| placement.name.clone())
-        });
+        let placements = specs
+            .iter()
+            .map(|spec| named_placement(spec, &key.namespace).unwrap_or_default());
         self.by_placement.replace(key, placements.collect());
         let named = specs.iter().flat_map(|spec| objects(spec));
         let named = named
@@ -326,13 +323,13 @@ impl<K: Override> Scope<K> {
     }
 
     /// Returns the keys of the overrides that may be about a placement.
-    fn about(&self, placement: &str) -> impl Iterator<Item = &Key> {
+    fn about(&self, placement: &Key) -> impl Iterator<Item = &Key> {
         let named = self.by_placement.sources(placement);
-        named.chain(self.by_placement.sources(""))
+        named.chain(self.by_placement.sources(&Key::default()))
     }
 
     /// Returns the latest snapshots of the overrides that stay, and may be about a placement.
-    fn latest(&self, placement: &str) -> impl Iterator<Item = &Arc<K::Snapshot>> {
+    fn latest(&self, placement: &Key) -> impl Iterator<Item = &Arc<K::Snapshot>> {
         let staying = self.about(placement).filter(|key| {
             // One that cannot be read goes on as it was.
             let is_unread = || self.overrides.unread().contains(key);
@@ -343,11 +340,12 @@ impl<K: Override> Scope<K> {
     }
 
     /// Returns those that may be about a placement, and of whose content there is no snapshot, though there may be one.
-    fn pending(&self, placement: &str) -> impl Iterator<Item = Pending> {
+    fn pending(&self, placement: &Key) -> impl Iterator<Item = Pending> {
         self.about(placement).filter_map(move |key| {
             let until = *self.pending.get(key)?;
             let Claim { one, .. } = self.claim(key)?;
-            let is_due = is_for(one.spec(), placement) && self.refusal(key).is_none();
+            let is_due =
+                is_for(one.spec(), &key.namespace, placement) && self.refusal(key).is_none();
             is_due.then(|| Pending {
                 namespace: key.namespace.clone(),
                 spec: one.spec().clone(),

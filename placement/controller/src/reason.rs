@@ -11,5 +11,5 @@ karmada_runtime::event_reasons! {
     PlacementRolloutCompleted: "a placement", "all of this is so, in as many clusters as it asks for";
     OverrideRefused: "an override", "it contradicts itself, changes what makes an object this one, has an object that another override had before, or cannot be snapshotted; what it said before that goes on";
     OverrideWaitsForRollout: "an override", "it was written and names no placement, so that it goes out with the next rollout of each placement of its objects";
-    OverriddenPlacementUnknown: "an override", "a minute after it was written the placement that it names is not there, or is not served";
+    OverriddenPlacementUnknown: "an override", "a minute after it was written the placement that it names is not there";
 }

@@ -4,9 +4,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use karmada_api::Scope;
 use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::scope::objects_in;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,6 +67,14 @@ impl HubApi {
         Api::all(self.client.clone())
     }
 
+    /// Returns the objects of the kind which is that of a namespace, in that; those that are cluster-scoped if it is empty.
+    pub(crate) fn of_scope<K: Resource<DynamicType = Scope, Scope = DynamicResourceScope>>(
+        &self,
+        namespace: &str,
+    ) -> Api<K> {
+        objects_in(self.client.clone(), namespace)
+    }
+
     /// Returns the objects of a kind in a namespace.
     pub(crate) fn within<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(
         &self,
@@ -73,7 +84,7 @@ impl HubApi {
     }
 
     /// Creates an object. `target` names what is written in the metrics.
-    pub(crate) async fn create<K: Resource<DynamicType = ()> + Clone + Serialize>(
+    pub(crate) async fn create<K: Resource + Clone + Serialize>(
         &self,
         target: &'static str,
         objects: &Api<K>,

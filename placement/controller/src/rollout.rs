@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::placement::ResourceIdentifier;
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents, selects};
@@ -53,7 +53,7 @@ impl Controller for RolloutReconciler {
         let known = self.index.read(|index| {
             let placed = index.placed(key)?;
             let awaited = index.awaited.bindings.until(key);
-            let overrides = index.overrides.of_placement(&key.name, &placed.bindings);
+            let overrides = index.overrides.of_placement(key, &placed.bindings);
             Some((placed, awaited, index.fleet.all(now), overrides))
         });
         let Some((placed, awaited, members, overrides)) = known else {
@@ -148,13 +148,13 @@ impl RolloutReconciler {
     }
 
     async fn take(&self, placement: &Key, write: &RolloutWrite) -> Result<(), BoxError> {
-        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let bindings = self.hub.of_scope::<Binding>(&placement.namespace);
         let (RolloutWrite::Delete { name, .. }
         | RolloutWrite::Spec { name, .. }
         | RolloutWrite::Status { name, .. }) = write;
         let echo = |replaced| Echo {
             of: |writes| &mut writes.bindings,
-            object: Key::cluster_scoped(&**name),
+            object: Key::new(&*placement.namespace, &**name),
             owner: placement,
             replaced,
         };

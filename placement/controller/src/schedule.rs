@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::fleet::snapshot::PolicySnapshotStatus;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterSchedulingPolicySnapshot};
+use karmada_api::fleet::{Binding, PolicySnapshot};
 use karmada_rules::placement::pick::{BindingWrite, SchedulingFacts, SchedulingPlan, plan};
 use karmada_rules::placement::snapshot::latest_policy;
 use karmada_runtime::controller::Controller;
@@ -82,7 +82,7 @@ impl Scheduler {
     }
 
     async fn take(&self, placement: &Key, write: &BindingWrite) -> Result<(), BoxError> {
-        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let bindings = self.hub.of_scope::<Binding>(&placement.namespace);
         match write {
             BindingWrite::Create(binding) => {
                 let create = self.hub.create("binding", &bindings, &**binding);
@@ -108,7 +108,7 @@ impl Scheduler {
     async fn tell(
         &self,
         placement: &Key,
-        policy: &ClusterSchedulingPolicySnapshot,
+        policy: &PolicySnapshot,
         status: &PolicySnapshotStatus,
     ) -> Result<(), BoxError> {
         let before = policy.status.clone().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Scheduler {
             Some(metadata.resource_version()),
             json!({ "status": patch }),
         );
-        let policies = self.hub.all::<ClusterSchedulingPolicySnapshot>();
+        let policies = self.hub.of_scope::<PolicySnapshot>(&placement.namespace);
         let name = metadata.name();
         let tell = self
             .hub
@@ -134,7 +134,7 @@ impl Scheduler {
 fn echo<'a>(name: &str, placement: &'a Key, replaced: Option<&'a str>) -> Echo<'a> {
     Echo {
         of: |writes| &mut writes.bindings,
-        object: Key::cluster_scoped(name),
+        object: Key::new(&*placement.namespace, name),
         owner: placement,
         replaced,
     }

@@ -37,7 +37,7 @@ pub(crate) struct OwnedSnapshots<'a, K> {
 
 impl<K> OwnedSnapshots<'_, K>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
 {
     /// Performs writes: what follows one that was overtaken was decided on less than there is.
     pub(crate) async fn write(&self, writes: Vec<SnapshotWrite<K>>) -> Result<Progress, BoxError> {

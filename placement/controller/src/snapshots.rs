@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::ClusterResourceScope;
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::Scope;
+use karmada_api::fleet::Placement;
 use karmada_rules::placement::content::Hub;
 use karmada_rules::placement::deletion::FINALIZERS;
 use karmada_rules::placement::refuse::Refusal;
@@ -13,6 +13,7 @@ use karmada_rules::placement::snapshot::{SnapshotWrite, plan_policies, plan_reso
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::Resource;
+use kube::core::DynamicResourceScope;
 use objects::patch::guarded;
 use objects::{Key, Metadata, api_version, kind};
 use serde::Serialize;
@@ -48,7 +49,7 @@ impl Controller for SnapshotReconciler {
             Some((index.placed(key)?, awaited))
         });
         let Some((placed, awaited)) = known else {
-            self.index.change(|index| index.selected.remove(&key.name));
+            self.index.change(|index| index.selected.remove(key));
             self.index.bursts.close(key);
             return Ok(());
         };
@@ -75,7 +76,7 @@ impl Controller for SnapshotReconciler {
 
 impl SnapshotReconciler {
     /// Gives a placement the finalizers with which it waits for what is made of it.
-    async fn hold(&self, placement: &ClusterResourcePlacement) -> Result<(), BoxError> {
+    async fn hold(&self, placement: &Placement) -> Result<(), BoxError> {
         let metadata = &placement.metadata;
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         let missing = FINALIZERS
@@ -88,7 +89,7 @@ impl SnapshotReconciler {
         finalizers.extend(missing);
         let body = json!({ "metadata": { "finalizers": finalizers } });
         let patch = guarded(Some(metadata.resource_version()), body);
-        let placements = self.hub.all::<ClusterResourcePlacement>();
+        let placements = self.hub.of_scope::<Placement>(metadata.namespace());
         let target = "placement_finalizers";
         let held = self
             .hub
@@ -100,10 +101,9 @@ impl SnapshotReconciler {
 
     /// Selects, and snapshots what is selected.
     async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
-        let placement = &placed.placement;
-        let selectors = &placement.spec.resource_selectors;
+        let placement = &*placed.placement;
         // Everything has been listed once the watch of the last kind says so, which wakes it again.
-        match self.index.hub.knows(selectors) {
+        match self.index.hub.knows(placement) {
             Knowledge::Complete => {}
             Knowledge::Growing => return Ok(()),
             // Without them, what is placed would look as if they were deleted.
@@ -119,7 +119,7 @@ impl SnapshotReconciler {
             return Ok(());
         }
         self.index.bursts.close(key);
-        let selection = match select(selectors, &self.of, &self.index.hub) {
+        let selection = match select(placement, &self.of, &self.index.hub) {
             Ok(selection) => selection,
             Err(invalid) => {
                 self.note(key, &Err(Refusal::from(&invalid)));
@@ -141,7 +141,7 @@ impl SnapshotReconciler {
         writes: Vec<SnapshotWrite<K>>,
     ) -> Result<Progress, BoxError>
     where
-        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+        K: Resource<DynamicType = Scope, Scope = DynamicResourceScope>
             + Clone
             + Debug
             + Serialize
@@ -151,7 +151,7 @@ impl SnapshotReconciler {
             index: &self.index,
             hub: &self.hub,
             target,
-            snapshots: self.hub.all(),
+            snapshots: self.hub.of_scope(&placement.namespace),
             owner: placement,
             awaited: |writes| &mut writes.snapshots,
         };
@@ -162,7 +162,7 @@ impl SnapshotReconciler {
     fn note(&self, key: &Key, selected: &Selected) {
         let before = self.index.change(|index| {
             let selected = selected.clone();
-            index.selected.insert(key.name.clone(), selected)
+            index.selected.insert(key.clone(), selected)
         });
         if before.as_ref() != Some(selected) {
             self.index.tell(key.clone());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_rules::placement::snapshot::{has_lost_part, latest_policy, latest_resources};
 use karmada_rules::placement::status::{StatusFacts, StatusPlan, plan};
@@ -45,7 +45,7 @@ impl Controller for StatusReconciler {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let known = self.index.read(|index| {
             let placed = index.placed(key)?;
-            Some((placed, index.selected.get(&key.name).cloned()))
+            Some((placed, index.selected.get(key).cloned()))
         });
         let Some((placed, selected)) = known else {
             return Ok(());
@@ -102,11 +102,7 @@ impl StatusReconciler {
         }
     }
 
-    async fn tell(
-        &self,
-        placement: &ClusterResourcePlacement,
-        after: &PlacementStatus,
-    ) -> Result<(), BoxError> {
+    async fn tell(&self, placement: &Placement, after: &PlacementStatus) -> Result<(), BoxError> {
         let before = placement.status.clone().unwrap_or_default();
         let Some(patch) = merge_between(&json!(before), &json!(after)) else {
             return Ok(());
@@ -116,18 +112,15 @@ impl StatusReconciler {
             Some(metadata.resource_version()),
             json!({ "status": patch }),
         );
-        let (placements, name) = (self.hub.all(), metadata.name());
-        let told = self.hub.patch_status::<ClusterResourcePlacement>(
-            "placement_status",
-            &placements,
-            name,
-            &patch,
-        );
+        let placements = self.hub.of_scope::<Placement>(metadata.namespace());
+        let (target, name) = ("placement_status", metadata.name());
+        let told = self.hub.patch_status(target, &placements, name, &patch);
         if unless_gone(told.await)?.is_some()
             && let Some(events) = &self.events
         {
-            for event in transitions(&before, after) {
-                events.record(placement.object_ref(&()), event);
+            let scope = placement.scope();
+            for event in transitions(scope, &before, after) {
+                events.record(placement.object_ref(&scope), event);
             }
         }
         Ok(())

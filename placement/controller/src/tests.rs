@@ -7,6 +7,7 @@ mod overrides;
 mod placements;
 mod refusals;
 mod schedule;
+mod scoped;
 mod snapshots;
 mod stage;
 mod takeover;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use karmada_api::Scope;
 use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
 use karmada_rules::placement::content::Hub;
 use karmada_runtime::cache::Transition;
@@ -79,7 +80,7 @@ pub(crate) struct SharedIndex {
 impl SharedIndex {
     /// Wakes what says where a placement stands, which happens at most once a second, and less often for many clusters.
     pub(crate) fn tell(&self, placement: Key) {
-        let clusters = self.read(|index| index.bindings.count(&placement.name));
+        let clusters = self.read(|index| index.bindings.count(&placement));
         let clusters = u32::try_from(clusters).unwrap_or(u32::MAX);
         let pace = PACE + PACE_OF_CLUSTER.saturating_mul(clusters);
         self.queues.status.add_paced(placement, pace);
@@ -120,10 +121,19 @@ impl SharedIndex {
             client,
             shared: &shared,
         };
-        to.start("placements", Self::observe_placement);
-        to.start("policysnapshots", Self::observe_policy);
-        to.start("resourcesnapshots", Self::observe_snapshot);
-        to.start("bindings", Self::observe_binding);
+        to.start_scoped(
+            ["placements", "namespacedplacements"],
+            Self::observe_placement,
+        );
+        to.start_scoped(
+            ["policysnapshots", "namespacedpolicysnapshots"],
+            Self::observe_policy,
+        );
+        to.start_scoped(
+            ["resourcesnapshots", "namespacedresourcesnapshots"],
+            Self::observe_snapshot,
+        );
+        to.start_scoped(["bindings", "namespacedbindings"], Self::observe_binding);
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
@@ -225,8 +235,7 @@ impl SharedIndex {
     fn wake_sweeping(&self) {
         let keys = self.read(|index| {
             let placements = index.placements.iter();
-            let sweeping =
-                placements.filter(|(_, one)| one.spec.resource_selectors.iter().any(is_sweeping));
+            let sweeping = placements.filter(|(_, one)| is_sweeping(one));
             sweeping.map(|(key, _)| key.clone()).collect::<Vec<_>>()
         });
         self.queues.snapshots.add_all(keys);
@@ -240,13 +249,11 @@ impl SharedIndex {
                 .collect::<Vec<_>>()
         });
         for (key, placement) in placements {
-            let mut selectors = placement.spec.resource_selectors.iter();
             match event {
                 DynamicEvent::Changed(changes) => {
-                    let is_concerned = selectors.any(|selector| {
-                        let mut keys = changes.iter().map(|Transition { key, .. }| key);
-                        keys.any(|object| self.hub.may_select(selector, kind, object))
-                    });
+                    let mut keys = changes.iter().map(|Transition { key, .. }| key);
+                    let is_concerned =
+                        keys.any(|object| self.hub.may_select(&placement, kind, object));
                     if is_concerned && let Some(end) = self.bursts.note(&key) {
                         self.queues.snapshots.add_at(key, end);
                     }
@@ -254,7 +261,7 @@ impl SharedIndex {
                 DynamicEvent::Unkept(..) => {}
                 // Only now everything that it selects may be known.
                 DynamicEvent::Listed | DynamicEvent::NotServed | DynamicEvent::Forbidden => {
-                    if selectors.any(|selector| depends_on(selector, kind)) {
+                    if depends_on(&placement, kind) {
                         self.queues.snapshots.add(key);
                     }
                 }
@@ -269,10 +276,7 @@ impl SharedIndex {
             let staying = placements.filter(|one| !one.metadata.is_deleting());
             staying.map(Arc::clone).collect::<Vec<_>>()
         });
-        let selectors = placements
-            .iter()
-            .flat_map(|one| &one.spec.resource_selectors);
-        self.hub.want(selectors);
+        self.hub.want(placements.iter().map(|one| &**one));
     }
 }
 
@@ -307,5 +311,28 @@ impl Watching<'_> {
         let all = Config::default();
         self.program
             .watch_if_served(name, api, all, move |event| observe(&shared, event));
+    }
+
+    /// Starts the watches of two kinds that differ in scope. The namespaced one is newer, too.
+    fn start_scoped<K>(
+        &mut self,
+        [cluster_scoped, namespaced]: [&'static str; 2],
+        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let (one, other) = (Arc::clone(self.shared), Arc::clone(self.shared));
+        let all = Config::default();
+        let api = Api::all_with(self.client.clone(), &Scope::Cluster);
+        self.program
+            .watch(cluster_scoped, api, all.clone(), move |event| {
+                observe(&one, Scope::Cluster, event);
+            });
+        let api = Api::all_with(self.client.clone(), &Scope::Namespaced);
+        let source = (api, &Scope::Namespaced);
+        self.program
+            .watch_kind_if_served(namespaced, source, all, move |event| {
+                observe(&other, Scope::Namespaced, event);
+            });
     }
 }

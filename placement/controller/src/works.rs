@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingStatus;
-use karmada_api::fleet::names::{PARENT_PLACEMENT, member_namespace};
+use karmada_api::fleet::names::member_namespace;
 use karmada_api::fleet::placement::ApplyStrategy;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, MemberCluster, Work};
+use karmada_api::fleet::{Binding, MemberCluster, ResourceSnapshot, Work};
 use karmada_rules::placement::deletion::{with_work_finalizer, without_finalizers};
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::listed;
+use karmada_rules::placement::parents::placement_of;
 use karmada_rules::placement::strategy::apply_strategy;
 use karmada_rules::placement::works::{
     Failure, Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
@@ -39,10 +40,11 @@ pub(crate) struct WorksReconciler {
 /// A binding, and what decides about its Works.
 struct Known {
     key: Key,
-    binding: Arc<ClusterResourceBinding>,
+    binding: Arc<Binding>,
+    placement: Key,
     /// How the placement's objects are to be written by now; absent if it is gone.
     strategy: Option<ApplyStrategy>,
-    snapshots: Vec<ClusterResourceSnapshot>,
+    snapshots: Vec<ResourceSnapshot>,
     /// The snapshots of overrides that it lists, as far as they are there.
     overrides: Vec<Snapshot>,
     cluster: Option<Arc<MemberCluster>>,
@@ -55,9 +57,9 @@ impl Known {
     fn read(index: &SharedIndex, key: &Key) -> Option<Self> {
         let (known, group, works) = index.read(|index| {
             let binding = Arc::clone(index.bindings.get(key)?);
-            let placement = binding.metadata.label(PARENT_PLACEMENT).unwrap_or_default();
-            let strategy = index.placements.get(&Key::cluster_scoped(placement));
-            let snapshots = index.snapshots.of(placement);
+            let placement = placement_of(&binding.metadata).unwrap_or_default();
+            let strategy = index.placements.get(&placement);
+            let snapshots = index.snapshots.of(&placement);
             let group = group(&snapshots, &binding.spec.resource_snapshot_name);
             let known = Self {
                 key: key.clone(),
@@ -68,8 +70,9 @@ impl Known {
                 works: Vec::new(),
                 awaited: index.awaited.works.until(key),
                 binding,
+                placement,
             };
-            Some((known, group, index.works.of(&key.name)))
+            Some((known, group, index.works.of(key)))
         })?;
         // Parsed without the lock, which every watch needs.
         Some(Self {
@@ -88,11 +91,7 @@ impl Known {
     fn plan(&self, opening: Opening) -> WorksPlan {
         let overrides: Vec<_> = self.overrides.iter().map(Snapshot::taken).collect();
         plan(&WorksFacts {
-            placement: self
-                .binding
-                .metadata
-                .label(PARENT_PLACEMENT)
-                .unwrap_or_default(),
+            placement: &self.placement,
             strategy: self.strategy.as_ref(),
             binding: &self.binding,
             snapshots: &self.snapshots.iter().collect::<Vec<_>>(),
@@ -166,7 +165,7 @@ impl Controller for WorksReconciler {
 impl WorksReconciler {
     /// Gives a binding the finalizer with which it waits for its Works, unless the rollout has, and returns its version
     /// then.
-    async fn hold(&self, binding: &ClusterResourceBinding) -> Result<String, BoxError> {
+    async fn hold(&self, binding: &Binding) -> Result<String, BoxError> {
         let version = binding.metadata.resource_version();
         let Some(finalizers) = with_work_finalizer(binding) else {
             return Ok(version.to_owned());
@@ -176,11 +175,7 @@ impl WorksReconciler {
     }
 
     /// Lets a binding go that waits for nothing any longer.
-    async fn release(
-        &self,
-        binding: &ClusterResourceBinding,
-        works: usize,
-    ) -> Result<(), BoxError> {
+    async fn release(&self, binding: &Binding, works: usize) -> Result<(), BoxError> {
         if let Some(finalizers) = without_finalizers(binding, works) {
             self.set_finalizers(binding, &finalizers).await?;
         }
@@ -189,18 +184,16 @@ impl WorksReconciler {
 
     async fn set_finalizers(
         &self,
-        binding: &ClusterResourceBinding,
+        binding: &Binding,
         finalizers: &[String],
     ) -> Result<Option<String>, BoxError> {
         let version = binding.metadata.resource_version();
         let body = json!({ "metadata": { "finalizers": finalizers } });
         let patch = guarded(Some(version), body);
-        let (bindings, name) = (self.hub.all(), binding.metadata.name());
-        let target = "binding_finalizers";
-        let write = self
-            .hub
-            .patch::<ClusterResourceBinding>(target, &bindings, name, &patch);
         let key = binding.metadata.key();
+        let bindings = self.hub.of_scope::<Binding>(&key.namespace);
+        let target = "binding_finalizers";
+        let write = self.hub.patch(target, &bindings, &key.name, &patch);
         let echo = itself(&key, version);
         Ok(unless_gone(self.index.awaiting(echo, write).await)?)
     }
@@ -239,7 +232,7 @@ impl WorksReconciler {
     /// Says on a binding what its Works say.
     async fn report(
         &self,
-        binding: &ClusterResourceBinding,
+        binding: &Binding,
         version: &str,
         synchronization: Synchronization<'_>,
         works: &[&Work],
@@ -252,12 +245,10 @@ impl WorksReconciler {
             return Ok(());
         };
         let patch = guarded(Some(version), json!({ "status": patch }));
-        let (bindings, name) = (self.hub.all(), binding.metadata.name());
-        let target = "binding_status";
-        let tell = self
-            .hub
-            .patch_status::<ClusterResourceBinding>(target, &bindings, name, &patch);
         let key = binding.metadata.key();
+        let bindings = self.hub.of_scope::<Binding>(&key.namespace);
+        let target = "binding_status";
+        let tell = self.hub.patch_status(target, &bindings, &key.name, &patch);
         let echo = itself(&key, version);
         unless_gone(self.index.awaiting(echo, tell).await)?;
         Ok(())
@@ -265,7 +256,7 @@ impl WorksReconciler {
 
     /// Deletes the Works of a binding that does not exist any more: they were made while it went.
     async fn sweep(&self, key: &Key) -> Result<(), BoxError> {
-        let left = self.index.read(|index| index.works.of(&key.name));
+        let left = self.index.read(|index| index.works.of(key));
         let left: Vec<_> = left
             .iter()
             .map(|work| work.meta())
@@ -275,7 +266,7 @@ impl WorksReconciler {
             return Ok(());
         }
         // Absence from the cache is no deletion.
-        let bindings = self.hub.all::<ClusterResourceBinding>();
+        let bindings = self.hub.of_scope::<Binding>(&key.namespace);
         if bindings.get_metadata_opt(&key.name).await?.is_some() {
             return Ok(());
         }

@@ -8,12 +8,13 @@ use super::placement::{
     ApplyStrategy, DiffedPlacement, DriftedPlacement, FailedPlacement, NamespacedName,
 };
 use crate::Condition;
-use crate::resource::kind;
+use crate::resource::scoped_kind;
 
-kind! {
+scoped_kind! {
     /// A placement on one cluster.
-    ClusterResourceBinding, "ClusterResourceBinding", "placement.kubernetes-fleet.io", "v1beta1",
-    "clusterresourcebindings", ClusterResourceScope,
+    Binding, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterResourceBinding", "clusterresourcebindings"],
+    ["ResourceBinding", "resourcebindings"],
     {
         /// The cluster, and what it gets.
         spec: BindingSpec,

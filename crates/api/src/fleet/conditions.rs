@@ -1,4 +1,13 @@
-//! The conditions of bindings and Works, and the reasons on which something is decided.
+//! The conditions of placements, bindings and Works, and the reasons on which something is decided.
+
+use super::Placement;
+use crate::Scope;
+
+/// The condition of a policy snapshot, of a placement, after its kind, and of each of its clusters: True once clusters are
+/// found as the policy asks for.
+pub const SCHEDULED: &str = "Scheduled";
+/// The condition of a placement, ours, after its kind: True while it is being deleted.
+pub const REMOVING: &str = "Removing";
 
 /// The condition of a binding: True once its cluster is to have the latest snapshot.
 pub const ROLLOUT_STARTED: &str = "RolloutStarted";
@@ -44,3 +53,11 @@ pub const UNTRACKABLE: &str = "NotAllWorkAreAvailabilityTrackable";
 pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 /// The reason of a True [`AVAILABLE`] of a Work: for some objects nobody can say.
 pub const WORK_NOT_TRACKABLE: &str = "WorkNotTrackable";
+
+/// The condition of a cluster whose agent tells of its namespaces: True while these are all that it has.
+pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
+
+/// Returns the type of a condition of a placement: those of bindings, said of all of its clusters, follow its kind.
+pub fn of_placement(scope: Scope, condition: &str) -> String {
+    format!("{}{condition}", Placement::kind_of(scope))
+}

@@ -1,4 +1,4 @@
-//! The definitions of these kinds, as KubeFleet installs them: both versions are served, and v1beta1 is stored.
+//! The definitions of these kinds, as KubeFleet installs them: v1beta1 is stored, and most are served as v1, too.
 
 mod amendments;
 mod columns;
@@ -17,19 +17,22 @@ use super::placement::{PlacementSpec, PlacementStatus};
 use super::snapshot::{PolicySnapshotSpec, PolicySnapshotStatus, ResourceSnapshotSpec};
 use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
 use super::{
-    AppliedWork, ClusterResourceBinding, ClusterResourceEnvelope, ClusterResourceOverride,
-    ClusterResourceOverrideSnapshot, ClusterResourcePlacement,
-    ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction,
-    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, InternalMemberCluster, MemberCluster,
-    ResourceEnvelope, ResourceOverride, ResourceOverrideSnapshot, Work,
+    AppliedWork, Binding, ClusterResourceEnvelope, ClusterResourceOverride,
+    ClusterResourceOverrideSnapshot, ClusterResourcePlacementDisruptionBudget,
+    ClusterResourcePlacementEviction, InternalMemberCluster, MemberCluster, Placement,
+    PolicySnapshot, ResourceEnvelope, ResourceOverride, ResourceOverrideSnapshot, ResourceSnapshot,
+    Work,
 };
+use crate::Scope;
 use crate::crd::{age, schema};
 use amendments::{Amendment, amended, at, first_of, immutable, one_of, rules};
 
 /// Returns the definitions.
 pub fn definitions() -> Vec<Value> {
     [
-        of_placements(),
+        of_placements(Scope::Cluster),
+        of_works(),
+        of_placements(Scope::Namespaced),
         of_members(),
         of_envelopes(),
         of_evictions(),
@@ -38,50 +41,61 @@ pub fn definitions() -> Vec<Value> {
     .concat()
 }
 
-fn of_placements() -> Vec<Value> {
+/// Returns the definitions of placements of a scope, and of what is made of them there.
+fn of_placements(scope: Scope) -> Vec<Value> {
+    let short_names = match scope {
+        Scope::Cluster => ["crp", "csps", "crs", "crb"],
+        Scope::Namespaced => ["rp", "sps", "rs", "rb"],
+    };
+    let [of_placements, of_policies, of_resources, of_bindings] = short_names;
     vec![
         Definition {
-            short_names: json!(["crp"]),
+            short_names: json!([of_placements]),
             spec: placement(),
             status: Some(placement_status()),
-            columns: columns::of_placements(),
+            columns: columns::of_placements(scope),
         }
-        .of::<ClusterResourcePlacement>("Cluster"),
+        .of_scope::<Placement>(scope),
         Definition {
-            short_names: json!(["csps"]),
+            short_names: json!([of_policies]),
             spec: policy_snapshot(),
             status: Some(policy_snapshot_status()),
             columns: vec![columns::generation(), age()],
         }
-        .of::<ClusterSchedulingPolicySnapshot>("Cluster"),
+        .of_scope::<PolicySnapshot>(scope),
         Definition {
-            short_names: json!(["crs"]),
+            short_names: json!([of_resources]),
             spec: immutable(schema::<ResourceSnapshotSpec>()),
             status: None,
             columns: vec![columns::generation(), age()],
         }
-        .of::<ClusterResourceSnapshot>("Cluster"),
+        .of_scope::<ResourceSnapshot>(scope),
         Definition {
-            short_names: json!(["crb"]),
+            short_names: json!([of_bindings]),
             spec: amended(schema::<BindingSpec>(), &apply_strategy("applyStrategy")),
             status: Some(schema::<BindingStatus>()),
             columns: columns::of_bindings(),
         }
-        .of::<ClusterResourceBinding>("Cluster"),
+        .of_scope::<Binding>(scope),
+    ]
+}
+
+fn of_works() -> Vec<Value> {
+    vec![
         Definition {
             short_names: json!([]),
             spec: amended(schema::<WorkSpec>(), &apply_strategy("applyStrategy")),
             status: Some(schema::<WorkStatus>()),
             columns: vec![age()],
         }
-        .of::<Work>("Namespaced"),
+        .of::<Work>(Scope::Namespaced),
         Definition {
             short_names: json!([]),
             spec: schema::<AppliedWorkSpec>(),
             status: Some(schema::<AppliedWorkStatus>()),
             columns: vec![age()],
         }
-        .of::<AppliedWork>("Cluster"),
+        .of::<AppliedWork>(Scope::Cluster),
     ]
 }
 
@@ -93,21 +107,21 @@ fn of_members() -> Vec<Value> {
             status: Some(schema::<MemberClusterStatus>()),
             columns: columns::of_members(),
         }
-        .of::<MemberCluster>("Cluster"),
+        .of::<MemberCluster>(Scope::Cluster),
         Definition {
             short_names: json!(["imc"]),
             spec: internal_member(),
             status: Some(schema::<InternalMemberClusterStatus>()),
             columns: vec![age()],
         }
-        .of::<InternalMemberCluster>("Namespaced"),
+        .of::<InternalMemberCluster>(Scope::Namespaced),
     ]
 }
 
 fn of_envelopes() -> Vec<Value> {
     vec![
-        envelope::<ClusterResourceEnvelope>("Cluster"),
-        envelope::<ResourceEnvelope>("Namespaced"),
+        envelope::<ClusterResourceEnvelope>(Scope::Cluster),
+        envelope::<ResourceEnvelope>(Scope::Namespaced),
     ]
 }
 
@@ -119,27 +133,27 @@ fn of_evictions() -> Vec<Value> {
             status: Some(schema::<EvictionStatus>()),
             columns: columns::of_evictions(),
         }
-        .of::<ClusterResourcePlacementEviction>("Cluster"),
+        .of::<ClusterResourcePlacementEviction>(Scope::Cluster),
         Definition {
             short_names: json!(["crpdb"]),
             spec: budget(),
             status: None,
             columns: vec![age()],
         }
-        .of::<ClusterResourcePlacementDisruptionBudget>("Cluster"),
+        .of::<ClusterResourcePlacementDisruptionBudget>(Scope::Cluster),
     ]
 }
 
 fn of_overrides() -> Vec<Value> {
     vec![
-        of_override::<ClusterResourceOverride>("Cluster", overrides::cluster_scoped()),
-        of_override::<ResourceOverride>("Namespaced", overrides::namespaced()),
-        snapshot_of::<ClusterResourceOverrideSnapshot>("Cluster", overrides::cluster_scoped()),
-        snapshot_of::<ResourceOverrideSnapshot>("Namespaced", overrides::namespaced()),
+        of_override::<ClusterResourceOverride>(Scope::Cluster, overrides::cluster_scoped()),
+        of_override::<ResourceOverride>(Scope::Namespaced, overrides::namespaced()),
+        snapshot_of::<ClusterResourceOverrideSnapshot>(Scope::Cluster, overrides::cluster_scoped()),
+        snapshot_of::<ResourceOverrideSnapshot>(Scope::Namespaced, overrides::namespaced()),
     ]
 }
 
-fn of_override<K: Resource<DynamicType = ()>>(scope: &str, spec: Value) -> Value {
+fn of_override<K: Resource<DynamicType = ()>>(scope: Scope, spec: Value) -> Value {
     Definition {
         short_names: json!([]),
         spec,
@@ -150,7 +164,7 @@ fn of_override<K: Resource<DynamicType = ()>>(scope: &str, spec: Value) -> Value
 }
 
 /// Returns the definition of the snapshots of an override with this spec.
-fn snapshot_of<K: Resource<DynamicType = ()>>(scope: &str, spec: Value) -> Value {
+fn snapshot_of<K: Resource<DynamicType = ()>>(scope: Scope, spec: Value) -> Value {
     Definition {
         short_names: json!([]),
         spec: immutable(overrides::snapshot(spec)),
@@ -159,6 +173,9 @@ fn snapshot_of<K: Resource<DynamicType = ()>>(scope: &str, spec: Value) -> Value
     }
     .of::<K>(scope)
 }
+
+/// The version in which every object is stored.
+const STORED: &str = "v1beta1";
 
 /// The parts of a definition that differ from kind to kind.
 struct Definition {
@@ -169,14 +186,28 @@ struct Definition {
 }
 
 impl Definition {
-    fn of<K: Resource<DynamicType = ()>>(self, scope: &str) -> Value {
+    /// Returns that of a kind which has one scope.
+    fn of<K: Resource<DynamicType = ()>>(self, scope: Scope) -> Value {
+        self.in_versions::<K>((&(), scope), &["v1", "v1beta1"])
+    }
+
+    /// Returns that of the kind which has this scope. KubeFleet has the namespaced ones in one version.
+    fn of_scope<K: Resource<DynamicType = Scope>>(self, scope: Scope) -> Value {
+        let versions: &[&str] = match scope {
+            Scope::Cluster => &["v1", "v1beta1"],
+            Scope::Namespaced => &["v1beta1"],
+        };
+        self.in_versions::<K>((&scope, scope), versions)
+    }
+
+    fn in_versions<K: Resource>(self, kind: (&K::DynamicType, Scope), versions: &[&str]) -> Value {
         let mut properties = json!({ "spec": self.spec });
         if let Some(status) = &self.status {
             properties["status"] = status.clone();
         }
-        let version = |name: &str, is_stored: bool| {
+        let version = |name: &&str| {
             let mut version = json!({
-                "name": name, "served": true, "storage": is_stored,
+                "name": name, "served": true, "storage": *name == STORED,
                 "additionalPrinterColumns": self.columns,
                 "schema": { "openAPIV3Schema": {
                     "type": "object", "required": ["spec"], "properties": properties } },
@@ -186,13 +217,13 @@ impl Definition {
             }
             version
         };
-        let versions = json!([version("v1", false), version("v1beta1", true)]);
-        definition::<K>(scope, &self.short_names, &versions)
+        let versions: Value = versions.iter().map(version).collect();
+        definition::<K>(kind, &self.short_names, &versions)
     }
 }
 
 /// Returns the definition of an envelope, which KubeFleet has in one version.
-fn envelope<K: Resource<DynamicType = ()>>(scope: &str) -> Value {
+fn envelope<K: Resource<DynamicType = ()>>(scope: Scope) -> Value {
     let mut content = schema::<EnvelopeContent>();
     content["required"] = json!(["data"]);
     let bounds = json!({ "minProperties": 1, "maxProperties": 50 });
@@ -200,15 +231,15 @@ fn envelope<K: Resource<DynamicType = ()>>(scope: &str) -> Value {
         "name": "v1beta1", "served": true, "storage": true,
         "schema": { "openAPIV3Schema": amended(content, &[at("data", bounds)]) },
     });
-    definition::<K>(scope, &json!([]), &json!([version]))
+    definition::<K>((&(), scope), &json!([]), &json!([version]))
 }
 
-fn definition<K: Resource<DynamicType = ()>>(
-    scope: &str,
+fn definition<K: Resource>(
+    (kind, scope): (&K::DynamicType, Scope),
     short_names: &Value,
     versions: &Value,
 ) -> Value {
-    let (group, plural, kind) = (K::group(&()), K::plural(&()), K::kind(&()));
+    let (group, plural, kind) = (K::group(kind), K::plural(kind), K::kind(kind));
     let category = group.split('.').next().unwrap_or_default();
     let mut names = json!({
         "categories": ["fleet", format!("fleet-{category}")],
@@ -224,7 +255,7 @@ fn definition<K: Resource<DynamicType = ()>>(
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{plural}.{group}") },
-        "spec": { "group": group, "scope": scope, "names": names, "versions": versions },
+        "spec": { "group": group, "scope": scope.as_str(), "names": names, "versions": versions },
     })
 }
 

@@ -97,6 +97,9 @@ pub struct MemberClusterStatus {
     /// The room that it has.
     #[serde(deserialize_with = "lenient::nullable")]
     pub resource_usage: ResourceUsage,
+    /// Its namespaces, each with the Work that brought it, if its agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<BTreeMap<String, String>>,
     /// Its agents.
     #[serde(
         deserialize_with = "lenient::nullable",
@@ -192,6 +195,9 @@ pub struct InternalMemberClusterStatus {
     /// The room that the cluster has.
     #[serde(deserialize_with = "lenient::nullable")]
     pub resource_usage: ResourceUsage,
+    /// The namespaces of the cluster, each with the Work that brought it, if the agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<BTreeMap<String, String>>,
     /// The agents.
     #[serde(
         deserialize_with = "lenient::nullable",

@@ -4,7 +4,7 @@
 //! order counts, so that a fleet that changes hands keeps its snapshots.
 //!
 //! - [`policy`]: which clusters a placement is for.
-//! - [`placement`]: the user's ClusterResourcePlacement, its strategy, and its status.
+//! - [`placement`]: the user's placement, its strategy, and its status.
 //! - [`snapshot`]: what a placement selected, and its policy, as they were at one moment.
 //! - [`binding`]: a placement on one cluster.
 //! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
@@ -29,7 +29,7 @@ pub mod policy;
 pub mod snapshot;
 pub mod work;
 
-pub use binding::ClusterResourceBinding;
+pub use binding::Binding;
 pub use definitions::definitions;
 pub use envelope::{ClusterResourceEnvelope, ResourceEnvelope};
 pub use eviction::{ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction};
@@ -38,6 +38,6 @@ pub use overrides::{
     ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
     ResourceOverrideSnapshot,
 };
-pub use placement::ClusterResourcePlacement;
-pub use snapshot::{ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot};
+pub use placement::Placement;
+pub use snapshot::{PolicySnapshot, ResourceSnapshot};
 pub use work::{AppliedWork, Work};

@@ -14,6 +14,8 @@ pub const PARENT_OVERRIDE: &str = "kubernetes-fleet.io/parent-resource-override"
 pub const OVERRIDE_INDEX: &str = "kubernetes-fleet.io/override-index";
 /// The label of a Work: the binding that it is of.
 pub const PARENT_BINDING: &str = "kubernetes-fleet.io/parent-resource-binding";
+/// The label of a Work: the namespace of the binding that it is of, if that has one.
+pub const PARENT_NAMESPACE: &str = "kubernetes-fleet.io/parent-placement-namespace";
 /// The label of a Work: the index of the snapshot that it is of.
 pub const PARENT_SNAPSHOT_INDEX: &str = "kubernetes-fleet.io/parent-resource-snapshot-index";
 /// The label of a member cluster, and of its namespace: the cluster's name.

@@ -85,7 +85,8 @@ pub struct OverrideSpec {
 pub struct OverriddenPlacement {
     /// Its name.
     pub name: String,
-    /// `Cluster` for a `ClusterResourcePlacement`, which is all that is served, or `Namespaced`; `Cluster` if empty.
+    /// `Cluster` for a `ClusterResourcePlacement`, or `Namespaced` for a `ResourcePlacement` in the namespace of the override;
+    /// `Cluster` if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub scope: String,
 }

@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::{PlacementPolicy, in_order_of_go};
 use crate::Condition;
-use crate::resource::kind;
+use crate::resource::scoped_kind;
 
-kind! {
-    /// Cluster-scoped objects, and namespaces with all in them, for some of the clusters of a fleet.
-    ClusterResourcePlacement, "ClusterResourcePlacement", "placement.kubernetes-fleet.io", "v1beta1",
-    "clusterresourceplacements", ClusterResourceScope,
+scoped_kind! {
+    /// Objects for some of the clusters of a fleet: cluster-scoped ones and namespaces with all in them, or, if it is
+    /// namespaced itself, some in its own namespace.
+    Placement, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterResourcePlacement", "clusterresourceplacements"],
+    ["ResourcePlacement", "resourceplacements"],
     {
         /// What is placed, where, and how.
         spec: PlacementSpec,

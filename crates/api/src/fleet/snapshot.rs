@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use super::binding::ClusterDecision;
 use super::policy::PlacementPolicy;
-use crate::resource::kind;
+use crate::resource::scoped_kind;
 use crate::{Condition, schema};
 
-kind! {
+scoped_kind! {
     /// The policy of a placement, and the clusters that its scheduler picked by it.
-    ClusterSchedulingPolicySnapshot, "ClusterSchedulingPolicySnapshot", "placement.kubernetes-fleet.io",
-    "v1beta1", "clusterschedulingpolicysnapshots", ClusterResourceScope,
+    PolicySnapshot, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterSchedulingPolicySnapshot", "clusterschedulingpolicysnapshots"],
+    ["SchedulingPolicySnapshot", "schedulingpolicysnapshots"],
     {
         /// The policy.
         spec: PolicySnapshotSpec,
@@ -23,10 +24,11 @@ kind! {
     }
 }
 
-kind! {
+scoped_kind! {
     /// A part of what a placement selected.
-    ClusterResourceSnapshot, "ClusterResourceSnapshot", "placement.kubernetes-fleet.io", "v1beta1",
-    "clusterresourcesnapshots", ClusterResourceScope,
+    ResourceSnapshot, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterResourceSnapshot", "clusterresourcesnapshots"],
+    ["ResourceSnapshot", "resourcesnapshots"],
     {
         /// The objects.
         spec: ResourceSnapshotSpec,

@@ -10,10 +10,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
+use karmada_api::fleet::conditions::{REMOVING, of_placement};
 use karmada_api::fleet::names::{
     BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
 };
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
+use karmada_api::fleet::{Binding, Placement};
 use objects::Metadata;
 use objects::condition::{find, transition};
 
@@ -24,9 +25,9 @@ use super::rollout::Reach;
 #[derive(Clone, Copy, Debug)]
 pub struct DeletionFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// Its bindings.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
     /// Its snapshots, of both kinds.
     pub snapshots: &'a [&'a ObjectMeta],
     /// The clusters of the fleet.
@@ -47,9 +48,6 @@ pub struct DeletionPlan {
     /// What the placement says of its end, unless it says so already.
     pub removing: Option<Condition>,
 }
-
-/// The condition of a placement that is being deleted.
-pub const REMOVING: &str = "ClusterResourcePlacementRemoving";
 
 /// Plans the end of a placement.
 pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
@@ -75,7 +73,7 @@ pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
 pub const FINALIZERS: [&str; 2] = [PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER];
 
 /// Returns the finalizers of a binding with that by which it waits for its Works, unless it has it.
-pub fn with_work_finalizer(binding: &ClusterResourceBinding) -> Option<Vec<String>> {
+pub fn with_work_finalizer(binding: &Binding) -> Option<Vec<String>> {
     let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
     if finalizers.iter().any(|one| one == WORK_FINALIZER) {
         return None;
@@ -86,7 +84,7 @@ pub fn with_work_finalizer(binding: &ClusterResourceBinding) -> Option<Vec<Strin
 
 /// Returns the finalizers of a binding without ours if it is being deleted and none of its `works` is left: nothing of
 /// it is in its cluster any more.
-pub fn without_finalizers(binding: &ClusterResourceBinding, works: usize) -> Option<Vec<String>> {
+pub fn without_finalizers(binding: &Binding, works: usize) -> Option<Vec<String>> {
     let present = binding.metadata.finalizers.as_deref()?;
     let is_ours = |one: &str| [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER].contains(&one);
     let others = present.iter().filter(|one| !is_ours(one));
@@ -112,9 +110,10 @@ fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
             &names,
         ]);
     }
-    let mut removing = condition((REMOVING, TRUE), "RemovalInProgress", &message);
+    let kind = of_placement(facts.placement.scope(), REMOVING);
+    let mut removing = condition((&kind, TRUE), "RemovalInProgress", &message);
     let status = facts.placement.status.as_ref();
-    let old = status.and_then(|status| find(&status.conditions, REMOVING));
+    let old = status.and_then(|status| find(&status.conditions, &kind));
     removing.last_transition_time = Some(transition(old, TRUE, facts.now));
     removing.observed_generation = facts.placement.metadata.generation;
     (old != Some(&removing)).then_some(removing)
@@ -127,7 +126,7 @@ mod tests {
     use super::super::fixtures::{fixture, items};
     use super::*;
 
-    fn plan_of(bindings: &[ClusterResourceBinding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
+    fn plan_of(bindings: &[Binding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
         let placement = from_value(fixture("crp-1-available")).unwrap();
         let bindings: Vec<_> = bindings.iter().collect();
         plan(&DeletionFacts {
@@ -146,9 +145,8 @@ mod tests {
     #[test]
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();
-        let mut bindings: Vec<ClusterResourceBinding> =
-            bindings.map(|one| from_value(one).unwrap()).collect();
-        let snapshot: karmada_api::fleet::ClusterResourceSnapshot =
+        let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
+        let snapshot: karmada_api::fleet::ResourceSnapshot =
             from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
         let first = plan_of(&bindings, &snapshots);
@@ -173,7 +171,7 @@ mod tests {
     #[test]
     fn bindings_wait_for_their_works() {
         let binding = fixture("binding-unscheduled-deleting");
-        let mut binding: ClusterResourceBinding = from_value(binding).unwrap();
+        let mut binding: Binding = from_value(binding).unwrap();
         let others = "example.com/audit".to_owned();
         let finalizers = binding.metadata.finalizers.get_or_insert_default();
         finalizers.push(others.clone());

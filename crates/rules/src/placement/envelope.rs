@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use karmada_api::Scope;
 use karmada_api::fleet::Work;
 use karmada_api::fleet::names::{
     ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE,
@@ -56,11 +57,11 @@ pub(crate) fn envelope_of(work: &Work) -> Option<EnvelopeIdentifier> {
     })
 }
 
-/// Opens an envelope.
+/// Opens an envelope in a placement of this scope.
 ///
 /// # Errors
 /// Fails with the entry that may not be in it.
-pub(crate) fn open(envelope: &Value) -> Result<Opened, String> {
+pub(crate) fn open(envelope: &Value, of: Scope) -> Result<Opened, String> {
     let refused = |reason: String| {
         let name = show(&identifier(envelope));
         format!("{name} cannot be opened: {reason}")
@@ -71,7 +72,7 @@ pub(crate) fn open(envelope: &Value) -> Result<Opened, String> {
     }
     let data = envelope["data"].as_object();
     let manifests = data.into_iter().flatten().map(|(key, entry)| {
-        let manifest = manifest(entry).and_then(|manifest| fitting(envelope, manifest));
+        let manifest = manifest(entry).and_then(|manifest| fitting((envelope, of), manifest));
         manifest.map_err(|reason| refused(format!("{key} {reason}")))
     });
     let mut manifests = manifests.collect::<Result<Vec<_>, _>>()?;
@@ -103,8 +104,8 @@ fn manifest(entry: &Value) -> Result<Value, String> {
     Ok(manifest)
 }
 
-/// Returns an entry that is of the scope of its envelope.
-fn fitting(envelope: &Value, manifest: Value) -> Result<Value, String> {
+/// Returns an entry that is of the scope of its envelope, and of the placement.
+fn fitting((envelope, of): (&Value, Scope), manifest: Value) -> Result<Value, String> {
     let (own, namespace) = (envelope.namespace(), manifest.namespace());
     let reason = match kind(envelope) {
         _ if is_envelope(&manifest) => "is an envelope itself",
@@ -113,6 +114,10 @@ fn fitting(envelope: &Value, manifest: Value) -> Result<Value, String> {
         }
         "ResourceEnvelope" if namespace.is_empty() => {
             "has no namespace: cluster-scoped, it belongs into a ClusterResourceEnvelope"
+        }
+        // Whoever may place objects of one namespace may place nothing else by them.
+        "ConfigMap" if namespace.is_empty() && of == Scope::Namespaced => {
+            "has no namespace, and the placement is of one"
         }
         "ResourceEnvelope" | "ConfigMap" if ![own, ""].contains(&namespace) => {
             "is of another namespace than its envelope"
@@ -194,7 +199,7 @@ mod tests {
                 Some("is an envelope itself"),
             ),
         ] {
-            let opened = open(&envelope(kind, &entry));
+            let opened = open(&envelope(kind, &entry), Scope::Cluster);
             match problem {
                 None => assert_eq!(opened.unwrap().manifests.len(), 1, "{kind} {entry}"),
                 Some(problem) => {
@@ -208,13 +213,28 @@ mod tests {
         }
     }
 
+    /// Case F90: a placement of a namespace brings no more out of a `ConfigMap` than what is in its namespace.
+    #[test]
+    fn namespace_bounds_content() {
+        for (entry, is_good) in [
+            (object(Some("shop")), true),
+            (object(None), false),
+            (object(Some("b")), false),
+        ] {
+            let envelope = envelope("ConfigMap", &Value::String(entry.to_string()));
+            let opened = open(&envelope, Scope::Namespaced);
+            assert_eq!(opened.is_ok(), is_good, "{entry}");
+        }
+    }
+
     /// A label has the name, and cannot have all that an object may have.
     #[test]
     fn longest_name_fits_a_label() {
         for (length, is_good) in [(63, true), (64, false)] {
             let mut envelope = envelope("ResourceEnvelope", &object(Some("shop")));
             envelope["metadata"]["name"] = json!("x".repeat(length));
-            assert_eq!(open(&envelope).is_ok(), is_good, "{length}");
+            let opened = open(&envelope, Scope::Cluster);
+            assert_eq!(opened.is_ok(), is_good, "{length}");
         }
     }
 }

@@ -13,8 +13,7 @@ use karmada_api::fleet::eviction::BudgetSpec;
 use karmada_api::fleet::names::{EVICTED_BINDING, PREVIOUS_STATE};
 use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementDisruptionBudget,
-    ClusterResourcePlacementEviction,
+    Binding, ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction, Placement,
 };
 use objects::Metadata;
 use objects::condition::find;
@@ -39,9 +38,9 @@ pub struct EvictionFacts<'a> {
     /// The eviction.
     pub eviction: &'a ClusterResourcePlacementEviction,
     /// The placement that it names.
-    pub placement: Option<&'a ClusterResourcePlacement>,
+    pub placement: Option<&'a Placement>,
     /// All bindings of that.
-    pub bindings: &'a [ClusterResourceBinding],
+    pub bindings: &'a [Binding],
     /// The budget of that.
     pub budget: Option<&'a ClusterResourcePlacementDisruptionBudget>,
 }
@@ -58,7 +57,7 @@ pub enum Verdict<'a> {
     /// The binding is deleted.
     Evict {
         /// The binding.
-        binding: &'a ClusterResourceBinding,
+        binding: &'a Binding,
         /// Why it may be.
         message: String,
     },
@@ -126,9 +125,7 @@ fn is_noted_and_gone(facts: &EvictionFacts<'_>) -> bool {
 ///
 /// # Errors
 /// Fails with a message if the eviction makes no sense.
-fn target<'a>(
-    facts: &EvictionFacts<'a>,
-) -> Result<(PlacementPolicy, &'a ClusterResourceBinding), &'static str> {
+fn target<'a>(facts: &EvictionFacts<'a>) -> Result<(PlacementPolicy, &'a Binding), &'static str> {
     let placement = facts
         .placement
         .ok_or("Failed to find ClusterResourcePlacement targeted by eviction")?;
@@ -177,7 +174,7 @@ fn allowed(
     }
 }
 
-fn available(bindings: &[ClusterResourceBinding]) -> usize {
+fn available(bindings: &[Binding]) -> usize {
     let serving = bindings.iter().filter(|binding| {
         let says = says(binding, AVAILABLE);
         !binding.metadata.is_deleting() && says == Some(TRUE)
@@ -186,7 +183,7 @@ fn available(bindings: &[ClusterResourceBinding]) -> usize {
 }
 
 /// Returns `true` if the cluster may have something of the placement.
-fn may_be_there(binding: &ClusterResourceBinding) -> bool {
+fn may_be_there(binding: &Binding) -> bool {
     match binding.spec.state {
         BindingState::Bound => true,
         BindingState::Scheduled => false,
@@ -195,14 +192,14 @@ fn may_be_there(binding: &ClusterResourceBinding) -> bool {
 }
 
 /// Returns `true` if nothing is lost with a binding: it has failed, or only looks.
-fn serves_nobody(binding: &ClusterResourceBinding) -> bool {
+fn serves_nobody(binding: &Binding) -> bool {
     let steps = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE];
     let has_failed = steps.iter().any(|kind| says(binding, kind) == Some(FALSE));
     has_failed || says(binding, DIFF_REPORTED) == Some(TRUE)
 }
 
 /// Returns the status of a condition that is about a binding as it is.
-fn says<'a>(binding: &'a ClusterResourceBinding, kind: &str) -> Option<&'a str> {
+fn says<'a>(binding: &'a Binding, kind: &str) -> Option<&'a str> {
     let condition = find(&binding.status.as_ref()?.conditions, kind)?;
     let is_current = condition.observed_generation == binding.metadata.generation;
     is_current.then_some(&*condition.status)

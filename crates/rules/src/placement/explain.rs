@@ -8,9 +8,7 @@ use karmada_api::fleet::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::placement::{Difference, ResourceIdentifier};
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::find;
 use serde::Serialize;
@@ -23,20 +21,20 @@ use super::strategy::only_reports;
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// The snapshots of its policy.
-    pub policies: &'a [&'a ClusterSchedulingPolicySnapshot],
+    pub policies: &'a [&'a PolicySnapshot],
     /// The metadata of the snapshots of what it selects.
     pub snapshots: &'a [&'a ObjectMeta],
     /// Its bindings.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
 }
 
 /// An explanation of a placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementExplanation {
-    /// Its name.
+    /// Its name, after its namespace if it has one.
     pub placement: String,
     /// What it says of itself.
     pub conditions: Vec<Condition>,
@@ -94,7 +92,7 @@ pub fn explain(facts: &ExplainFacts<'_>) -> PlacementExplanation {
     let others = decisions.iter().filter(|decision| !decision.selected);
     let status = facts.placement.status.as_ref();
     PlacementExplanation {
-        placement: facts.placement.metadata.name().to_owned(),
+        placement: facts.placement.metadata.key().to_string(),
         conditions: status
             .map(|status| status.conditions.clone())
             .unwrap_or_default(),
@@ -109,7 +107,7 @@ pub fn explain(facts: &ExplainFacts<'_>) -> PlacementExplanation {
     }
 }
 
-fn placed(binding: &ClusterResourceBinding, latest: Option<&str>) -> PlacedCluster {
+fn placed(binding: &Binding, latest: Option<&str>) -> PlacedCluster {
     let (spec, status) = (&binding.spec, binding.status.clone().unwrap_or_default());
     let failures = status.failed_placements.iter().map(|failed| {
         let Condition {
@@ -185,7 +183,7 @@ fn short(value: &str) -> String {
 }
 
 /// Returns where a binding stands: the first step that is not done, with what it says.
-fn state(binding: &ClusterResourceBinding, conditions: &[Condition]) -> String {
+fn state(binding: &Binding, conditions: &[Condition]) -> String {
     if binding.metadata.is_deleting() {
         return "is being removed".to_owned();
     }
@@ -241,9 +239,8 @@ mod tests {
     #[test]
     fn recorded_rollout_is_explained() {
         let placement = from_value(fixture("crp-roll-mid-rollout")).unwrap();
-        let bindings = all::<ClusterResourceBinding>("crp-roll-bindings-mid-rollout");
-        let snapshots =
-            all::<karmada_api::fleet::ClusterResourceSnapshot>("crp-roll-resourcesnapshots");
+        let bindings = all::<Binding>("crp-roll-bindings-mid-rollout");
+        let snapshots = all::<karmada_api::fleet::ResourceSnapshot>("crp-roll-resourcesnapshots");
         let explanation = explain(&ExplainFacts {
             placement: &placement,
             policies: &[],
@@ -279,7 +276,7 @@ mod tests {
     #[test]
     fn recorded_differences_are_explained() {
         let placement = from_value(fixture("crp-diff-reported")).unwrap();
-        let bindings = all::<ClusterResourceBinding>("crp-diff-bindings");
+        let bindings = all::<Binding>("crp-diff-bindings");
         let explanation = explain(&ExplainFacts {
             placement: &placement,
             policies: &[],

@@ -4,7 +4,9 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use karmada_api::fleet::MemberCluster;
+use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
 use karmada_api::fleet::policy::{ClusterAffinity, ClusterSelectorTerm, PlacementPolicy};
+use objects::condition::find;
 use objects::selector::selects;
 use objects::taint::tolerates;
 
@@ -18,6 +20,10 @@ pub(super) enum Unfit {
     Ineligible(Obstacle),
     /// It meets none of the required terms.
     Affinity,
+    /// It does not have the namespace of the placement.
+    NoNamespace,
+    /// Its agent tells of namespaces, and has not done so yet.
+    UnknownNamespaces,
     /// It has a taint that is not tolerated.
     Tainted(Taint),
     /// Its domain has too many already.
@@ -36,6 +42,10 @@ impl fmt::Display for Unfit {
             Self::Affinity => f.write_str(
                 "cluster does not match with any of the required cluster affinity terms",
             ),
+            Self::NoNamespace => f.write_str("target namespace does not exist on cluster"),
+            Self::UnknownNamespaces => {
+                f.write_str("cluster has no namespace information available")
+            }
             Self::Tainted(taint) => {
                 let value = taint.value.as_deref().unwrap_or_default();
                 let Taint { key, effect, .. } = taint;
@@ -52,18 +62,21 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// What a policy asks of each cluster by itself.
+/// What a placement asks of each cluster by itself.
 #[derive(Debug)]
 pub(super) struct Filter<'p> {
+    /// Its namespace; empty if it has none.
+    namespace: &'p str,
     required: Option<&'p [ClusterSelectorTerm]>,
     tolerations: Vec<Toleration>,
 }
 
 impl<'p> Filter<'p> {
-    /// Returns the filter of a policy.
-    pub(super) fn of(policy: &'p PlacementPolicy) -> Self {
+    /// Returns the filter of a policy, that of a placement in a namespace, which is empty if it has none.
+    pub(super) fn of(policy: &'p PlacementPolicy, namespace: &'p str) -> Self {
         let required = affinity(policy).and_then(|affinity| affinity.required.as_ref());
         Self {
+            namespace,
             required: required.map(|required| &*required.cluster_selector_terms),
             tolerations: policy.tolerations.iter().map(Toleration::from).collect(),
         }
@@ -76,12 +89,28 @@ impl<'p> Filter<'p> {
         if required.is_some_and(|terms| !terms.iter().any(|term| matches(term, cluster))) {
             return Some(Unfit::Affinity);
         }
+        if let Some(unfit) = self.namespace_unfit(cluster) {
+            return Some(unfit);
+        }
         let mut taints = cluster.spec.taints.iter();
         let untolerated = taints.find(|taint| {
             taint.effect == "NoSchedule"
                 && !self.tolerations.iter().any(|one| tolerates(one, taint))
         });
         untolerated.cloned().map(Unfit::Tainted)
+    }
+
+    /// Returns why objects of the placement's namespace cannot be in a cluster, if its agent tells of namespaces.
+    fn namespace_unfit(&self, cluster: &MemberCluster) -> Option<Unfit> {
+        let status = cluster.status.as_ref()?;
+        if self.namespace.is_empty() || find(&status.conditions, NAMESPACES_COLLECTED).is_none() {
+            return None;
+        }
+        match &status.namespaces {
+            None => Some(Unfit::UnknownNamespaces),
+            Some(namespaces) if namespaces.contains_key(self.namespace) => None,
+            Some(_) => Some(Unfit::NoNamespace),
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! Nothing but a heartbeat is written, and each says everything. One is due when the period is over, or as soon as
 //! there is news for which the hub must not wait that long.
 
+mod namespaces;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::condition::{condition, put};
 use crate::usage::ClusterUsage;
+pub use namespaces::{Namespaces, brought_by};
 
 /// The period where a channel names none that may be.
 const DEFAULT_PERIOD: i32 = 60;
@@ -45,6 +48,8 @@ pub struct HeartbeatFacts<'a> {
     pub trouble: Option<&'a str>,
     /// How much of the cluster is in use, if that is known.
     pub usage: Option<&'a ClusterUsage>,
+    /// Its namespaces, if the hub is to hear of them and they are known.
+    pub namespaces: Option<&'a Namespaces>,
     /// Whether Works wait for the agent.
     pub holds_works: bool,
     /// The time.
@@ -105,6 +110,7 @@ fn is_news(facts: &HeartbeatFacts<'_>, before: &InternalMemberClusterStatus) -> 
         |new: &Condition| find(old, &new.type_).is_none_or(|old| old.status != new.status);
     conditions(facts).iter().any(is_other)
         || usage(facts).is_some() && !before.properties.contains_key(NODE_COUNT)
+        || namespaces::are_news(facts.namespaces, before)
 }
 
 /// Returns the status of the channel with this heartbeat.
@@ -136,6 +142,7 @@ fn said(
     said.last_received_heartbeat = Some(now);
     let dated = (facts.channel.metadata.generation, facts.now);
     put(&mut said.conditions, conditions(facts), dated);
+    namespaces::tell(facts.namespaces, &mut status, dated);
     match status.agent_status.iter_mut().find(|agent| is_ours(agent)) {
         Some(agent) => *agent = said,
         None => status.agent_status.push(said),
@@ -226,6 +233,7 @@ mod tests {
             channel,
             trouble: None,
             usage: Some(usage),
+            namespaces: None,
             holds_works: true,
             now: at("16:44:15"),
         }

@@ -1,10 +1,10 @@
 //! The manifests of a Work as they are written in its member, and what is kept in mind of them there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::conditions::{APPLIED, FINISHED};
-use karmada_api::fleet::names::{PARENT_PLACEMENT, PLACEMENT, SPEC_HASH};
+use karmada_api::fleet::names::{PARENT_NAMESPACE, PARENT_PLACEMENT, PLACEMENT, SPEC_HASH};
 use karmada_api::fleet::work::{
     AppliedResource, AppliedWorkSpec, AppliedWorkStatus, ManifestCondition, WorkResourceIdentifier,
 };
@@ -14,6 +14,7 @@ use objects::{GroupVersionKind, Metadata, metadata};
 use serde_json::{Value, json};
 
 use super::hash::of_manifest;
+use super::parents::placement_of_work;
 
 /// A manifest of a Work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,16 +77,18 @@ impl Prepared {
 /// Returns the owner of what a Work becomes in its member. It carries the placement's name, and so do the objects of
 /// an owner that does.
 pub fn owner(work: &Work) -> AppliedWork {
-    let labels = work.metadata.label(PARENT_PLACEMENT).map(|placement| {
-        let label = (PARENT_PLACEMENT.to_owned(), placement.to_owned());
-        [label].into()
+    let labels = [PARENT_PLACEMENT, PARENT_NAMESPACE].into_iter();
+    let labels = labels.filter_map(|key| {
+        let value = work.metadata.label(key)?;
+        Some((key.to_owned(), value.to_owned()))
     });
+    let labels: BTreeMap<_, _> = labels.collect();
     AppliedWork {
         api_version: AppliedWork::API_VERSION.to_owned(),
         kind: AppliedWork::KIND.to_owned(),
         metadata: ObjectMeta {
             name: work.metadata.name.clone(),
-            labels,
+            labels: (!labels.is_empty()).then_some(labels),
             ..ObjectMeta::default()
         },
         spec: AppliedWorkSpec {
@@ -139,8 +142,8 @@ fn written(manifest: &Value, hash: String, owner: &AppliedWork) -> Value {
     metadata::edit(&mut written, "annotations", |annotations| {
         annotations.insert(SPEC_HASH.to_owned(), hash.into());
         // KubeFleet's owners have none: then nothing is written where a member changes hands.
-        if let Some(placement) = owner.metadata.label(PARENT_PLACEMENT) {
-            annotations.insert(PLACEMENT.to_owned(), placement.into());
+        if let Some(placement) = placement_of_work(&owner.metadata) {
+            annotations.insert(PLACEMENT.to_owned(), placement.to_string().into());
         }
     });
     let reference = json!({

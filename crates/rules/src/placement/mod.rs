@@ -1,4 +1,5 @@
-//! What a placement gives to its clusters (KubeFleet's ClusterResourcePlacement).
+//! What a placement gives to its clusters (KubeFleet's ClusterResourcePlacement and ResourcePlacement: one is as the other,
+//! in a namespace).
 //!
 //! ```text
 //! selectors → objects → content → hash, snapshots        what is placed, as it was at one moment
@@ -9,6 +10,7 @@
 //! ```
 //!
 //! - [`select`]: the objects that a placement selects.
+//! - [`parents`]: what something was made for, whether that is in a namespace or not.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
 //! - [`snapshot`]: the snapshots of all of these, in their order, and which is the latest.
@@ -43,6 +45,7 @@ pub mod manifests;
 pub mod membership;
 pub mod overrides;
 pub mod ownership;
+pub mod parents;
 pub mod pick;
 mod property;
 pub mod refuse;

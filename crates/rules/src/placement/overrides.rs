@@ -26,4 +26,4 @@ pub(crate) use changes::overridden;
 pub use contents::contents;
 pub(crate) use digest::digest;
 pub use refuse::{Claim, objects, problems, refusal};
-pub use taken::{TOGETHER, Taken, is_for, selects};
+pub use taken::{TOGETHER, Taken, is_for, named_placement, selects};

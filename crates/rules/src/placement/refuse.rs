@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
 use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
 use objects::{GroupVersionKind, Metadata};
@@ -68,7 +68,7 @@ impl Refusal {
 pub(super) type Check = (&'static str, bool, &'static str);
 
 /// Returns what is refused of a placement.
-pub fn problems(placement: &ClusterResourcePlacement) -> Vec<Problem> {
+pub fn problems(placement: &Placement) -> Vec<Problem> {
     let PlacementSpec {
         policy, strategy, ..
     } = &placement.spec;
@@ -94,7 +94,7 @@ pub fn problems(placement: &ClusterResourcePlacement) -> Vec<Problem> {
 }
 
 /// Returns what is refused of the change from one placement to another.
-pub fn changes(old: &ClusterResourcePlacement, new: &ClusterResourcePlacement) -> Vec<Problem> {
+pub fn changes(old: &Placement, new: &Placement) -> Vec<Problem> {
     let (Some(old), new) = (&old.spec.policy, &new.spec.policy) else {
         return Vec::new();
     };

@@ -18,7 +18,7 @@ mod writes;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::BindingState;
 use objects::Metadata;
 
@@ -69,7 +69,7 @@ struct Step<'f, 'a> {
     budget: Budget,
     /// The bindings that get the latest.
     given: BTreeSet<&'f str>,
-    deleted: Vec<&'f ClusterResourceBinding>,
+    deleted: Vec<&'f Binding>,
 }
 
 impl<'f> Step<'f, '_> {

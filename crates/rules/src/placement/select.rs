@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use karmada_api::Scope;
+use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
@@ -26,15 +28,6 @@ pub trait Inventory {
     fn list_namespace(&self, namespace: &str) -> Vec<Value>;
 }
 
-/// Whether objects of a kind have namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// They have none.
-    Cluster,
-    /// They have.
-    Namespaced,
-}
-
 /// What a placement selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -51,6 +44,8 @@ pub enum InvalidSelector {
     UnknownKind(GroupVersionKind),
     /// The kind has namespaces, and no selector says of which one.
     NoNamespace(GroupVersionKind),
+    /// The kind has no namespaces, and the placement has one.
+    ClusterScoped(GroupVersionKind),
     /// The namespace does not exist whose objects are selected.
     AbsentNamespace(String),
     /// The namespace is the hub's own.
@@ -74,6 +69,11 @@ impl fmt::Display for InvalidSelector {
                 "{kind} is namespaced: select its namespace, with selectionScope NamespaceWithResourceSelectors to \
                  choose among the objects in it"
             ),
+            Self::ClusterScoped(kind) => write!(
+                f,
+                "{kind} is cluster-scoped, and a {} selects objects of its namespace only",
+                Placement::kind_of(Scope::Namespaced)
+            ),
             Self::AbsentNamespace(name) => {
                 write!(
                     f,
@@ -94,19 +94,29 @@ pub(super) fn show(object: &ResourceIdentifier) -> String {
     format!("{} {key}", object.kind)
 }
 
-/// Returns what the selectors select. An object that does not exist is none, and no error.
+/// Returns what a placement selects. An object that does not exist is none, and no error.
 ///
 /// # Errors
-/// Fails if the selectors contradict each other or the hub; nothing is selected then.
+/// Fails if its selectors contradict each other or the hub; nothing is selected then.
 pub fn select(
-    selectors: &[ResourceSelector],
+    placement: &Placement,
     hub: &Hub,
     inventory: &impl Inventory,
 ) -> Result<Selection, InvalidSelector> {
-    let namespace = chosen_namespace(selectors, inventory)?;
+    let selectors = &placement.spec.resource_selectors;
+    let place = match placement.metadata.namespace() {
+        "" => Place::Hub {
+            chosen: chosen_namespace(selectors, inventory)?,
+        },
+        // As a Namespace this one could not be placed, but it is where users' objects are by default.
+        own if own != "default" && is_reserved(own, hub) => {
+            return Err(InvalidSelector::ReservedNamespace(own.to_owned()));
+        }
+        own => Place::Namespace(own),
+    };
     let mut selected = BTreeMap::new();
     for selector in selectors {
-        let objects = matches(selector, namespace, hub, inventory)?;
+        let objects = matches(selector, place, hub, inventory)?;
         for object in objects {
             if !is_placeable(&object, hub) || mirrors_a_service(&object, inventory) {
                 continue;
@@ -133,6 +143,18 @@ pub fn select(
     Ok(selection)
 }
 
+/// Where a placement selects.
+#[derive(Clone, Copy, Debug)]
+enum Place<'a> {
+    /// On the whole hub.
+    Hub {
+        /// The namespace in which selectors of namespaced kinds select.
+        chosen: Option<&'a str>,
+    },
+    /// In a namespace.
+    Namespace(&'a str),
+}
+
 /// The scope of a selector of a namespace that comes with what other selectors select in it.
 const WITH_SELECTORS: &str = "NamespaceWithResourceSelectors";
 
@@ -156,7 +178,7 @@ fn chosen_namespace<'s>(
 
 fn matches(
     selector: &ResourceSelector,
-    namespace: Option<&str>,
+    place: Place<'_>,
     hub: &Hub,
     inventory: &impl Inventory,
 ) -> Result<Vec<Value>, InvalidSelector> {
@@ -164,9 +186,11 @@ fn matches(
     let Some(scope) = inventory.scope(&kind) else {
         return Err(InvalidSelector::UnknownKind(kind));
     };
-    let namespace = match scope {
-        Scope::Cluster => "",
-        Scope::Namespaced => match namespace {
+    let namespace = match (scope, place) {
+        (Scope::Cluster, Place::Hub { .. }) => "",
+        (Scope::Cluster, Place::Namespace(_)) => return Err(InvalidSelector::ClusterScoped(kind)),
+        (Scope::Namespaced, Place::Namespace(own)) => own,
+        (Scope::Namespaced, Place::Hub { chosen }) => match chosen {
             Some(namespace) => namespace,
             None => return Err(InvalidSelector::NoNamespace(kind)),
         },

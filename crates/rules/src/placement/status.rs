@@ -22,12 +22,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::FALSE;
 use karmada_api::fleet::binding::{BindingState, ClusterDecision};
+use karmada_api::fleet::conditions::{SCHEDULED, of_placement};
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
 use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
 use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 
@@ -43,15 +42,15 @@ use whole::conditions;
 #[derive(Clone, Copy, Debug)]
 pub struct StatusFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// What it selects, or why nothing is done about it.
     pub selection: Result<&'a Selection, &'a Refusal>,
     /// The latest snapshot of its policy.
-    pub policy: Option<&'a ClusterSchedulingPolicySnapshot>,
+    pub policy: Option<&'a PolicySnapshot>,
     /// The latest snapshot of what it selects: its master.
     pub snapshot: Option<&'a ObjectMeta>,
     /// Every binding of it.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
     /// The time after which a cluster that is not available has made the rollout stuck.
     pub progress_deadline: SignedDuration,
     /// The time.
@@ -66,9 +65,6 @@ pub struct StatusPlan {
     /// The time at which the same facts mean something else.
     pub wake_at: Option<Timestamp>,
 }
-
-/// The condition of a placement whether clusters were found.
-const SCHEDULED: &str = "ClusterResourcePlacementScheduled";
 
 /// Plans what is said of a placement.
 pub fn plan(facts: &StatusFacts<'_>) -> StatusPlan {
@@ -86,16 +82,14 @@ fn status(facts: &StatusFacts<'_>, stuck: &Stuck) -> Option<PlacementStatus> {
         Ok(selection) => of_selection(facts, selection, stuck, &before),
         Err(refusal) => {
             let mut after = before.clone();
-            let refused = scheduled(FALSE, refusal.reason, &refusal.message);
+            let refused = scheduled(facts, (FALSE, refusal.reason), &refusal.message);
             upsert(&mut after.conditions, refused);
             after
         }
     };
     if facts.selection.is_err() {
-        let refused = after
-            .conditions
-            .iter_mut()
-            .filter(|one| one.type_ == SCHEDULED);
+        let kind = of_placement(facts.placement.scope(), SCHEDULED);
+        let refused = after.conditions.iter_mut().filter(|one| one.type_ == kind);
         refused.for_each(|one| date(one, &before.conditions, facts));
         return (after != before).then_some(after);
     }
@@ -139,7 +133,8 @@ fn of_selection(
         ..PlacementStatus::default()
     };
     let Some((policy, mut scheduled)) = scheduling(facts) else {
-        let pending = scheduled("Unknown", "SchedulePending", "Scheduling has not completed");
+        let said = ("Unknown", "SchedulePending");
+        let pending = scheduled(facts, said, "Scheduling has not completed");
         after
             .placement_statuses
             .clone_from(&before.placement_statuses);
@@ -164,8 +159,9 @@ fn of_selection(
     });
     let standings: Vec<_> = standings.collect();
     after.conditions = vec![scheduled];
-    after.conditions.extend(conditions(&standings));
-    stuck.mark(&mut after.conditions);
+    let scope = facts.placement.scope();
+    after.conditions.extend(conditions(scope, &standings));
+    stuck.mark(scope, &mut after.conditions);
     let index = &after.observed_resource_index;
     let listed = standings.into_iter().map(|one| one.into_status(index));
     after.placement_statuses = listed.collect();
@@ -190,25 +186,24 @@ fn of_selection(
 }
 
 /// Returns the latest policy and what was found by it, if the scheduler has seen this generation of the placement.
-fn scheduling<'a>(
-    facts: &StatusFacts<'a>,
-) -> Option<(&'a ClusterSchedulingPolicySnapshot, Condition)> {
+fn scheduling<'a>(facts: &StatusFacts<'a>) -> Option<(&'a PolicySnapshot, Condition)> {
     let policy = facts.policy?;
     let status = policy.status.as_ref()?;
     let is_current = status.observed_placement_generation == facts.placement.metadata.generation;
-    let found = find(&status.conditions, "Scheduled").filter(|_| is_current)?;
+    let found = find(&status.conditions, SCHEDULED).filter(|_| is_current)?;
     Some((
         policy,
-        scheduled(&found.status, &found.reason, &found.message),
+        scheduled(facts, (&found.status, &found.reason), &found.message),
     ))
 }
 
-fn scheduled(status: &str, reason: &str, message: &str) -> Condition {
-    condition((SCHEDULED, status), reason, message)
+fn scheduled(facts: &StatusFacts<'_>, (status, reason): (&str, &str), message: &str) -> Condition {
+    let kind = of_placement(facts.placement.scope(), SCHEDULED);
+    condition((&kind, status), reason, message)
 }
 
 /// Returns the bindings of clusters that have the placement, or are to have it.
-fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a ClusterResourceBinding> {
+fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a Binding> {
     let bindings = facts.bindings.iter().filter(|binding| {
         !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
     });
@@ -218,7 +213,7 @@ fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a ClusterResource
 }
 
 /// Returns the number of clusters that a policy asks for; 0 if it asks for no number.
-fn wanted(policy: &ClusterSchedulingPolicySnapshot) -> usize {
+fn wanted(policy: &PolicySnapshot) -> usize {
     let Some(spec) = &policy.spec.policy else {
         return 0;
     };
@@ -238,7 +233,7 @@ fn wanted(policy: &ClusterSchedulingPolicySnapshot) -> usize {
 fn not_found(decision: &ClusterDecision) -> ClusterPlacementStatus {
     ClusterPlacementStatus {
         conditions: vec![condition(
-            ("Scheduled", FALSE),
+            (SCHEDULED, FALSE),
             "ScheduleFailed",
             &decision.reason,
         )],

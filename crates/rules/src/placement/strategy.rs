@@ -1,13 +1,13 @@
 //! The strategy of a placement, with what it leaves out, and what its words mean.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::ApplyStrategy;
 use objects::patch::merge_between;
 use serde_json::{Value, json};
 
 /// Returns how the objects of a placement are written, with the defaults written out.
-pub fn apply_strategy(placement: &ClusterResourcePlacement) -> ApplyStrategy {
+pub fn apply_strategy(placement: &Placement) -> ApplyStrategy {
     let mut strategy = placement
         .spec
         .strategy

@@ -18,7 +18,7 @@ use karmada_api::condition::TRUE;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
 use karmada_api::fleet::placement::ApplyStrategy;
-use karmada_api::fleet::{ClusterResourceBinding, Work};
+use karmada_api::fleet::{Binding, Work};
 use objects::Metadata;
 use objects::condition::find;
 use objects::metadata::has_marks;
@@ -129,17 +129,17 @@ fn keep(facts: &WorksFacts<'_>) -> WorksPlan {
     WorksPlan::Keep(writes.collect())
 }
 
-fn is_started(binding: &ClusterResourceBinding) -> bool {
+fn is_started(binding: &Binding) -> bool {
     rollout(binding).is_some_and(|started| started.status == TRUE)
 }
 
 /// Returns `true` if the rollout keeps a binding at an earlier snapshot.
-fn is_held(binding: &ClusterResourceBinding) -> bool {
+fn is_held(binding: &Binding) -> bool {
     rollout(binding).is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED)
 }
 
 /// Returns the condition whether a rollout has started, if it is about the binding as it is now.
-fn rollout(binding: &ClusterResourceBinding) -> Option<&Condition> {
+fn rollout(binding: &Binding) -> Option<&Condition> {
     let status = binding.status.as_ref()?;
     let started = find(&status.conditions, ROLLOUT_STARTED)?;
     (started.observed_generation == binding.metadata.generation).then_some(started)

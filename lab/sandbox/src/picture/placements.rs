@@ -10,10 +10,7 @@ use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, PREPARING, PROGRESS_DEADLINE_EXCEEDED};
 use karmada_api::fleet::names::PARENT_PLACEMENT;
 use karmada_api::fleet::placement::FailedPlacement;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, MemberCluster,
-};
+use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
 use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
 use kube::{Resource, ResourceExt};
 use objects::condition::find;
@@ -40,10 +37,10 @@ pub(super) struct Placements {
     clusters: BTreeMap<String, FleetCluster>,
     /// The image of the store on the hub; none while it is not there.
     wanted: Option<String>,
-    known: Vec<Arc<ClusterResourcePlacement>>,
-    policies: Vec<Arc<ClusterSchedulingPolicySnapshot>>,
-    snapshots: Vec<Arc<ClusterResourceSnapshot>>,
-    bindings: Vec<Arc<ClusterResourceBinding>>,
+    known: Vec<Arc<Placement>>,
+    policies: Vec<Arc<PolicySnapshot>>,
+    snapshots: Vec<Arc<ResourceSnapshot>>,
+    bindings: Vec<Arc<Binding>>,
     /// How far the latest snapshot of each placement has come.
     waves: BTreeMap<String, Waves>,
     /// The requests to the store that no cluster could be sent.
@@ -415,12 +412,12 @@ fn placement_of(object: &impl Resource) -> Option<&str> {
 }
 
 /// Returns `true` if the cluster of a binding is to lose what it has of the placement.
-fn is_removed(binding: &ClusterResourceBinding) -> bool {
+fn is_removed(binding: &Binding) -> bool {
     binding.metadata.deletion_timestamp.is_some() || binding.spec.state == BindingState::Unscheduled
 }
 
 /// Returns `true` if all that a cluster is to have is there and available.
-fn is_available(binding: &ClusterResourceBinding) -> bool {
+fn is_available(binding: &Binding) -> bool {
     let status = binding.status.as_ref();
     let available = status.and_then(|status| find(&status.conditions, AVAILABLE));
     available.is_some_and(|it| {
@@ -429,7 +426,7 @@ fn is_available(binding: &ClusterResourceBinding) -> bool {
 }
 
 /// Returns `true` if what a cluster is to have will not be available there as it is.
-fn is_stuck(binding: &ClusterResourceBinding) -> bool {
+fn is_stuck(binding: &Binding) -> bool {
     let Some(status) = &binding.status else {
         return false;
     };

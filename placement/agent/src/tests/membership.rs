@@ -216,3 +216,27 @@ async fn observer_sends_no_heartbeat() {
     assert_eq!(beats(&stage), 0);
     assert_eq!(status(&stage).await, json!(null));
 }
+
+/// Case F92: an agent that is asked to tells of the namespaces, and of a new one at once; who is no longer asked takes it back.
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_told() {
+    let mut stage = unjoined().await;
+    stage.start(&["--collect-namespaces"]).await;
+    let told = async |stage: &Stage| {
+        let namespaces = status(stage).await["namespaces"].clone();
+        let names = namespaces
+            .as_object()
+            .map(|all| all.keys().cloned().collect::<Vec<_>>());
+        names.unwrap_or_default()
+    };
+    assert!(!told(&stage).await.contains(&"shop".to_owned()));
+    let collected = status(&stage).await["conditions"][0].clone();
+    assert_eq!(collected["type"], "NamespaceCollectionSucceeded");
+    stage.member.create_namespace("shop").await;
+    seconds(5).await;
+    assert!(told(&stage).await.contains(&"shop".to_owned()));
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(told(&stage).await, [""; 0]);
+    assert_eq!(status(&stage).await["conditions"], Value::Null);
+}

@@ -53,7 +53,7 @@ impl SharedIndex {
                 let Some(change) = change else {
                     return false;
                 };
-                let policies = index.policies.of(&key.name);
+                let policies = index.policies.of(key);
                 let policies: Vec<_> = policies.iter().map(|policy| &**policy).collect();
                 latest_policy(&policies)
                     .is_some_and(|policy| wakes(policy, concerned.contains(key), change))

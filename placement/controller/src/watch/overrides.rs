@@ -1,7 +1,7 @@
 //! The watches of overrides and of their snapshots.
 
 use karmada_api::fleet::overrides::{OverrideSnapshot, OverrideSpec};
-use karmada_rules::placement::overrides::listed;
+use karmada_rules::placement::overrides::{listed, named_placement};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
@@ -17,7 +17,7 @@ impl SharedIndex {
         self.queues.overrides.add_all(concerned);
         for change in &changes {
             for version in [&change.old, &change.new].into_iter().flatten() {
-                self.wake_overridden(version.spec());
+                self.wake_overridden(version.spec(), &change.key.namespace);
             }
         }
     }
@@ -39,9 +39,9 @@ impl SharedIndex {
                 continue;
             };
             let spec = &version.spec().override_spec;
-            self.wake_overridden(spec);
-            let bindings = self.read(|index| index.overridden_by(spec));
             let Key { namespace, name } = &change.key;
+            self.wake_overridden(spec, namespace);
+            let bindings = self.read(|index| index.overridden_by(spec, namespace));
             let listing = bindings.iter().filter(|binding| {
                 listed(&binding.spec).any(|listed| listed == (&**namespace, &**name))
             });
@@ -50,11 +50,10 @@ impl SharedIndex {
         }
     }
 
-    /// Wakes the placements that an override may be about.
-    fn wake_overridden(&self, spec: &OverrideSpec) {
-        if let Some(placement) = &spec.placement {
-            let key = Key::cluster_scoped(&*placement.name);
-            self.queues.rollout.add(key);
+    /// Wakes the placements that an override in a namespace may be about.
+    fn wake_overridden(&self, spec: &OverrideSpec, namespace: &str) {
+        if let Some(placement) = named_placement(spec, namespace) {
+            self.queues.rollout.add(placement);
             return;
         }
         let placements = self.read(|index| {

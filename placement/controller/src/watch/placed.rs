@@ -1,12 +1,9 @@
 //! The watches of placements, and of what is made of them.
 
-use karmada_api::fleet::names::{
-    IS_LATEST, PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_INDEX, cluster_of_member_namespace,
-};
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterResourcePlacementEviction,
-    ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::Scope;
+use karmada_api::fleet::names::{IS_LATEST, RESOURCE_INDEX, cluster_of_member_namespace};
+use karmada_api::fleet::{Binding, ClusterResourcePlacementEviction, Placement, PolicySnapshot};
+use karmada_rules::placement::parents::placement_of;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
@@ -19,8 +16,8 @@ use crate::index::{Index, StoredSnapshot, StoredWork};
 
 impl SharedIndex {
     /// Applies an event of a placement, and wakes every loop that decides about it.
-    pub(super) fn observe_placement(&self, event: Event<Decoded<ClusterResourcePlacement>>) {
-        let changes = self.change(|index| index.placements.observe(event));
+    pub(super) fn observe_placement(&self, scope: Scope, event: Event<Decoded<Placement>>) {
+        let changes = self.change(|index| index.placements.observe(scope, event));
         for change in &changes {
             let key = &change.key;
             if is_status(change) {
@@ -40,9 +37,9 @@ impl SharedIndex {
     }
 
     /// Applies an event of a policy's snapshot.
-    pub(super) fn observe_policy(&self, event: Event<Decoded<ClusterSchedulingPolicySnapshot>>) {
+    pub(super) fn observe_policy(&self, scope: Scope, event: Event<Decoded<PolicySnapshot>>) {
         let changes = self.change(|index| {
-            let changes = index.policies.observe(event);
+            let changes = index.policies.observe(scope, event);
             for change in &changes {
                 index.awaited.snapshots.shown(&change.key);
                 index.awaited.bindings.shown(&change.key);
@@ -50,8 +47,7 @@ impl SharedIndex {
             changes
         });
         for change in &changes {
-            for placement in self.read(|index| index.policies.values(change)) {
-                let key = Key::cluster_scoped(placement);
+            for key in self.read(|index| index.policies.concerned(change)) {
                 self.tell(key.clone());
                 // Also for a status: both wait for the one that was written.
                 self.queues.schedule.add(key.clone());
@@ -64,9 +60,9 @@ impl SharedIndex {
     }
 
     /// Applies an event of a snapshot, and wakes the bindings that may wait for it.
-    pub(super) fn observe_snapshot(&self, event: Event<Decoded<StoredSnapshot>>) {
+    pub(super) fn observe_snapshot(&self, scope: Scope, event: Event<Decoded<StoredSnapshot>>) {
         let changes = self.change(|index| {
-            let changes = index.snapshots.observe(event);
+            let changes = index.snapshots.observe(scope, event);
             for change in &changes {
                 index.awaited.snapshots.shown(&change.key);
             }
@@ -74,9 +70,8 @@ impl SharedIndex {
         });
         for change in &changes {
             let (placements, bindings) =
-                self.read(|index| (index.snapshots.values(change), naming(index, change)));
-            for placement in placements {
-                let key = Key::cluster_scoped(placement);
+                self.read(|index| (index.snapshots.concerned(change), naming(index, change)));
+            for key in placements {
                 self.queues.snapshots.add(key.clone());
                 self.queues.rollout.add(key.clone());
                 self.tell(key);
@@ -86,9 +81,9 @@ impl SharedIndex {
     }
 
     /// Applies an event of a binding.
-    pub(super) fn observe_binding(&self, event: Event<Decoded<ClusterResourceBinding>>) {
+    pub(super) fn observe_binding(&self, scope: Scope, event: Event<Decoded<Binding>>) {
         let changes = self.change(|index| {
-            let changes = index.bindings.observe(event);
+            let changes = index.bindings.observe(scope, event);
             for change in &changes {
                 index.awaited.bindings.shown(&change.key);
                 index.awaited.works.shown(&change.key);
@@ -103,8 +98,7 @@ impl SharedIndex {
             // What is left of an override stays for those that list it.
             let unlisted = self.read(|index| index.overrides.unlisted(change));
             self.queues.overrides.add_all(unlisted);
-            for placement in self.read(|index| index.bindings.values(change)) {
-                let key = Key::cluster_scoped(placement);
+            for key in self.read(|index| index.bindings.concerned(change)) {
                 self.queues.rollout.add(key.clone());
                 self.tell_unless_deleting(key.clone());
                 if !is_status(change) || self.is_deleting(&key) {
@@ -149,16 +143,15 @@ impl SharedIndex {
     /// Applies an event of a Work, and wakes its binding.
     pub(super) fn observe_work(&self, event: Event<Decoded<StoredWork>>) {
         let changes = self.change(|index| {
-            let changes = index.works.observe(event);
+            let changes = index.works.observe(Scope::Namespaced, event);
             for change in &changes {
                 index.awaited.works.shown(&change.key);
             }
             changes
         });
         for change in &changes {
-            let versions = [&change.old, &change.new].into_iter().flatten();
-            let bindings = versions.filter_map(|work| work.meta().label(PARENT_BINDING));
-            self.queues.works.add_all(bindings.map(Key::cluster_scoped));
+            let bindings = self.read(|index| index.works.concerned(change));
+            self.queues.works.add_all(bindings);
             // A cluster that is leaving waits for its Works.
             if let Some(cluster) = cluster_of_member_namespace(&change.key.namespace)
                 && self.is_leaving(cluster)
@@ -175,10 +168,10 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
         return Vec::new();
     };
     let group = |metadata: &ObjectMeta| metadata.label(RESOURCE_INDEX).map(str::to_owned);
-    let placement = snapshot.label(PARENT_PLACEMENT).unwrap_or_default();
-    let bindings = index.bindings.of(placement).into_iter();
+    let placement = placement_of(snapshot).unwrap_or_default();
+    let bindings = index.bindings.of(&placement).into_iter();
     let naming = bindings.filter(|binding| {
-        let master = Key::cluster_scoped(&*binding.spec.resource_snapshot_name);
+        let master = Key::new(&*placement.namespace, &*binding.spec.resource_snapshot_name);
         let master = index.snapshots.get(&master);
         // The label of the latest says nothing to a binding.
         let is_news = change.old.is_none() || snapshot.label(IS_LATEST).is_none();

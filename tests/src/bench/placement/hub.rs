@@ -7,8 +7,8 @@ use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, InternalMemberCluster, MemberCluster,
-    ResourceOverride, ResourceOverrideSnapshot,
+    Binding, InternalMemberCluster, MemberCluster, Placement, ResourceOverride,
+    ResourceOverrideSnapshot,
 };
 use kube::{Client, runtime::watcher::Config};
 use serde_json::json;
@@ -70,7 +70,7 @@ pub(super) async fn bench(extent: PlacementBench, print: &mut impl FnMut(&str)) 
     let kinds = [ApiKind::Real; 2];
     let fleet = PlacementFleet::start_for(kinds, 0, Profile::Dist).await?;
     let names = (1..=placements).map(|nth| format!("app-{nth}"));
-    let bindings = told::<ClusterResourceBinding>(fleet.hub.client());
+    let bindings = told::<Binding>(fleet.hub.client());
     let mut hub = Hub {
         names: names.collect(),
         clusters: clusters.into(),
@@ -235,8 +235,8 @@ impl Hub {
 
         let before = self.fleet.hub.successful_writes().await?;
         let began = Instant::now();
-        let placements = untyped::<ClusterResourcePlacement>(self.client(), "");
-        let all_told = told::<ClusterResourcePlacement>(self.client());
+        let placements = untyped::<Placement>(self.client(), "");
+        let all_told = told::<Placement>(self.client());
         let mut left = Seen::watch(all_told, Config::default(), |_| true).await?;
         let deleting = all(self.names.iter().map(|name| delete(&placements, name)));
         let ((), gone, _) =

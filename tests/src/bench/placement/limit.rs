@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::fleet::{
-    AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, Work, names::PARENT_PLACEMENT,
+    AppliedWork, Binding, Placement, PolicySnapshot, ResourceSnapshot, Work,
+    names::PARENT_PLACEMENT,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -33,11 +33,11 @@ pub(super) struct Chain {
 
 /// Returns the chain of each placement.
 pub(super) async fn chains(hub: &Client) -> Result<Vec<Chain>> {
-    let mut policies = by_placement::<ClusterSchedulingPolicySnapshot>(hub).await?;
-    let mut snapshots = by_placement::<ClusterResourceSnapshot>(hub).await?;
-    let mut bindings = by_placement::<ClusterResourceBinding>(hub).await?;
+    let mut policies = by_placement::<PolicySnapshot>(hub).await?;
+    let mut snapshots = by_placement::<ResourceSnapshot>(hub).await?;
+    let mut bindings = by_placement::<Binding>(hub).await?;
     let mut works = by_placement::<Work>(hub).await?;
-    let placements = untyped::<ClusterResourcePlacement>(hub.clone(), "");
+    let placements = untyped::<Placement>(hub.clone(), "");
     let mut chains = Vec::new();
     for placement in placements.list(&ListParams::default()).await?.items {
         let name = placement.name_any();
@@ -65,7 +65,7 @@ pub(super) async fn chains(hub: &Client) -> Result<Vec<Chain>> {
     Ok(chains)
 }
 
-async fn by_placement<K: Resource<DynamicType = ()>>(
+async fn by_placement<K: Resource<DynamicType: Default>>(
     hub: &Client,
 ) -> Result<BTreeMap<String, Vec<Value>>> {
     let objects = untyped::<K>(hub.clone(), "");
@@ -106,10 +106,10 @@ fn anew(object: &Value) -> Value {
 impl Chain {
     /// Makes the writes of the controller: from the placement to its Works, and back.
     pub(super) async fn create(&self, hub: &Client) -> Result<()> {
-        let placements = untyped::<ClusterResourcePlacement>(hub.clone(), "");
-        let policies = untyped::<ClusterSchedulingPolicySnapshot>(hub.clone(), "");
-        let snapshots = untyped::<ClusterResourceSnapshot>(hub.clone(), "");
-        let bindings = untyped::<ClusterResourceBinding>(hub.clone(), "");
+        let placements = untyped::<Placement>(hub.clone(), "");
+        let policies = untyped::<PolicySnapshot>(hub.clone(), "");
+        let snapshots = untyped::<ResourceSnapshot>(hub.clone(), "");
+        let bindings = untyped::<Binding>(hub.clone(), "");
         create(&placements, &anew(&self.placement)).await?;
         merge(&placements, name(&self.placement), &mark()).await?;
         create(&policies, &anew(&self.policy)).await?;
@@ -157,7 +157,7 @@ impl Chain {
         let applied = json!({ "appliedResources": [] });
         merge_status(&owners, name(work), &applied).await?;
         merge_status(&works, name(work), status).await?;
-        let bindings = untyped::<ClusterResourceBinding>(hub.clone(), "");
+        let bindings = untyped::<Binding>(hub.clone(), "");
         merge_status(&bindings, name(binding), &binding["status"]).await
     }
 
@@ -175,18 +175,18 @@ impl Chain {
 
     /// Deletes what is on the hub.
     pub(super) async fn delete(&self, hub: &Client) -> Result<()> {
-        let bindings = untyped::<ClusterResourceBinding>(hub.clone(), "");
+        let bindings = untyped::<Binding>(hub.clone(), "");
         for (binding, work) in &self.bindings {
             let works = untyped::<Work>(hub.clone(), &namespace(work));
             delete(&works, name(work)).await?;
             merge(&bindings, name(binding), &mark()).await?;
             delete(&bindings, name(binding)).await?;
         }
-        let snapshots = untyped::<ClusterResourceSnapshot>(hub.clone(), "");
+        let snapshots = untyped::<ResourceSnapshot>(hub.clone(), "");
         delete(&snapshots, name(&self.snapshot)).await?;
-        let policies = untyped::<ClusterSchedulingPolicySnapshot>(hub.clone(), "");
+        let policies = untyped::<PolicySnapshot>(hub.clone(), "");
         delete(&policies, name(&self.policy)).await?;
-        let placements = untyped::<ClusterResourcePlacement>(hub.clone(), "");
+        let placements = untyped::<Placement>(hub.clone(), "");
         delete(&placements, name(&self.placement)).await
     }
 

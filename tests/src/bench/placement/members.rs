@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::fleet::{ClusterResourcePlacement, MemberCluster};
+use karmada_api::fleet::{MemberCluster, Placement};
 use kube::{Api, Client, runtime::watcher::Config};
 use serde_json::json;
 use tokio::time::Instant;
@@ -114,7 +114,7 @@ impl Members {
         let maps = untyped::<ConfigMap>(self.hub(), APP);
         all((0..MAPS).map(async |nth| create(&maps, &map(nth)).await)).await?;
         let mut copies = self.watch_maps(is_placed).await?;
-        let placements = told::<ClusterResourcePlacement>(self.hub());
+        let placements = told::<Placement>(self.hub());
         let mut available = Seen::watch(placements, Config::default(), is_available).await?;
         let began = Instant::now();
         self.fleet.place(APP, everywhere(APP)).await?;
@@ -171,7 +171,7 @@ impl Members {
     /// Creates and deletes many placements, each round beside its limit.
     async fn place_many(&mut self, print: &mut impl FnMut(&str)) -> Result<()> {
         self.placements = (0..MANY).map(|nth| format!("many-{nth}")).collect();
-        delete(&untyped::<ClusterResourcePlacement>(self.hub(), ""), APP).await?;
+        delete(&untyped::<Placement>(self.hub(), ""), APP).await?;
         all(self.placements.iter().map(async |name| {
             self.fleet.hub.namespace(name).await?;
             create(&untyped::<ConfigMap>(self.hub(), name), &map(0)).await
@@ -204,13 +204,13 @@ impl Members {
     }
 
     async fn until_left(&self, count: usize) -> Result<Instant> {
-        let placements = told::<ClusterResourcePlacement>(self.hub());
+        let placements = told::<Placement>(self.hub());
         let mut left = Seen::watch(placements, Config::default(), |_| true).await?;
         left.until_count(count).await
     }
 
     async fn round(&self, programs: &PlacementPrograms) -> Result<([Duration; 2], Vec<Chain>)> {
-        let placements = told::<ClusterResourcePlacement>(self.hub());
+        let placements = told::<Placement>(self.hub());
         let mut applied = Seen::watch(placements, Config::default(), is_applied).await?;
         let names = || self.placements.iter();
         let began = Instant::now();
@@ -220,7 +220,7 @@ impl Members {
         programs.settled().await?;
         let chains = limit::chains(&self.hub()).await?;
         let began = Instant::now();
-        let objects = untyped::<ClusterResourcePlacement>(self.hub(), "");
+        let objects = untyped::<Placement>(self.hub(), "");
         let deleting = all(names().map(|name| delete(&objects, name)));
         let ((), gone) = tokio::try_join!(deleting, self.until_left(0))?;
         programs.settled().await?;

@@ -70,16 +70,17 @@ pub(super) fn is_edited(map: &ConfigMap) -> bool {
 }
 
 /// Returns the conditions of all objects of a kind.
-pub(super) fn told<K: Resource<DynamicType = ()>>(client: Client) -> Api<Told> {
-    Api::all_with(client, &ApiResource::erase::<K>(&()))
+pub(super) fn told<K: Resource<DynamicType: Default>>(client: Client) -> Api<Told> {
+    let kind = K::DynamicType::default();
+    Api::all_with(client, &ApiResource::erase::<K>(&kind))
 }
 
 /// Returns the objects of a kind, in a namespace unless that is empty.
-pub(super) fn untyped<K: Resource<DynamicType = ()>>(
+pub(super) fn untyped<K: Resource<DynamicType: Default>>(
     client: Client,
     namespace: &str,
 ) -> Api<DynamicObject> {
-    let resource = ApiResource::erase::<K>(&());
+    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
     if namespace.is_empty() {
         Api::all_with(client, &resource)
     } else {

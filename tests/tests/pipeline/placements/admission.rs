@@ -5,9 +5,8 @@ mod real {
     use std::collections::BTreeSet;
 
     use anyhow::{Result, ensure};
-    use karmada_api::fleet::{
-        ClusterResourcePlacement, ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot,
-    };
+    use karmada_api::Scope;
+    use karmada_api::fleet::{Placement, PolicySnapshot, ResourceSnapshot};
     use karmada_rules::placement::refuse::{changes, problems};
     use kube::{
         Api,
@@ -42,7 +41,7 @@ mod real {
     }
 
     fn placements(hub: &ControlPlane) -> Api<DynamicObject> {
-        let kind = ApiResource::erase::<ClusterResourcePlacement>(&());
+        let kind = ApiResource::erase::<Placement>(&Scope::Cluster);
         Api::all_with(hub.client(), &kind)
     }
 
@@ -250,13 +249,13 @@ mod real {
             let hub = start().await?;
             for (kind, name, spec, edit) in [
                 (
-                    ApiResource::erase::<ClusterSchedulingPolicySnapshot>(&()),
+                    ApiResource::erase::<PolicySnapshot>(&Scope::Cluster),
                     "shop-0",
                     json!({ "policyHash": "YQ==" }),
                     json!({ "policyHash": "Yg==" }),
                 ),
                 (
-                    ApiResource::erase::<ClusterResourceSnapshot>(&()),
+                    ApiResource::erase::<ResourceSnapshot>(&Scope::Cluster),
                     "shop-0-snapshot",
                     json!({ "selectedResources": [] }),
                     json!({ "selectedResources": [{ "kind": "Namespace", "apiVersion": "v1" }] }),

@@ -4,6 +4,7 @@
 //! - `in_member`: what becomes of it there: one of them; `takeover`, of what it had before; `drift`, of what somebody changes
 //!   there, or has there and is only looked at.
 //! - `health`: which members get nothing because their health is bad.
+//! - `scoped`: what is placed out of one namespace.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
@@ -24,6 +25,7 @@ mod health;
 mod in_member;
 mod mixed;
 mod overrides;
+mod scoped;
 mod takeover;
 mod website;
 mod with_tools;
@@ -31,12 +33,11 @@ mod with_tools;
 use anyhow::Result;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::Condition;
 use karmada_api::fleet::{
-    AppliedWork, ClusterResourceBinding, ClusterResourcePlacement, ClusterResourceSnapshot,
-    ClusterSchedulingPolicySnapshot, MemberCluster,
+    AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
     placement::{Difference, PlacementStatus},
 };
+use karmada_api::{Condition, Scope};
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -249,12 +250,7 @@ impl<Programs> Stage<Programs> {
         what: &str,
         is: impl Fn(&PlacementStatus) -> bool,
     ) -> Result<()> {
-        until(&self.fleet.placements(), placement, what, |found| {
-            let status = found.and_then(|found| found.status.as_ref());
-            status.is_some_and(&is)
-        })
-        .await?;
-        Ok(())
+        until_status(&self.fleet.placements(), placement, what, is).await
     }
 
     async fn status(&self, placement: &str) -> Result<PlacementStatus> {
@@ -320,12 +316,9 @@ impl<Programs> Stage<Programs> {
         let hub = &self.fleet.hub;
         let of =
             ListParams::default().labels(&format!("kubernetes-fleet.io/parent-CRP={placement}"));
-        assert_eq!(names::<ClusterResourceBinding>(hub, &of).await?, [""; 0]);
-        assert_eq!(names::<ClusterResourceSnapshot>(hub, &of).await?, [""; 0]);
-        assert_eq!(
-            names::<ClusterSchedulingPolicySnapshot>(hub, &of).await?,
-            [""; 0]
-        );
+        assert_eq!(names::<Binding>(hub, &of).await?, [""; 0]);
+        assert_eq!(names::<ResourceSnapshot>(hub, &of).await?, [""; 0]);
+        assert_eq!(names::<PolicySnapshot>(hub, &of).await?, [""; 0]);
         for member in self.fleet.members() {
             let works = self.fleet.works(member).list(&of).await?;
             assert!(works.items.is_empty(), "{works:?}");
@@ -340,11 +333,34 @@ impl<Programs> Stage<Programs> {
     }
 }
 
+/// Waits until the status of one of these placements is as wanted.
+async fn until_status(
+    placements: &Api<Placement>,
+    name: &str,
+    what: &str,
+    is: impl Fn(&PlacementStatus) -> bool,
+) -> Result<()> {
+    until(placements, name, what, |found| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(&is)
+    })
+    .await?;
+    Ok(())
+}
+
 /// Returns the status and the reason of each condition, without the prefix of a placement's.
 fn said(conditions: &[Condition]) -> Vec<String> {
     let conditions = conditions.iter().map(|one| {
-        let kind = one.type_.trim_start_matches(ClusterResourcePlacement::KIND);
-        format!("{kind} {} {}", one.status, one.reason)
+        let mut kinds = [Scope::Cluster, Scope::Namespaced]
+            .map(Placement::kind_of)
+            .into_iter();
+        let step = kinds.find_map(|kind| one.type_.strip_prefix(kind));
+        format!(
+            "{} {} {}",
+            step.unwrap_or(&one.type_),
+            one.status,
+            one.reason
+        )
     });
     conditions.collect()
 }
@@ -368,7 +384,7 @@ fn values(differences: &[Difference]) -> Vec<[&str; 3]> {
 
 async fn names<K>(api: &ControlPlane, of: &ListParams) -> Result<Vec<String>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let list = Api::<K>::all(api.client()).list(of).await?;
     Ok(list.iter().map(ResourceExt::name_any).collect())

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::Scope;
 use crate::crd::age;
+use crate::fleet::Placement;
 
 fn column(name: &str, kind: &str, path: &str) -> Value {
     json!({ "name": name, "type": kind, "jsonPath": path })
@@ -29,9 +31,9 @@ fn condition_generation(name: &str, kind: &str) -> Value {
     column(name, "string", &path)
 }
 
-/// Returns the columns of placements.
-pub(super) fn of_placements() -> Vec<Value> {
-    let kind = |name: &str| format!("ClusterResourcePlacement{name}");
+/// Returns the columns of the placements of a scope.
+pub(super) fn of_placements(scope: Scope) -> Vec<Value> {
+    let kind = |name: &str| format!("{}{name}", Placement::kind_of(scope));
     let (scheduled, available) = (kind("Scheduled"), kind("Available"));
     let synchronized = kind("WorkSynchronized");
     vec![

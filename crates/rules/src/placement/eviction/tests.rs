@@ -3,12 +3,12 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 
-fn placement(policy: &Value) -> ClusterResourcePlacement {
+fn placement(policy: &Value) -> Placement {
     from_value(json!({ "metadata": { "name": "shop" }, "spec": { "policy": policy } })).unwrap()
 }
 
 /// Returns a binding on a cluster, with the status of its conditions.
-fn binding(cluster: &str, state: &str, conditions: &[(&str, &str)]) -> ClusterResourceBinding {
+fn binding(cluster: &str, state: &str, conditions: &[(&str, &str)]) -> Binding {
     let conditions = conditions.iter().map(|(kind, status)| {
         json!({ "type": kind, "status": status, "reason": "Told", "observedGeneration": 2 })
     });
@@ -21,7 +21,7 @@ fn binding(cluster: &str, state: &str, conditions: &[(&str, &str)]) -> ClusterRe
     .unwrap()
 }
 
-fn serving(cluster: &str) -> ClusterResourceBinding {
+fn serving(cluster: &str) -> Binding {
     binding(
         cluster,
         "Bound",
@@ -29,7 +29,7 @@ fn serving(cluster: &str) -> ClusterResourceBinding {
     )
 }
 
-fn deleted(mut binding: ClusterResourceBinding) -> ClusterResourceBinding {
+fn deleted(mut binding: Binding) -> Binding {
     binding.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
     binding
 }
@@ -48,8 +48,8 @@ fn budget(spec: &Value) -> ClusterResourcePlacementDisruptionBudget {
 
 /// Returns the conditions that an eviction from the cluster `a` has then.
 fn outcome(
-    placement: Option<&ClusterResourcePlacement>,
-    bindings: &[ClusterResourceBinding],
+    placement: Option<&Placement>,
+    bindings: &[Binding],
     budget: Option<&ClusterResourcePlacementDisruptionBudget>,
 ) -> String {
     let eviction = eviction(&json!({}));

@@ -2,6 +2,7 @@
 
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
 use karmada_api::fleet::member::AgentStatus;
 use objects::Metadata;
 use objects::condition::find;
@@ -47,13 +48,23 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
     if let Some(channel) = channel {
         after.properties.clone_from(&channel.properties);
         after.resource_usage.clone_from(&channel.resource_usage);
+        after.namespaces.clone_from(&channel.namespaces);
         after.agent_status.clone_from(&channel.agent_status);
         let agents = after.agent_status.iter_mut();
         for condition in agents.flat_map(|agent| &mut agent.conditions) {
             condition.observed_generation = cluster.metadata.generation;
         }
     }
-    let new = [Some(readiness.condition()), joined(&after.agent_status)];
+    let collected = channel.and_then(|channel| find(&channel.conditions, NAMESPACES_COLLECTED));
+    if collected.is_none() {
+        let others = |one: &Condition| one.type_ != NAMESPACES_COLLECTED;
+        after.conditions.retain(others);
+    }
+    let new = [
+        Some(readiness.condition()),
+        joined(&after.agent_status),
+        collected.cloned(),
+    ];
     let new = new.into_iter().flatten();
     let dated = (cluster.metadata.generation, facts.now);
     put(&mut after.conditions, new, dated);

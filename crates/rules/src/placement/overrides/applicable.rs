@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmada_api::fleet::binding::BindingSpec;
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::{NamespacedName, ResourceIdentifier};
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement, MemberCluster};
+use karmada_api::fleet::{Binding, MemberCluster, Placement};
 use objects::Metadata;
 
 use super::digest::digest;
@@ -15,7 +15,7 @@ use super::taken::Taken;
 #[derive(Clone, Copy, Debug)]
 pub struct OverridesFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// The latest snapshot of each override that stays.
     pub latest: &'a [Taken<'a>],
     /// The snapshots that bindings of the placement list, as far as they are there.
@@ -51,8 +51,8 @@ pub struct Applicable {
 impl<'a> Overrides<'a> {
     /// Finds the overrides of a placement: those with a rule for a cluster, and for an object that it gets.
     pub fn of(facts: &OverridesFacts<'a>) -> Self {
-        let placement = facts.placement.metadata.name();
-        let latest = facts.latest.iter().filter(|one| one.is_for(placement));
+        let placement = facts.placement.metadata.key();
+        let latest = facts.latest.iter().filter(|one| one.is_for(&placement));
         let mut concerned: Vec<_> = latest
             .clone()
             .filter(|one| facts.objects.iter().any(|object| one.selects(object)))
@@ -76,13 +76,13 @@ impl<'a> Overrides<'a> {
     }
 
     /// Returns those that a binding is to list once it gets anything, if its cluster is known.
-    pub(crate) fn applicable(&self, binding: &ClusterResourceBinding) -> Option<&Applicable> {
+    pub(crate) fn applicable(&self, binding: &Binding) -> Option<&Applicable> {
         let (_, applicable) = self.by_cluster.get(&*binding.spec.target_cluster)?;
         Some(applicable)
     }
 
     /// Returns the digest of these, if there are any.
-    pub(crate) fn digest(&self, binding: &ClusterResourceBinding) -> Option<String> {
+    pub(crate) fn digest(&self, binding: &Binding) -> Option<String> {
         let (cluster, applicable) = self.by_cluster.get(&*binding.spec.target_cluster)?;
         self.digest_of(applicable.names(), cluster)
     }
@@ -97,7 +97,7 @@ impl<'a> Overrides<'a> {
 
     /// Returns `true` if a binding is to list others, or those that it lists come to something else by now. A change of an
     /// override that names no placement waits for the next change of something else; the end of one does not.
-    pub(crate) fn are_stale(&self, binding: &ClusterResourceBinding) -> bool {
+    pub(crate) fn are_stale(&self, binding: &Binding) -> bool {
         let target = &*binding.spec.target_cluster;
         let Some((cluster, applicable)) = self.by_cluster.get(target) else {
             return false;

@@ -3,13 +3,13 @@
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::names::PARENT_OVERRIDE;
-use karmada_api::fleet::overrides::{OverrideRule, OverrideSnapshot, OverrideSpec};
-use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
-use karmada_api::fleet::{
-    ClusterResourceOverride, ClusterResourcePlacement, MemberCluster, ResourceOverride,
+use karmada_api::fleet::overrides::{
+    OverriddenPlacement, OverrideRule, OverrideSnapshot, OverrideSpec,
 };
-use objects::Metadata;
+use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
+use karmada_api::fleet::{ClusterResourceOverride, MemberCluster, Placement, ResourceOverride};
 use objects::selector::selects as matches;
+use objects::{Key, Metadata};
 
 /// The time within which an override and a placement are taken for written together: the placement waits so long for a
 /// snapshot of the override, which goes out with it though it names none.
@@ -59,7 +59,7 @@ impl<'a> Taken<'a> {
     }
 
     /// Returns `true` if it is a change of a placement by itself: the override names that, or was written with it.
-    pub(super) fn rolls_out(&self, placement: &ClusterResourcePlacement) -> bool {
+    pub(super) fn rolls_out(&self, placement: &Placement) -> bool {
         let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|at| at.0);
         let (own, of_placement) = (created(self.metadata), created(&placement.metadata));
         self.spec.placement.is_some()
@@ -69,8 +69,8 @@ impl<'a> Taken<'a> {
     }
 
     /// Returns `true` if the override may be about a placement.
-    pub(super) fn is_for(&self, placement: &str) -> bool {
-        is_for(self.spec, placement)
+    pub(super) fn is_for(&self, placement: &Key) -> bool {
+        is_for(self.spec, self.metadata.namespace(), placement)
     }
 
     /// Returns `true` if the override is about an object: that is named, or its namespace is.
@@ -96,10 +96,23 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// Returns `true` if an override may be about a placement: it names that, or none.
-pub fn is_for(spec: &OverrideSpec, placement: &str) -> bool {
-    let named = spec.placement.as_ref();
-    named.is_none_or(|named| named.name == placement && named.scope != "Namespaced")
+/// Returns the placement that an override in a namespace, which is empty for a cluster-scoped one, names, if it names one.
+pub fn named_placement(spec: &OverrideSpec, own: &str) -> Option<Key> {
+    let named = spec.placement.as_ref()?;
+    let namespace = if is_namespaced(named) { own } else { "" };
+    Some(Key::new(namespace, &*named.name))
+}
+
+/// Returns `true` if an override in a namespace may be about a placement: it names that, or none. A cluster-scoped one that
+/// names a namespaced placement does not say which.
+pub fn is_for(spec: &OverrideSpec, own: &str, placement: &Key) -> bool {
+    let says_where = |named: &OverriddenPlacement| !(is_namespaced(named) && own.is_empty());
+    spec.placement.as_ref().is_none_or(says_where)
+        && named_placement(spec, own).is_none_or(|named| named == *placement)
+}
+
+fn is_namespaced(named: &OverriddenPlacement) -> bool {
+    named.scope == "Namespaced"
 }
 
 /// Returns `true` if an override in a namespace, which is empty for a cluster-scoped one, is about an object: that is named,

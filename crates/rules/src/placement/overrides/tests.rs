@@ -2,11 +2,13 @@ mod recorded;
 mod refused;
 mod staleness;
 
+use karmada_api::fleet::overrides::{OverriddenPlacement, OverrideSpec};
 use karmada_api::fleet::placement::ResourceIdentifier;
 use karmada_api::fleet::{
-    ClusterResourceOverrideSnapshot, ClusterResourcePlacement, ClusterResourceSnapshot,
-    MemberCluster, ResourceOverrideSnapshot,
+    ClusterResourceOverrideSnapshot, MemberCluster, Placement, ResourceOverrideSnapshot,
+    ResourceSnapshot,
 };
+use objects::Key;
 use serde_json::{Value, from_value, json};
 
 use super::*;
@@ -243,7 +245,7 @@ fn envelopes_are_looked_into() {
     let envelope = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope",
         "metadata": { "name": "wrapped", "namespace": "shop" },
         "data": { "map": map("shop", "settings") } });
-    let selected: ClusterResourceSnapshot =
+    let selected: ResourceSnapshot =
         from_value(json!({ "spec": { "selectedResources": [envelope] } })).unwrap();
     let snapshot = of_namespace("a", &everywhere(&set("/data", &json!({}))));
     let cluster = cluster("m1", &json!({}));
@@ -271,7 +273,7 @@ fn placed(
     overrides.applicable(&binding).unwrap().clone()
 }
 
-fn placement() -> ClusterResourcePlacement {
+fn placement() -> Placement {
     from_value(json!({ "metadata": { "name": "crp" } })).unwrap()
 }
 
@@ -297,4 +299,30 @@ fn snapshots_are_applied_by_name() {
     let made = overridden(role("reader"), &[latest[1], latest[0]], &cluster);
     let made = made.unwrap().unwrap();
     assert_eq!(made["metadata"]["annotations"]["by"], "web");
+}
+
+/// Case F93: an override is for the placement of its scope that has the name, in its own namespace if that has one; without a
+/// name for any.
+#[test]
+fn scope_tells_namesakes_apart() {
+    let named = |scope: &str| OverrideSpec {
+        placement: Some(OverriddenPlacement {
+            name: "web".to_owned(),
+            scope: scope.to_owned(),
+        }),
+        ..OverrideSpec::default()
+    };
+    let placements = [("", "web"), ("shop", "web"), ("else", "web"), ("", "other")];
+    let placements = placements.map(|(namespace, name)| Key::new(namespace, name));
+    for (spec, own, expected) in [
+        (named(""), "shop", [true, false, false, false]),
+        (named("Cluster"), "shop", [true, false, false, false]),
+        (named("Namespaced"), "shop", [false, true, false, false]),
+        (named("Cluster"), "", [true, false, false, false]),
+        (named("Namespaced"), "", [false; 4]),
+        (OverrideSpec::default(), "shop", [true; 4]),
+    ] {
+        let about = placements.each_ref().map(|one| is_for(&spec, own, one));
+        assert_eq!(about, expected, "{spec:?} in {own:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The writes to the bindings of a placement.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::{BindingSpec, BindingState, ClusterDecision};
 use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, PARENT_PLACEMENT, PREVIOUS_STATE};
 use objects::Metadata;
@@ -16,7 +16,7 @@ use crate::placement::strategy::apply_strategy;
 #[derive(Clone, Debug, PartialEq)]
 pub enum BindingWrite {
     /// Its cluster is picked.
-    Create(Box<ClusterResourceBinding>),
+    Create(Box<Binding>),
     /// Its cluster is picked again, by a newer policy.
     Keep {
         /// The name.
@@ -44,11 +44,12 @@ pub(super) fn create(facts: &SchedulingFacts<'_>, decision: ClusterDecision) -> 
     let placement = facts.placement.metadata.name();
     let id = id(facts, &decision.cluster_name);
     let labels = [(PARENT_PLACEMENT.to_owned(), placement.to_owned())];
-    BindingWrite::Create(Box::new(ClusterResourceBinding {
-        api_version: ClusterResourceBinding::API_VERSION.to_owned(),
-        kind: ClusterResourceBinding::KIND.to_owned(),
+    BindingWrite::Create(Box::new(Binding {
+        api_version: Binding::API_VERSION.to_owned(),
+        kind: Binding::kind_of(facts.placement.scope()).to_owned(),
         metadata: ObjectMeta {
             name: Some(name(placement, &decision.cluster_name, &id)),
+            namespace: facts.placement.metadata.namespace.clone(),
             labels: Some(labels.into()),
             finalizers: Some(vec![BINDING_SCHEDULER_FINALIZER.to_owned()]),
             ..ObjectMeta::default()
@@ -91,7 +92,7 @@ fn name(placement: &str, cluster: &str, id: &str) -> String {
 
 pub(super) fn keep(
     facts: &SchedulingFacts<'_>,
-    binding: &ClusterResourceBinding,
+    binding: &Binding,
     decision: &ClusterDecision,
 ) -> BindingWrite {
     let (name, patch) = patch(binding, json!({ "spec": picked(facts, decision) }));
@@ -100,7 +101,7 @@ pub(super) fn keep(
 
 pub(super) fn restore(
     facts: &SchedulingFacts<'_>,
-    binding: &ClusterResourceBinding,
+    binding: &Binding,
     decision: &ClusterDecision,
 ) -> BindingWrite {
     let mut spec = picked(facts, decision);
@@ -113,7 +114,7 @@ pub(super) fn restore(
     BindingWrite::Restore { name, patch }
 }
 
-pub(super) fn unschedule(binding: &ClusterResourceBinding) -> BindingWrite {
+pub(super) fn unschedule(binding: &Binding) -> BindingWrite {
     let metadata = json!({ "annotations": { PREVIOUS_STATE: binding.spec.state } });
     let spec = json!({ "state": BindingState::Unscheduled });
     let (name, patch) = patch(binding, json!({ "metadata": metadata, "spec": spec }));
@@ -132,7 +133,7 @@ fn picked(facts: &SchedulingFacts<'_>, decision: &ClusterDecision) -> Value {
     })
 }
 
-fn patch(binding: &ClusterResourceBinding, body: Value) -> (String, Value) {
+fn patch(binding: &Binding, body: Value) -> (String, Value) {
     let version = binding.metadata.resource_version();
     (
         binding.metadata.name().to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use karmada_api::fleet::binding::{ClusterDecision, ClusterScore};
 use karmada_api::fleet::policy::PlacementPolicy;
-use karmada_api::fleet::{ClusterResourceBinding, MemberCluster};
+use karmada_api::fleet::{Binding, MemberCluster};
 use objects::Metadata;
 
 use super::facts::{Bindings, FleetCluster, SchedulingFacts};
@@ -31,7 +31,7 @@ pub(super) struct Choice<'a> {
     /// Those that get it, the best first.
     pub(super) picks: Vec<Pick<'a>>,
     /// Those that lose it, though the policy is the latest.
-    pub(super) dropped: Vec<&'a ClusterResourceBinding>,
+    pub(super) dropped: Vec<&'a Binding>,
     /// Those that do not get it, with the reasons; `None` if there was no need to look at any.
     pub(super) refused: Option<Vec<ClusterDecision>>,
     /// The number of clusters that should have it, where the policy says so.
@@ -115,7 +115,7 @@ pub(super) fn filtered<'a>(
     policy: &PlacementPolicy,
     bindings: &Bindings<'_>,
 ) -> (Vec<&'a MemberCluster>, Unfits<'a>) {
-    let filter = Filter::of(policy);
+    let filter = Filter::of(policy, facts.placement.metadata.namespace());
     let (mut fit, mut unfit) = (Vec::new(), Vec::new());
     for FleetCluster { cluster, obstacle } in facts.clusters {
         if bindings.current.contains_key(cluster.metadata.name()) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::binding::ClusterDecision;
+use karmada_api::fleet::conditions::SCHEDULED;
 use karmada_api::fleet::names::PLACEMENT_GENERATION;
 use karmada_api::fleet::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
@@ -12,9 +13,6 @@ use objects::Metadata;
 use super::choice::{Choice, Pick};
 use super::facts::{Bindings, SchedulingFacts};
 use crate::placement::condition::{condition, put};
-
-/// The condition of a policy snapshot.
-const SCHEDULED: &str = "Scheduled";
 
 /// The most decisions that a policy snapshot has room for.
 const MOST_DECISIONS: usize = 1000;

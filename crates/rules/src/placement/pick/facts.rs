@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::names::NUMBER_OF_CLUSTERS;
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
-    MemberCluster,
-};
+use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot};
 use objects::Metadata;
 
 use crate::placement::eligible::Obstacle;
@@ -26,13 +23,13 @@ pub struct FleetCluster<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulingFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// The latest snapshot of its policy.
-    pub policy: &'a ClusterSchedulingPolicySnapshot,
+    pub policy: &'a PolicySnapshot,
     /// Every cluster.
     pub clusters: &'a [FleetCluster<'a>],
     /// Every binding of the placement.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
     /// The time.
     pub now: Timestamp,
 }
@@ -65,13 +62,13 @@ pub(super) fn number_of_clusters(facts: &SchedulingFacts<'_>) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Bindings<'a> {
     /// Those by the latest policy.
-    pub(super) current: BTreeMap<&'a str, &'a ClusterResourceBinding>,
+    pub(super) current: BTreeMap<&'a str, &'a Binding>,
     /// Those by an older one.
-    pub(super) obsolete: BTreeMap<&'a str, &'a ClusterResourceBinding>,
+    pub(super) obsolete: BTreeMap<&'a str, &'a Binding>,
     /// Those that are taken away once the rollout allows it.
-    pub(super) unscheduled: BTreeMap<&'a str, &'a ClusterResourceBinding>,
+    pub(super) unscheduled: BTreeMap<&'a str, &'a Binding>,
     /// Those of clusters that are gone, and any second one of a cluster.
-    pub(super) dangling: Vec<&'a ClusterResourceBinding>,
+    pub(super) dangling: Vec<&'a Binding>,
 }
 
 impl<'a> Bindings<'a> {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use karmada_api::fleet::binding::{BindingState, ClusterDecision, ClusterScore};
 use karmada_api::fleet::policy::PlacementPolicy;
-use karmada_api::fleet::{ClusterResourceBinding, MemberCluster};
+use karmada_api::fleet::{Binding, MemberCluster};
 use objects::Metadata;
 
 use super::choice::{Choice, Pick, Unfits, explained, filtered};
@@ -74,7 +74,7 @@ pub(super) fn number<'a>(
 }
 
 /// Returns the bindings that are missed the least.
-fn worst<'a>(bindings: &Bindings<'a>, number: usize) -> Vec<&'a ClusterResourceBinding> {
+fn worst<'a>(bindings: &Bindings<'a>, number: usize) -> Vec<&'a Binding> {
     let mut worst_first: Vec<_> = bindings.current.values().copied().collect();
     worst_first.sort_by_key(|binding| {
         let score = binding.spec.cluster_decision.cluster_score;

@@ -2,10 +2,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, PARENT_PLACEMENT};
-use karmada_api::fleet::{
-    ClusterResourceBinding, ClusterResourcePlacement, ClusterSchedulingPolicySnapshot,
-    MemberCluster,
-};
+use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot};
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
@@ -21,11 +18,11 @@ const NOW: &str = "2026-11-25T16:44:45Z";
 /// A fleet with one placement.
 #[derive(Clone)]
 struct World {
-    placement: ClusterResourcePlacement,
-    policy: ClusterSchedulingPolicySnapshot,
+    placement: Placement,
+    policy: PolicySnapshot,
     clusters: Vec<MemberCluster>,
     ineligible: Vec<String>,
-    bindings: Vec<ClusterResourceBinding>,
+    bindings: Vec<Binding>,
 }
 
 fn cluster(name: &str, labels: &Value) -> MemberCluster {
@@ -34,11 +31,11 @@ fn cluster(name: &str, labels: &Value) -> MemberCluster {
 
 impl World {
     fn new(clusters: Vec<MemberCluster>, policy: &Value) -> Self {
-        let mut placement = ClusterResourcePlacement::default();
+        let mut placement = Placement::default();
         placement.metadata.name = Some("crp".to_owned());
         let mut world = Self {
             placement,
-            policy: ClusterSchedulingPolicySnapshot::default(),
+            policy: PolicySnapshot::default(),
             clusters,
             ineligible: Vec::new(),
             bindings: Vec::new(),
@@ -358,4 +355,33 @@ fn thousand_clusters_take_one_pass() {
         let is_even = counts.iter().all(|count| (least..=most).contains(count));
         assert!(is_even, "{counts:?}");
     }
+}
+
+/// Case F92: where its agent tells of namespaces, a cluster without that of the placement is not picked; of the others nobody
+/// knows.
+#[test]
+fn clusters_without_namespace_are_left() {
+    let telling = |name: &str, namespaces: &Value| {
+        let mut cluster = cluster(name, &json!({}));
+        let told = json!({ "namespaces": namespaces,
+            "conditions": [{ "type": "NamespaceCollectionSucceeded", "status": "True" }] });
+        cluster.status = from_value(told).unwrap();
+        cluster
+    };
+    let clusters = vec![
+        telling("has", &json!({ "shop": "shop-work" })),
+        telling("lacks", &json!({ "default": "" })),
+        telling("new", &Value::Null),
+        cluster("silent", &json!({})),
+    ];
+    let mut world = World::new(clusters, &json!({ "placementType": "PickAll" }));
+    world.placement.metadata.namespace = Some("shop".to_owned());
+    assert_eq!(world.schedule(), ["has", "silent"]);
+    let reasons = world.reasons();
+    let lacks = "ClusterUnschedulable, target namespace does not exist on cluster";
+    assert!(reasons.contains(&lacks), "{reasons:?}");
+    let new = "ClusterUnschedulable, cluster has no namespace information available";
+    assert!(reasons.contains(&new), "{reasons:?}");
+    world.placement.metadata.namespace = None;
+    assert_eq!(world.schedule(), ["has", "lacks", "new", "silent"]);
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use karmada_api::condition::TRUE;
+use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
 use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{ClusterSchedulingPolicySnapshot, MemberCluster};
+use karmada_api::fleet::{MemberCluster, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::find;
 
@@ -45,10 +46,14 @@ fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
         let status = cluster.status.clone().unwrap_or_default();
         let properties = status.properties.into_iter();
         let values: BTreeMap<_, _> = properties.map(|(name, one)| (name, one.value)).collect();
+        let tells = find(&status.conditions, NAMESPACES_COLLECTED).is_some();
+        let namespaces = status.namespaces.map(|all| Vec::from_iter(all.into_keys()));
         let usage = status.resource_usage;
         let is_known = usage.observation_time.is_some();
         (
             values,
+            namespaces.filter(|_| tells),
+            tells,
             usage.capacity,
             usage.allocatable,
             usage.available,
@@ -62,11 +67,7 @@ fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
 
 /// Returns `true` if the change of a cluster is worth another pass for a placement. `has_binding` says whether the
 /// placement has one there. What was picked is not picked again because something better came.
-pub fn wakes(
-    policy: &ClusterSchedulingPolicySnapshot,
-    has_binding: bool,
-    change: ClusterChange,
-) -> bool {
+pub fn wakes(policy: &PolicySnapshot, has_binding: bool, change: ClusterChange) -> bool {
     let kind = policy
         .spec
         .policy

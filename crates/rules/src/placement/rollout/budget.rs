@@ -1,7 +1,7 @@
 //! How many clusters of a placement may be without it at a time, and how many more than wanted may have it.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::Placement;
 
 use super::candidate::Candidate;
 use crate::placement::strategy::{part_of, percentage_of};
@@ -18,7 +18,7 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Returns the budget of a placement that has these bindings.
-    pub(super) fn of(placement: &ClusterResourcePlacement, bindings: &[Candidate<'_>]) -> Self {
+    pub(super) fn of(placement: &Placement, bindings: &[Candidate<'_>]) -> Self {
         let wanted = bindings
             .iter()
             .filter(|one| one.is_wanted() && one.is_reachable());

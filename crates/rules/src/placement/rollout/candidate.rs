@@ -1,6 +1,6 @@
 //! A binding in a rollout.
 
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::BindingState;
 use objects::Metadata;
 
@@ -10,7 +10,7 @@ use super::report::{Report, Rules};
 /// A binding, and what decides about it.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
-    pub(super) binding: &'a ClusterResourceBinding,
+    pub(super) binding: &'a Binding,
     /// Whether its cluster can be reached; `None` if that is gone.
     pub(super) reach: Option<Reach>,
     pub(super) report: Report,
@@ -19,11 +19,7 @@ pub(super) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    pub(super) fn of(
-        binding: &'a ClusterResourceBinding,
-        facts: &RolloutFacts<'_>,
-        rules: &Rules,
-    ) -> Self {
+    pub(super) fn of(binding: &'a Binding, facts: &RolloutFacts<'_>, rules: &Rules) -> Self {
         let cluster = &*binding.spec.target_cluster;
         let reach = if facts.clusters.is_empty() {
             Some(Reach::Reachable)

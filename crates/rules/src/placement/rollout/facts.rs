@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
+use karmada_api::fleet::{Binding, Placement};
 
 use crate::placement::overrides::Overrides;
 
@@ -11,13 +11,13 @@ use crate::placement::overrides::Overrides;
 #[derive(Clone, Copy, Debug)]
 pub struct RolloutFacts<'a> {
     /// The placement.
-    pub placement: &'a ClusterResourcePlacement,
+    pub placement: &'a Placement,
     /// The name of its latest snapshot.
     pub snapshot: &'a str,
     /// Its overrides.
     pub overrides: &'a Overrides<'a>,
     /// Every binding of it.
-    pub bindings: &'a [&'a ClusterResourceBinding],
+    pub bindings: &'a [&'a Binding],
     /// The clusters of the fleet; without any, all are taken for reachable.
     pub clusters: &'a BTreeMap<&'a str, Reach>,
     /// The time after which what is not available has failed.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED,
@@ -64,7 +64,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn of(binding: &ClusterResourceBinding, rules: &Rules) -> Self {
+    pub(super) fn of(binding: &Binding, rules: &Rules) -> Self {
         let default = BindingStatus::default();
         let status = binding.status.as_ref().unwrap_or(&default);
         let reported = Reported {
@@ -104,7 +104,7 @@ impl Report {
 
 /// Returns `true` if the Works are made by what the overrides came to when they were given, as far as that is known. The
 /// generation does not say so: the same overrides come to something else where the labels of a cluster change.
-fn is_rendered(binding: &ClusterResourceBinding, status: &BindingStatus) -> bool {
+fn is_rendered(binding: &Binding, status: &BindingStatus) -> bool {
     let rendered = find(&status.conditions, OVERRIDES_RENDERED);
     let rendered = rendered.map(|rendered| &*rendered.message);
     let given = binding.metadata.annotation(OVERRIDES_DIGEST);
@@ -112,12 +112,12 @@ fn is_rendered(binding: &ClusterResourceBinding, status: &BindingStatus) -> bool
 }
 
 /// Returns `true` if the cluster has nothing of the placement yet: nobody has written it there.
-pub(super) fn has_nothing(binding: &ClusterResourceBinding) -> bool {
+pub(super) fn has_nothing(binding: &Binding) -> bool {
     let status = binding.status.as_ref();
     status.is_none_or(|status| find(&status.conditions, WORK_SYNCHRONIZED).is_none())
 }
 
-fn never_served(binding: &ClusterResourceBinding) -> bool {
+fn never_served(binding: &Binding) -> bool {
     // One that was unscheduled before its turn came says only that it has nothing to synchronize.
     if binding.spec.resource_snapshot_name.is_empty() {
         return true;

@@ -4,7 +4,7 @@ mod world;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::ROLLOUT_STARTED;
 use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, OVERRIDES_DIGEST, WORK_FINALIZER};
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
+use karmada_api::fleet::{Binding, Placement};
 use objects::condition::find;
 use serde_json::{Value, from_value, json, to_value};
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use crate::placement::fixtures::{fixture, items};
 use crate::placement::overrides::Overrides;
 use crate::placement::strategy::apply_strategy;
 
-fn recorded(name: &str) -> Vec<ClusterResourceBinding> {
+fn recorded(name: &str) -> Vec<Binding> {
     let items = items(name).into_iter();
     items.map(|item| from_value(item).unwrap()).collect()
 }
 
 /// Returns the step of a recorded rollout at a later time of its day.
-fn step(bindings: &[ClusterResourceBinding], snapshot: &str, at: &str) -> RolloutPlan {
-    let placement: ClusterResourcePlacement = from_value(json!({ "spec": { "strategy": {
+fn step(bindings: &[Binding], snapshot: &str, at: &str) -> RolloutPlan {
+    let placement: Placement = from_value(json!({ "spec": { "strategy": {
         "rollingUpdate": { "unavailablePeriodSeconds": 2 } } } }))
     .unwrap();
     let bindings: Vec<_> = bindings.iter().collect();
@@ -59,7 +59,7 @@ fn recorded_rollouts_need_no_write() {
 #[test]
 fn reports_make_clusters_ready() {
     let placement = fixture("crp-diff-reported");
-    let placement: ClusterResourcePlacement = from_value(placement).unwrap();
+    let placement: Placement = from_value(placement).unwrap();
     for (status, snapshot, given) in [
         ("True", "crp-diff-0-snapshot", 0),
         ("True", "crp-diff-1-snapshot", 1),
@@ -108,7 +108,7 @@ fn recorded_bindings_are_bound() {
         json!([BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER])
     );
 
-    let bound: ClusterResourceBinding = from_value(fixture("binding-bound-no-status")).unwrap();
+    let bound: Binding = from_value(fixture("binding-bound-no-status")).unwrap();
     let plan = step(&[bound], "crp-five-0-snapshot", "16:44:45");
     let [RolloutWrite::Status { patch, .. }] = &plan.writes[..] else {
         panic!("{plan:?}")
@@ -121,7 +121,7 @@ fn recorded_bindings_are_bound() {
 
 #[test]
 fn unscheduled_alone_goes_at_once() {
-    let binding: ClusterResourceBinding = from_value(fixture("binding-unscheduled")).unwrap();
+    let binding: Binding = from_value(fixture("binding-unscheduled")).unwrap();
     let plan = step(&[binding], "crp-five-0-snapshot", "16:45:00");
     assert!(matches!(&plan.writes[..], [RolloutWrite::Delete { .. }]));
 }
@@ -188,7 +188,7 @@ fn shrinking_to_nothing_never_hangs() {
 /// is, whatever has been said of it.
 #[test]
 fn unscheduled_before_its_turn_goes() {
-    let mut binding: ClusterResourceBinding = from_value(fixture("binding-unscheduled")).unwrap();
+    let mut binding: Binding = from_value(fixture("binding-unscheduled")).unwrap();
     binding.spec.resource_snapshot_name.clear();
     let mut status = fixture("binding-unscheduled")["status"].clone();
     status["conditions"] = json!([{ "type": "WorkSynchronized", "status": "False", "reason": "SyncWorkFailed",

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{BEEN_AVAILABLE, ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
@@ -46,7 +46,7 @@ pub enum RolloutWrite {
 }
 
 impl RolloutWrite {
-    pub(super) fn delete(binding: &ClusterResourceBinding) -> Self {
+    pub(super) fn delete(binding: &Binding) -> Self {
         Self::Delete {
             name: binding.metadata.name().to_owned(),
             resource_version: binding.metadata.resource_version().to_owned(),
@@ -55,7 +55,7 @@ impl RolloutWrite {
 
     /// Changes how the objects are written, and gives the binding the latest, if it is to have that.
     pub(super) fn spec(
-        binding: &ClusterResourceBinding,
+        binding: &Binding,
         latest: Option<Latest<'_>>,
         strategy: &ApplyStrategy,
     ) -> Self {
@@ -99,7 +99,7 @@ pub(super) struct Latest<'a> {
 }
 
 /// Writes to a patch of the spec which overrides a binding lists, as far as it lists others.
-fn list_overrides(spec: &mut Value, binding: &ClusterResourceBinding, overrides: &Applicable) {
+fn list_overrides(spec: &mut Value, binding: &Binding, overrides: &Applicable) {
     let before = &binding.spec;
     if before.cluster_resource_override_snapshots != overrides.cluster_scoped {
         spec["clusterResourceOverrideSnapshots"] = list(&overrides.cluster_scoped);
@@ -120,7 +120,7 @@ fn list<T: Serialize>(items: &[T]) -> Value {
 /// Returns the write that says whether a binding gets the latest, and whether it has ever served, unless that
 /// is said already.
 pub(super) fn started(
-    binding: &ClusterResourceBinding,
+    binding: &Binding,
     standing: Standing,
     now: Timestamp,
 ) -> Option<RolloutWrite> {
@@ -166,11 +166,7 @@ fn been_available(status: &str) -> Condition {
     condition((BEEN_AVAILABLE, status), reason, "")
 }
 
-fn write(
-    binding: &ClusterResourceBinding,
-    new: Vec<Condition>,
-    now: Timestamp,
-) -> Option<RolloutWrite> {
+fn write(binding: &Binding, new: Vec<Condition>, now: Timestamp) -> Option<RolloutWrite> {
     let status = binding.status.as_ref();
     let before = status.map_or(&[][..], |status| &status.conditions);
     let mut conditions = before.to_vec();

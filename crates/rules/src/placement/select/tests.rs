@@ -91,8 +91,18 @@ fn scoped(selector: ResourceSelector, scope: &str) -> ResourceSelector {
     }
 }
 
+/// Returns a placement in a namespace, or without one.
+fn selecting(namespace: &str, selectors: &[ResourceSelector]) -> Placement {
+    let mut placement = Placement::default();
+    if !namespace.is_empty() {
+        placement.metadata.namespace = Some(namespace.to_owned());
+    }
+    placement.spec.resource_selectors = selectors.to_vec();
+    placement
+}
+
 fn selected(selectors: &[ResourceSelector]) -> Result<Vec<String>, InvalidSelector> {
-    let selection = select(selectors, &Hub::default(), &shelf())?;
+    let selection = select(&selecting("", selectors), &Hub::default(), &shelf())?;
     assert_eq!(selection.too_large, []);
     let shown = selection.objects.iter().map(|one| show(&identifier(one)));
     Ok(shown.collect())
@@ -187,7 +197,7 @@ fn contradictions_are_named() {
         skipped_namespaces: vec!["shop".to_owned()],
         ..Hub::default()
     };
-    let skipped = select(&[shop()], &hub, &shelf()).unwrap_err();
+    let skipped = select(&selecting("", &[shop()]), &hub, &shelf()).unwrap_err();
     let expected = InvalidSelector::ReservedNamespace("shop".to_owned());
     assert_eq!(skipped, expected);
 }
@@ -200,7 +210,39 @@ fn large_objects_are_left_out() {
     large["data"] = json!({ "d": "x".repeat(MOST_BYTES) });
     let large_id = identifier(&large);
     shelf.0.push(large);
-    let selection = select(&[selector("Namespace", "shop")], &Hub::default(), &shelf).unwrap();
+    let placement = selecting("", &[selector("Namespace", "shop")]);
+    let selection = select(&placement, &Hub::default(), &shelf).unwrap();
     assert_eq!(selection.too_large, [large_id]);
     assert_eq!(selection.objects.len(), 4);
+}
+
+/// Case F90: a placement of a namespace selects objects in that by name, by labels, or all of a kind, and nothing else on the
+/// hub.
+#[test]
+fn namespace_bounds_selection() {
+    let selected = |namespace: &str, selectors: &[ResourceSelector]| {
+        let placement = selecting(namespace, selectors);
+        let selection = select(&placement, &Hub::default(), &shelf())?;
+        let shown = selection.objects.iter().map(|one| show(&identifier(one)));
+        Ok(shown.collect::<Vec<_>>())
+    };
+    let settings = selector("ConfigMap", "settings");
+    for namespace in ["shop", "staging"] {
+        let expected = [format!("ConfigMap {namespace}/settings")];
+        assert_eq!(selected(namespace, &[settings.clone()]).unwrap(), expected);
+        let all = selected(namespace, &[selector("ConfigMap", "")]);
+        assert_eq!(all.unwrap(), expected);
+    }
+    assert_eq!(selected("else", &[settings.clone()]).unwrap(), [""; 0]);
+    for kind in ["Namespace", "ClusterRole"] {
+        let invalid: Result<Vec<_>, _> = selected("shop", &[selector(kind, "shop")]);
+        let kind = super::kind(&selector(kind, ""));
+        assert_eq!(invalid, Err(InvalidSelector::ClusterScoped(kind)));
+    }
+    for reserved in ["kube-system", "fleet-member-m1"] {
+        let reserved_ones = selected(reserved, &[settings.clone()]);
+        let expected = InvalidSelector::ReservedNamespace(reserved.to_owned());
+        assert_eq!(reserved_ones, Err(expected));
+    }
+    assert!(selected("default", &[settings]).is_ok());
 }

@@ -55,7 +55,7 @@ pub fn plan_overrides<K: Override>(
                 override_spec: owner.spec().clone(),
                 override_hash,
             };
-            let snapshot = OverrideSnapshot::new(metadata(owner, name, labels, []), spec);
+            let snapshot = OverrideSnapshot::new(metadata((owner, &()), name, labels, []), spec);
             writes.push(SnapshotWrite::Create(Box::new(snapshot)));
             index
         }

@@ -7,7 +7,7 @@ use karmada_api::fleet::names::{
 };
 use karmada_api::fleet::policy::PlacementType;
 use karmada_api::fleet::snapshot::PolicySnapshotSpec;
-use karmada_api::fleet::{ClusterResourcePlacement, ClusterSchedulingPolicySnapshot};
+use karmada_api::fleet::{Placement, PolicySnapshot};
 use objects::Metadata;
 use serde_json::{Map, json};
 
@@ -15,9 +15,7 @@ use super::sequence::{SnapshotWrite, groups, kept, metadata, next_index, tidy};
 use crate::placement::hash::of_policy;
 
 /// Returns the latest snapshot of a policy: the last.
-pub fn latest_policy<'a>(
-    existing: &[&'a ClusterSchedulingPolicySnapshot],
-) -> Option<&'a ClusterSchedulingPolicySnapshot> {
+pub fn latest_policy<'a>(existing: &[&'a PolicySnapshot]) -> Option<&'a PolicySnapshot> {
     let groups = groups(existing.iter().map(|one| &one.metadata), POLICY_INDEX);
     let name = groups.values().next_back()?.master?.name();
     let mut existing = existing.iter().copied();
@@ -31,10 +29,10 @@ pub fn latest_policy<'a>(
 /// # Errors
 /// Fails if the policy cannot be written as JSON, which none that was read is.
 pub fn plan_policies(
-    placement: &ClusterResourcePlacement,
-    existing: &[&ClusterSchedulingPolicySnapshot],
+    placement: &Placement,
+    existing: &[&PolicySnapshot],
     named: &BTreeSet<&str>,
-) -> serde_json::Result<Vec<SnapshotWrite<ClusterSchedulingPolicySnapshot>>> {
+) -> serde_json::Result<Vec<SnapshotWrite<PolicySnapshot>>> {
     let groups = groups(existing.iter().map(|one| &one.metadata), POLICY_INDEX);
     let policy = placement.spec.policy.as_ref();
     let policy_hash = of_policy(policy)?;
@@ -66,18 +64,16 @@ pub fn plan_policies(
                 (IS_LATEST, "true".to_owned()),
             ];
             let name = format!("{}-{index}", placement.metadata.name());
-            writes.push(SnapshotWrite::Create(Box::new(
-                ClusterSchedulingPolicySnapshot {
-                    api_version: ClusterSchedulingPolicySnapshot::API_VERSION.to_owned(),
-                    kind: ClusterSchedulingPolicySnapshot::KIND.to_owned(),
-                    metadata: metadata(placement, name, labels, annotations),
-                    spec: PolicySnapshotSpec {
-                        policy: policy.cloned(),
-                        policy_hash,
-                    },
-                    status: None,
+            writes.push(SnapshotWrite::Create(Box::new(PolicySnapshot {
+                api_version: PolicySnapshot::API_VERSION.to_owned(),
+                kind: PolicySnapshot::kind_of(placement.scope()).to_owned(),
+                metadata: metadata((placement, &placement.scope()), name, labels, annotations),
+                spec: PolicySnapshotSpec {
+                    policy: policy.cloned(),
+                    policy_hash,
                 },
-            )));
+                status: None,
+            })));
             index
         }
     };
@@ -85,7 +81,7 @@ pub fn plan_policies(
     Ok(writes)
 }
 
-fn annotations(placement: &ClusterResourcePlacement) -> Vec<(&'static str, String)> {
+fn annotations(placement: &Placement) -> Vec<(&'static str, String)> {
     let generation = placement.metadata.generation.unwrap_or_default();
     let mut annotations = vec![(PLACEMENT_GENERATION, generation.to_string())];
     if let Some(policy) = &placement.spec.policy

@@ -8,7 +8,7 @@ use karmada_api::fleet::names::{
     RESOURCE_HASH, RESOURCE_INDEX,
 };
 use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
-use karmada_api::fleet::{ClusterResourcePlacement, ClusterResourceSnapshot};
+use karmada_api::fleet::{Placement, ResourceSnapshot};
 use objects::Metadata;
 use serde_json::Value;
 
@@ -58,11 +58,11 @@ pub fn whole_group<'a>(
 /// # Errors
 /// Fails if an object cannot be written as JSON, which none that was read is.
 pub fn plan_resources(
-    placement: &ClusterResourcePlacement,
+    placement: &Placement,
     objects: Vec<Value>,
     existing: &[&ObjectMeta],
     named: &BTreeSet<&str>,
-) -> serde_json::Result<Vec<SnapshotWrite<ClusterResourceSnapshot>>> {
+) -> serde_json::Result<Vec<SnapshotWrite<ResourceSnapshot>>> {
     let groups = groups(existing.iter().copied(), RESOURCE_INDEX);
     let spec = ResourceSnapshotSpec {
         selected_resources: objects,
@@ -111,7 +111,7 @@ pub fn plan_resources(
 
 /// The snapshots of one group.
 struct Snapshots<'a> {
-    placement: &'a ClusterResourcePlacement,
+    placement: &'a Placement,
     index: u64,
 }
 
@@ -120,7 +120,7 @@ impl Snapshots<'_> {
         &self,
         annotations: [(&'static str, String); 3],
         objects: Vec<Value>,
-    ) -> ClusterResourceSnapshot {
+    ) -> ResourceSnapshot {
         let name = format!("{}-{}-snapshot", self.placement.metadata.name(), self.index);
         let mut snapshot = self.snapshot(name, annotations, objects);
         let labels = snapshot.metadata.labels.get_or_insert_default();
@@ -128,7 +128,7 @@ impl Snapshots<'_> {
         snapshot
     }
 
-    fn part(&self, place: u64, objects: Vec<Value>) -> ClusterResourceSnapshot {
+    fn part(&self, place: u64, objects: Vec<Value>) -> ResourceSnapshot {
         let name = format!("{}-{}-{place}", self.placement.metadata.name(), self.index);
         self.snapshot(name, [(PART_INDEX, place.to_string())], objects)
     }
@@ -138,15 +138,16 @@ impl Snapshots<'_> {
         name: String,
         annotations: impl IntoIterator<Item = (&'static str, String)>,
         selected_resources: Vec<Value>,
-    ) -> ClusterResourceSnapshot {
+    ) -> ResourceSnapshot {
         let labels = [
             (PARENT_PLACEMENT, self.placement.metadata.name().to_owned()),
             (RESOURCE_INDEX, self.index.to_string()),
         ];
-        ClusterResourceSnapshot {
-            api_version: ClusterResourceSnapshot::API_VERSION.to_owned(),
-            kind: ClusterResourceSnapshot::KIND.to_owned(),
-            metadata: metadata(self.placement, name, labels, annotations),
+        let scope = self.placement.scope();
+        ResourceSnapshot {
+            api_version: ResourceSnapshot::API_VERSION.to_owned(),
+            kind: ResourceSnapshot::kind_of(scope).to_owned(),
+            metadata: metadata((self.placement, &scope), name, labels, annotations),
             spec: ResourceSnapshotSpec { selected_resources },
         }
     }

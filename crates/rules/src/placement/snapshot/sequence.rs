@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::fleet::ClusterResourcePlacement;
+use karmada_api::fleet::Placement;
 use karmada_api::fleet::names::{IS_LATEST, NUMBER_OF_SNAPSHOTS, PART_INDEX};
 use kube::Resource;
 use objects::Metadata;
@@ -89,9 +89,9 @@ pub(super) fn next_index(groups: &Groups<'_>) -> u64 {
     last.map_or(0, |(index, _)| index.saturating_add(1))
 }
 
-/// Returns the metadata of a snapshot that belongs to `owner`, in the namespace of that.
-pub(super) fn metadata<K: Resource<DynamicType = ()>>(
-    owner: &K,
+/// Returns the metadata of a snapshot that belongs to `owner`, which is of this kind, in the namespace of that.
+pub(super) fn metadata<K: Resource>(
+    (owner, kind): (&K, &K::DynamicType),
     name: String,
     labels: impl IntoIterator<Item = (&'static str, String)>,
     annotations: impl IntoIterator<Item = (&'static str, String)>,
@@ -105,8 +105,8 @@ pub(super) fn metadata<K: Resource<DynamicType = ()>>(
         labels: Some(labels.into_iter().map(text).collect()),
         annotations: (!annotations.is_empty()).then_some(annotations),
         owner_references: Some(vec![OwnerReference {
-            api_version: K::api_version(&()).into_owned(),
-            kind: K::kind(&()).into_owned(),
+            api_version: K::api_version(kind).into_owned(),
+            kind: K::kind(kind).into_owned(),
             name: of_owner.name().to_owned(),
             uid: of_owner.uid().to_owned(),
             controller: Some(true),
@@ -120,7 +120,7 @@ pub(super) fn metadata<K: Resource<DynamicType = ()>>(
 pub(super) const HISTORY: usize = 10;
 
 /// Returns the number of groups that are kept of a placement.
-pub(super) fn kept(placement: &ClusterResourcePlacement) -> usize {
+pub(super) fn kept(placement: &Placement) -> usize {
     let limit = placement.spec.revision_history_limit;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
     limit.unwrap_or(HISTORY)

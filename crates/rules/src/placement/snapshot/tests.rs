@@ -3,9 +3,7 @@ use std::collections::BTreeSet;
 use karmada_api::fleet::names::{IS_LATEST, PARENT_PLACEMENT, PLACEMENT_GENERATION};
 use karmada_api::fleet::placement::PlacementSpec;
 use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
-use karmada_api::fleet::{
-    ClusterResourcePlacement, ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot,
-};
+use karmada_api::fleet::{Placement, PolicySnapshot, ResourceSnapshot};
 use objects::Metadata;
 use proptest::prelude::*;
 use serde_json::{Value, from_value, json, to_value};
@@ -15,17 +13,17 @@ use crate::placement::fixtures::{
     POLICY_SNAPSHOTS, RESOURCE_SNAPSHOTS, fixture, items, without_server_fields,
 };
 
-type ResourceWrite = SnapshotWrite<ClusterResourceSnapshot>;
+type ResourceWrite = SnapshotWrite<ResourceSnapshot>;
 
-fn placement(name: &str) -> ClusterResourcePlacement {
-    let mut placement = ClusterResourcePlacement::default();
+fn placement(name: &str) -> Placement {
+    let mut placement = Placement::default();
     placement.metadata.name = Some(name.to_owned());
     placement.metadata.generation = Some(1);
     placement
 }
 
 /// Returns the placement that a recorded snapshot belongs to.
-fn owner(snapshot: &Value) -> ClusterResourcePlacement {
+fn owner(snapshot: &Value) -> Placement {
     let mut owner = placement(snapshot.label(PARENT_PLACEMENT).unwrap());
     let uid = &snapshot["metadata"]["ownerReferences"][0]["uid"];
     owner.metadata.uid = Some(uid.as_str().unwrap().to_owned());
@@ -36,20 +34,16 @@ fn owner(snapshot: &Value) -> ClusterResourcePlacement {
 
 /// The snapshots of one placement on its hub.
 #[derive(Clone, Default)]
-struct Snapshots(Vec<ClusterResourceSnapshot>);
+struct Snapshots(Vec<ResourceSnapshot>);
 
 impl Snapshots {
-    fn plan(
-        &self,
-        placement: &ClusterResourcePlacement,
-        objects: Vec<Value>,
-    ) -> Vec<ResourceWrite> {
+    fn plan(&self, placement: &Placement, objects: Vec<Value>) -> Vec<ResourceWrite> {
         self.plan_with(placement, objects, &BTreeSet::new())
     }
 
     fn plan_with(
         &self,
-        placement: &ClusterResourcePlacement,
+        placement: &Placement,
         objects: Vec<Value>,
         named: &BTreeSet<&str>,
     ) -> Vec<ResourceWrite> {
@@ -283,7 +277,7 @@ fn recorded_policies_are_ours() {
         let mut owner = owner(&recorded);
         owner.spec.policy = from_value(recorded["spec"]["policy"].clone()).unwrap();
         let index: usize = name.rsplit('-').find_map(|part| part.parse().ok()).unwrap();
-        let mut former = ClusterSchedulingPolicySnapshot::default();
+        let mut former = PolicySnapshot::default();
         former.metadata.labels = Some(
             [(
                 karmada_api::fleet::names::POLICY_INDEX.to_owned(),
@@ -300,7 +294,7 @@ fn recorded_policies_are_ours() {
         expected.as_object_mut().unwrap().remove("status");
         assert_eq!(to_value(&**created).unwrap(), expected, "{name}");
 
-        let existing: ClusterSchedulingPolicySnapshot = from_value(recorded).unwrap();
+        let existing: PolicySnapshot = from_value(recorded).unwrap();
         let writes = plan_policies(&owner, &[&existing], &BTreeSet::new());
         assert_eq!(writes.unwrap(), [], "{name}");
     }

@@ -2,9 +2,11 @@
 
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::ClusterDecision;
-use karmada_api::fleet::conditions::{APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, ROLLOUT_STARTED};
+use karmada_api::fleet::conditions::{
+    APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, REMOVING, ROLLOUT_STARTED, SCHEDULED,
+};
 use karmada_api::fleet::placement::ClusterPlacementStatus;
 use objects::condition::find;
 
@@ -40,7 +42,7 @@ impl Standing {
 /// Returns where a placement stands in a cluster that was picked. `snapshot` is the latest.
 pub(super) fn standing(
     decision: &ClusterDecision,
-    binding: Option<&ClusterResourceBinding>,
+    binding: Option<&Binding>,
     snapshot: Option<&str>,
 ) -> Standing {
     let strategy = binding.and_then(|binding| binding.spec.apply_strategy.as_ref());
@@ -68,7 +70,7 @@ pub(super) fn standing(
         .map(|binding| binding.spec.clone())
         .unwrap_or_default();
     Standing {
-        scheduled: condition(("Scheduled", TRUE), "Scheduled", &decision.reason),
+        scheduled: condition((SCHEDULED, TRUE), "Scheduled", &decision.reason),
         steps,
         reached,
         details: ClusterPlacementStatus {
@@ -84,11 +86,7 @@ pub(super) fn standing(
 }
 
 /// Returns what is said of a step in a cluster.
-fn said(
-    step: &Step,
-    binding: Option<&ClusterResourceBinding>,
-    snapshot: Option<&str>,
-) -> Condition {
+fn said(step: &Step, binding: Option<&Binding>, snapshot: Option<&str>) -> Condition {
     let pending = || condition((step.kind, "Unknown"), step.unknown.reason, step.pending);
     let Some(binding) = binding else {
         return pending();
@@ -115,11 +113,11 @@ fn said(
 }
 
 /// Returns the entry for a cluster that is left, until nothing of the placement is there.
-pub(super) fn removing(binding: &ClusterResourceBinding) -> ClusterPlacementStatus {
+pub(super) fn removing(binding: &Binding) -> ClusterPlacementStatus {
     let message = "The cluster is no longer picked; what it has of the placement is being removed";
     ClusterPlacementStatus {
         cluster_name: binding.spec.target_cluster.clone(),
-        conditions: vec![condition(("Removing", TRUE), "NoLongerPicked", message)],
+        conditions: vec![condition((REMOVING, TRUE), "NoLongerPicked", message)],
         ..ClusterPlacementStatus::default()
     }
 }

@@ -1,13 +1,12 @@
 //! A rollout that gets no further: what some cluster has does not become available.
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::Condition;
 use karmada_api::condition::FALSE;
-use karmada_api::fleet::ClusterResourceBinding;
-use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK};
+use karmada_api::fleet::Binding;
+use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};
+use karmada_api::{Condition, Scope};
 use objects::condition::find;
 
-use super::whole::PREFIX;
 use crate::placement::select::show;
 
 /// The clusters that a message names.
@@ -25,7 +24,7 @@ pub(super) struct Stuck {
 impl Stuck {
     /// Looks for clusters that have not made it for `deadline`.
     pub(super) fn among<'a>(
-        bindings: impl Iterator<Item = &'a ClusterResourceBinding>,
+        bindings: impl Iterator<Item = &'a Binding>,
         deadline: SignedDuration,
         now: Timestamp,
     ) -> Self {
@@ -40,9 +39,9 @@ impl Stuck {
         stuck
     }
 
-    /// Gives the condition of a placement that waits for them the reason that nothing will come of waiting.
-    pub(super) fn mark(&self, conditions: &mut [Condition]) {
-        let waits = [ROLLOUT_STARTED, AVAILABLE].map(|step| format!("{PREFIX}{step}"));
+    /// Gives the condition of a placement of a scope that waits for them the reason that nothing will come of waiting.
+    pub(super) fn mark(&self, scope: Scope, conditions: &mut [Condition]) {
+        let waits = [ROLLOUT_STARTED, AVAILABLE].map(|step| of_placement(scope, step));
         let last = conditions.last_mut();
         let last = last.filter(|one| one.status == FALSE && waits.contains(&one.type_));
         let (Some(last), false) = (last, self.said.is_empty()) else {
@@ -58,7 +57,7 @@ impl Stuck {
     }
 }
 
-fn unavailable_since(binding: &ClusterResourceBinding) -> Option<Timestamp> {
+fn unavailable_since(binding: &Binding) -> Option<Timestamp> {
     let status = binding.status.as_ref()?;
     let available = find(&status.conditions, AVAILABLE)?;
     let counts =
@@ -68,7 +67,7 @@ fn unavailable_since(binding: &ClusterResourceBinding) -> Option<Timestamp> {
 }
 
 /// Returns the cluster, and the first object that is not available there.
-fn said(binding: &ClusterResourceBinding) -> String {
+fn said(binding: &Binding) -> String {
     let cluster = &binding.spec.target_cluster;
     let failed = binding
         .status

@@ -8,11 +8,11 @@ use crate::placement::select::InvalidSelector;
 
 /// A placement and what its status tells of.
 struct World {
-    placement: ClusterResourcePlacement,
+    placement: Placement,
     selection: Selection,
-    policy: Option<ClusterSchedulingPolicySnapshot>,
+    policy: Option<PolicySnapshot>,
     snapshot: ObjectMeta,
-    bindings: Vec<ClusterResourceBinding>,
+    bindings: Vec<Binding>,
 }
 
 impl World {
@@ -89,7 +89,7 @@ fn said(conditions: &[Condition]) -> Value {
 }
 
 fn recorded_conditions(name: &str) -> Value {
-    let placement: ClusterResourcePlacement = from_value(fixture(name)).unwrap();
+    let placement: Placement = from_value(fixture(name)).unwrap();
     said(&placement.status.unwrap().conditions)
 }
 
@@ -269,7 +269,7 @@ fn recorded_way_is_ours() {
         world.placement.status = None;
         world.back_to(reached);
         assert_eq!(world.said(), recorded_conditions(recorded), "{recorded}");
-        let placement: ClusterResourcePlacement = from_value(fixture(recorded)).unwrap();
+        let placement: Placement = from_value(fixture(recorded)).unwrap();
         let ours = world.status().unwrap().placement_statuses;
         let theirs = placement.status.unwrap().placement_statuses;
         for (ours, theirs) in ours.iter().zip(&theirs) {
@@ -292,7 +292,7 @@ fn recorded_way_is_ours() {
 /// Case F47.
 #[test]
 fn recorded_failure_is_ours() {
-    let placement: ClusterResourcePlacement = from_value(fixture("crp-1-not-available")).unwrap();
+    let placement: Placement = from_value(fixture("crp-1-not-available")).unwrap();
     let mut world = World::seed("crp-1-not-available");
     let clusters = placement.status.unwrap().placement_statuses;
     for (binding, cluster) in world.bindings.iter_mut().zip(
@@ -410,7 +410,7 @@ fn clusters_being_left_stay_listed() {
 
 #[test]
 fn no_cluster_is_only_scheduled() {
-    let placement: ClusterResourcePlacement = from_value(fixture("crp-five-zero")).unwrap();
+    let placement: Placement = from_value(fixture("crp-five-zero")).unwrap();
     let mut world = World::seed("crp-1-available");
     world.placement = placement;
     world.bindings.clear();

@@ -1,24 +1,21 @@
 //! Where a placement stands in all of its clusters.
 
-use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::NO_OVERRIDE;
+use karmada_api::fleet::conditions::{NO_OVERRIDE, of_placement};
+use karmada_api::{Condition, Scope};
 use objects::condition::find;
 
 use super::cluster::Standing;
 use super::step::Step;
 use crate::placement::condition::condition;
 
-/// The prefix of the conditions of a placement.
-pub(super) const PREFIX: &str = "ClusterResourcePlacement";
-
-/// Returns the conditions of a placement after the first, up to the first step that is not done everywhere. Without a
+/// Returns the conditions of a placement of a scope after the first, up to the first step that is not done everywhere. Without a
 /// cluster there is none.
-pub(super) fn conditions(standings: &[Standing]) -> Vec<Condition> {
+pub(super) fn conditions(scope: Scope, standings: &[Standing]) -> Vec<Condition> {
     let mut conditions = Vec::new();
     let steps = standings.first().map_or(&[][..], |standing| standing.steps);
     for step in steps {
-        let condition = whole(step, standings);
+        let condition = whole(scope, step, standings);
         let is_done = condition.status == TRUE;
         conditions.push(condition);
         if !is_done {
@@ -29,7 +26,7 @@ pub(super) fn conditions(standings: &[Standing]) -> Vec<Condition> {
 }
 
 /// Returns what is said of a step: nobody knows as long as one cluster does not.
-fn whole(step: &Step, standings: &[Standing]) -> Condition {
+fn whole(scope: Scope, step: &Step, standings: &[Standing]) -> Condition {
     let said = standings
         .iter()
         .map(|standing| find(&standing.reached, step.kind));
@@ -54,6 +51,6 @@ fn whole(step: &Step, standings: &[Standing]) -> Condition {
     } else {
         (words.reason, words.message(clusters))
     };
-    let kind = format!("{PREFIX}{}", step.kind);
+    let kind = of_placement(scope, step.kind);
     condition((&kind, status), reason, &message)
 }

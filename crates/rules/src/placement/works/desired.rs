@@ -3,12 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::names::{
     CLUSTER_OVERRIDES_HASH, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE, OVERRIDES_HASH,
-    PARENT_BINDING, PARENT_PLACEMENT, PARENT_SNAPSHOT_INDEX, PARENT_SNAPSHOT_NAME, PART_INDEX,
-    RESOURCE_INDEX, member_namespace,
+    PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT, PARENT_SNAPSHOT_INDEX,
+    PARENT_SNAPSHOT_NAME, PART_INDEX, RESOURCE_INDEX, member_namespace,
 };
 use karmada_api::fleet::placement::EnvelopeIdentifier;
 use karmada_api::fleet::work::WorkSpec;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
+use karmada_api::fleet::{Binding, ResourceSnapshot, Work};
 use karmada_api::work::Workload;
 use objects::Metadata;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, Failure> {
             let Opened {
                 identifier,
                 manifests,
-            } = open(envelope).map_err(Failure::Synchronizing)?;
+            } = open(envelope, snapshot.scope()).map_err(Failure::Synchronizing)?;
             let work = work(manifests)?;
             works.push(of_envelope(work, &part, identifier, facts.works));
         }
@@ -78,7 +78,7 @@ pub(super) fn are_current(facts: &WorksFacts<'_>) -> bool {
 type Marks = [(&'static str, String); 3];
 
 /// Returns the marks of the Works of a binding: the snapshot, and the hashes of the overrides that it lists.
-fn marks(binding: &ClusterResourceBinding) -> serde_json::Result<Marks> {
+fn marks(binding: &Binding) -> serde_json::Result<Marks> {
     let spec = &binding.spec;
     let cluster_scoped = &spec.cluster_resource_override_snapshots;
     let namespaced = &spec.resource_override_snapshots;
@@ -93,23 +93,30 @@ fn marks(binding: &ClusterResourceBinding) -> serde_json::Result<Marks> {
 
 fn work(
     facts: &WorksFacts<'_>,
-    snapshot: &ClusterResourceSnapshot,
+    snapshot: &ResourceSnapshot,
     marks: &Marks,
     manifests: Vec<Value>,
 ) -> Work {
     let WorksFacts {
         placement, binding, ..
     } = facts;
+    let base = match &*placement.namespace {
+        "" => placement.name.clone(),
+        namespace => format!("{namespace}.{}", placement.name),
+    };
     let name = match snapshot.metadata.annotation(PART_INDEX) {
-        None => format!("{placement}-work"),
-        Some(part) => format!("{placement}-{part}"),
+        None => format!("{base}-work"),
+        Some(part) => format!("{base}-{part}"),
     };
     let index = snapshot.metadata.label(RESOURCE_INDEX).unwrap_or_default();
-    let labels = [
-        (PARENT_PLACEMENT, *placement),
+    let mut labels = vec![
+        (PARENT_PLACEMENT, &*placement.name),
         (PARENT_BINDING, binding.metadata.name()),
         (PARENT_SNAPSHOT_INDEX, index),
     ];
+    if !placement.namespace.is_empty() {
+        labels.push((PARENT_NAMESPACE, &placement.namespace));
+    }
     let annotations = marks.clone().map(|(key, value)| (key.to_owned(), value));
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
     Work {
@@ -118,7 +125,7 @@ fn work(
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(member_namespace(&binding.spec.target_cluster)),
-            labels: Some(labels.map(owned).into()),
+            labels: Some(labels.into_iter().map(owned).collect()),
             annotations: Some(annotations.into()),
             ..ObjectMeta::default()
         },

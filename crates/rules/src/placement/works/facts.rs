@@ -2,7 +2,7 @@
 
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::ApplyStrategy;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, MemberCluster, Work};
+use karmada_api::fleet::{Binding, MemberCluster, ResourceSnapshot, Work};
 use objects::{Key, Metadata};
 
 use crate::placement::envelope::Opening;
@@ -11,14 +11,14 @@ use crate::placement::overrides::{Taken, digest, listed};
 /// The Works of a binding and what decides about them.
 #[derive(Clone, Copy, Debug)]
 pub struct WorksFacts<'a> {
-    /// The name of the placement.
-    pub placement: &'a str,
+    /// The placement.
+    pub placement: &'a Key,
     /// How its objects are to be written by now; absent if it is gone.
     pub strategy: Option<&'a ApplyStrategy>,
     /// The binding.
-    pub binding: &'a ClusterResourceBinding,
+    pub binding: &'a Binding,
     /// The group of snapshots that it names, the master first; empty while one of them cannot be found.
-    pub snapshots: &'a [&'a ClusterResourceSnapshot],
+    pub snapshots: &'a [&'a ResourceSnapshot],
     /// Which objects are opened.
     pub opening: Opening,
     /// The snapshots of overrides that it lists, in its order, as far as they are there.

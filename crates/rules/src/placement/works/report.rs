@@ -9,7 +9,7 @@ use karmada_api::fleet::conditions::{
     OVERRIDDEN, OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::{ClusterResourceBinding, Work};
+use karmada_api::fleet::{Binding, Work};
 use objects::Metadata;
 use objects::condition::find;
 
@@ -35,7 +35,7 @@ pub enum Synchronization<'a> {
 /// Returns the status of a binding after a look at its Works, or `None` if it is up to date. What others say of the
 /// binding stays.
 pub fn report(
-    binding: &ClusterResourceBinding,
+    binding: &Binding,
     synchronization: Synchronization<'_>,
     works: &[&Work],
     now: Timestamp,
@@ -77,7 +77,7 @@ pub fn report(
 }
 
 fn conditions(
-    binding: &ClusterResourceBinding,
+    binding: &Binding,
     synchronization: Synchronization<'_>,
     works: &[&Work],
     is_reported: bool,

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::fleet::names::ENVELOPE_TYPE;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceSnapshot, Work};
+use karmada_api::fleet::{Binding, ResourceSnapshot, Work};
+use objects::Key;
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
@@ -14,8 +15,8 @@ use crate::placement::fixtures::{fixture, items, without_server_fields};
 struct Recorded {
     placement: &'static str,
     strategy: Option<ApplyStrategy>,
-    binding: ClusterResourceBinding,
-    snapshots: Vec<ClusterResourceSnapshot>,
+    binding: Binding,
+    snapshots: Vec<ResourceSnapshot>,
     works: Vec<Work>,
 }
 
@@ -24,7 +25,7 @@ impl Recorded {
     fn seed(work: &str) -> Self {
         let work: Work = from_value(fixture(work)).unwrap();
         let bindings = items("crp-1-bindings").into_iter();
-        let bindings = bindings.map(|one| from_value::<ClusterResourceBinding>(one).unwrap());
+        let bindings = bindings.map(|one| from_value::<Binding>(one).unwrap());
         let owner = work
             .metadata
             .label(karmada_api::fleet::names::PARENT_BINDING);
@@ -76,7 +77,7 @@ impl Recorded {
         let snapshots: Vec<_> = self.snapshots.iter().collect();
         let works: Vec<_> = self.works.iter().collect();
         plan(&WorksFacts {
-            placement: self.placement,
+            placement: &Key::cluster_scoped(self.placement),
             strategy: self.strategy.as_ref(),
             binding: &self.binding,
             snapshots: &snapshots,
@@ -404,7 +405,7 @@ fn large_differences_are_named() {
 #[test]
 fn unanswered_works_are_in_progress() {
     let recorded = fixture("binding-bound-apply-in-progress");
-    let binding: ClusterResourceBinding = from_value(recorded).unwrap();
+    let binding: Binding = from_value(recorded).unwrap();
     let mut fresh = Recorded::seed("crp-1-work");
     fresh.binding = binding;
     assert_eq!(fresh.report(Synchronization::Written), None);

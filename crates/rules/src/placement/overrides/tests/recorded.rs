@@ -6,8 +6,8 @@ use karmada_api::fleet::names::{
     IS_LATEST, OVERRIDES_DIGEST, PARENT_BINDING, PARENT_SNAPSHOT_NAME,
 };
 use karmada_api::fleet::overrides::Override;
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourceOverride, ResourceOverride, Work};
-use objects::Metadata;
+use karmada_api::fleet::{Binding, ClusterResourceOverride, ResourceOverride, Work};
+use objects::{Key, Metadata};
 use serde::de::DeserializeOwned;
 use serde_json::to_value;
 
@@ -29,9 +29,9 @@ fn all<T: DeserializeOwned>(name: &str) -> Vec<T> {
 struct Recorded {
     cluster_scoped: ClusterResourceOverrideSnapshot,
     namespaced: ResourceOverrideSnapshot,
-    selected: ClusterResourceSnapshot,
+    selected: ResourceSnapshot,
     clusters: Vec<MemberCluster>,
-    bindings: Vec<ClusterResourceBinding>,
+    bindings: Vec<Binding>,
 }
 
 impl Recorded {
@@ -64,11 +64,11 @@ impl Recorded {
         [Taken::of(&self.cluster_scoped), Taken::of(&self.namespaced)]
     }
 
-    fn plan(&self, binding: &ClusterResourceBinding, works: &[&Work]) -> WorksPlan {
+    fn plan(&self, binding: &Binding, works: &[&Work]) -> WorksPlan {
         let target = &binding.spec.target_cluster;
         let mut clusters = self.clusters.iter();
         plan(&WorksFacts {
-            placement: "crp-over",
+            placement: &Key::cluster_scoped("crp-over"),
             strategy: binding.spec.apply_strategy.as_ref(),
             binding,
             snapshots: &[&self.selected],

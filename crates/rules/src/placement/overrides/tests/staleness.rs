@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::fleet::ClusterResourceBinding;
+use karmada_api::fleet::Binding;
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
 
 use super::*;
@@ -32,7 +32,7 @@ impl<'a> World<'a> {
     }
 
     fn is_stale(&self) -> bool {
-        let binding: ClusterResourceBinding = from_value(json!({
+        let binding: Binding = from_value(json!({
             "metadata": { "annotations": self.given.as_ref().map(|given| json!({ OVERRIDES_DIGEST: given })) },
             "spec": { "targetCluster": "m1", "resourceOverrideSnapshots": self.listed },
         }))

@@ -92,24 +92,24 @@ impl Judge {
         known.has_served |= says == Says::Available;
     }
 
-    fn known(&self, binding: &ClusterResourceBinding) -> Known {
+    fn known(&self, binding: &Binding) -> Known {
         self.known
             .get(binding.metadata.name())
             .cloned()
             .unwrap_or_default()
     }
 
-    fn is_reachable(&self, binding: &ClusterResourceBinding) -> bool {
+    fn is_reachable(&self, binding: &Binding) -> bool {
         let cluster = &binding.spec.target_cluster;
         !self.world.unreachable.contains(cluster) && !self.world.gone.contains(cluster)
     }
 
-    fn says_now(&self, binding: &ClusterResourceBinding) -> Option<(Says, i64)> {
+    fn says_now(&self, binding: &Binding) -> Option<(Says, i64)> {
         let (generation, says, since) = self.known(binding).last?;
         (generation == binding.metadata.generation).then_some((says, self.world.seconds - since))
     }
 
-    fn is_ready(&self, binding: &ClusterResourceBinding) -> bool {
+    fn is_ready(&self, binding: &Binding) -> bool {
         let strategy = apply_strategy(&self.world.placement);
         binding.spec.state != BindingState::Scheduled
             && !binding.metadata.is_deleting()
@@ -123,7 +123,7 @@ impl Judge {
     }
 
     /// Returns `true` if nothing can be lost: it never served, or is broken.
-    fn is_expendable(&self, binding: &ClusterResourceBinding) -> bool {
+    fn is_expendable(&self, binding: &Binding) -> bool {
         !self.known(binding).has_served
             || match self.says_now(binding) {
                 Some((Says::Refused, _)) => true,

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Condition;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, UNTRACKABLE, WORK_SYNCHRONIZED};
-use karmada_api::fleet::{ClusterResourceBinding, ClusterResourcePlacement};
+use karmada_api::fleet::{Binding, Placement};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 use serde_json::{from_value, json, to_value};
@@ -28,9 +28,9 @@ pub(super) enum Says {
 /// A placement in rollout.
 #[derive(Clone)]
 pub(super) struct World {
-    pub(super) placement: ClusterResourcePlacement,
+    pub(super) placement: Placement,
     pub(super) snapshot: String,
-    pub(super) bindings: Vec<ClusterResourceBinding>,
+    pub(super) bindings: Vec<Binding>,
     pub(super) unreachable: BTreeSet<String>,
     pub(super) gone: BTreeSet<String>,
     pub(super) seconds: i64,
@@ -41,7 +41,7 @@ impl World {
     /// Has a placement that is scheduled to so many clusters.
     pub(super) fn new(clusters: usize) -> Self {
         let mut world = Self {
-            placement: ClusterResourcePlacement::default(),
+            placement: Placement::default(),
             snapshot: "s0".to_owned(),
             bindings: Vec::new(),
             unreachable: BTreeSet::new(),
@@ -57,7 +57,7 @@ impl World {
 
     pub(super) fn schedule(&mut self, cluster: &str) {
         self.names += 1;
-        let mut binding: ClusterResourceBinding = from_value(json!({
+        let mut binding: Binding = from_value(json!({
             "metadata": { "name": format!("b{}", self.names), "generation": 1 },
             "spec": { "state": "Scheduled", "targetCluster": cluster },
         }))
@@ -112,7 +112,7 @@ impl World {
                     let generation = binding.metadata.generation;
                     let mut json = to_value(&*binding).unwrap();
                     json_patch::merge(&mut json, &patch);
-                    let new: ClusterResourceBinding = from_value(json).unwrap();
+                    let new: Binding = from_value(json).unwrap();
                     let changed = i64::from(new.spec != binding.spec);
                     *binding = new;
                     binding.metadata.generation = generation.map(|number| number + changed);

@@ -1,0 +1,69 @@
+//! The namespaces of the member, kept known by a watch, if the hub is to hear of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use karmada_rules::placement::heartbeat::{Namespaces, brought_by};
+use karmada_runtime::cache::Cache;
+use karmada_runtime::program::Program;
+use karmada_runtime::watch::Decoded;
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use objects::Key;
+use parking_lot::Mutex;
+
+use crate::index::SharedIndex;
+
+/// The least time between two heartbeats on account of namespaces.
+const PACE: Duration = Duration::from_secs(1);
+
+/// The namespaces of the member.
+#[derive(Default)]
+pub(crate) struct MemberNamespaces(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    namespaces: Cache<PartialObjectMeta<Namespace>>,
+    is_complete: bool,
+}
+
+impl MemberNamespaces {
+    /// Keeps the namespaces known, and wakes the membership when they change.
+    pub(crate) fn watch(
+        program: &mut Program,
+        member: &Client,
+        index: Arc<SharedIndex>,
+    ) -> Arc<Self> {
+        let namespaces = Arc::new(Self::default());
+        let known = Arc::clone(&namespaces);
+        let all: Api<Decoded<PartialObjectMeta<Namespace>>> = Api::all(member.clone());
+        program.watch("namespaces", all, Config::default(), move |event| {
+            if known.observe(event)
+                && let Some(channel) = index.channel()
+            {
+                let membership = &index.queues.membership;
+                membership.add_paced(Key::of(&*channel), PACE);
+            }
+        });
+        namespaces
+    }
+
+    /// Applies an event of the watch. Returns `true` if something else is known then.
+    fn observe(&self, event: Event<Decoded<PartialObjectMeta<Namespace>>>) -> bool {
+        let ends_list = matches!(event, Event::InitDone);
+        let mut state = self.0.lock();
+        let changes = state.namespaces.observe(event);
+        state.is_complete |= ends_list;
+        state.is_complete && (ends_list || !changes.is_empty())
+    }
+
+    /// Returns the namespaces, once all of them are known.
+    pub(crate) fn known(&self) -> Option<Namespaces> {
+        let state = self.0.lock();
+        let all = state.namespaces.iter();
+        let named = all.map(|(key, one)| (key.name.clone(), brought_by(&one.metadata)));
+        state.is_complete.then(|| named.collect())
+    }
+}
