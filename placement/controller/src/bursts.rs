@@ -54,6 +54,11 @@ impl Bursts {
         Some(self.end(burst)).filter(|end| Instant::now() < *end)
     }
 
+    /// Returns `true` until what changed in a burst is being looked at.
+    pub(crate) fn is_pending(&self, key: &Key) -> bool {
+        self.going_on.lock().contains_key(key)
+    }
+
     /// Forgets the burst: what changed is being looked at.
     pub(crate) fn close(&self, key: &Key) {
         self.going_on.lock().remove(key);

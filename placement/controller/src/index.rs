@@ -28,6 +28,7 @@ use crate::awaited::Awaited;
 use crate::by_label::ByLabel;
 use crate::fleet::Fleet;
 use crate::overrides::OverrideIndex;
+use crate::updates::RunIndex;
 
 /// An object of which nothing is asked often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +59,7 @@ pub(crate) struct Index {
     pub(crate) works: ByLabel<StoredWork>,
     pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
     pub(crate) overrides: OverrideIndex,
+    pub(crate) runs: RunIndex,
     pub(crate) fleet: Fleet,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) roles: Cache<Role>,
@@ -81,6 +83,10 @@ pub(crate) struct Writes {
     pub(crate) bindings: Awaited,
     /// What was written for a binding: its Works, and what it says of them.
     pub(crate) works: Awaited,
+    /// What was written of a run itself.
+    pub(crate) runs: Awaited,
+    /// The approval requests that were written for a run.
+    pub(crate) approvals: Awaited,
 }
 
 /// Returns the group of snapshots whose master has this name, the master first, or none while one of them is missing.
@@ -101,6 +107,8 @@ pub(crate) struct Placed {
     pub(crate) policies: Vec<Arc<ClusterSchedulingPolicySnapshot>>,
     pub(crate) snapshots: Vec<Arc<StoredSnapshot>>,
     pub(crate) bindings: Vec<Arc<ClusterResourceBinding>>,
+    /// The names of the snapshots that runs are about to give.
+    pub(crate) pinned: BTreeSet<String>,
 }
 
 impl Placed {
@@ -120,7 +128,7 @@ impl Placed {
         self.bindings.iter().map(|binding| &**binding).collect()
     }
 
-    /// Returns the names of the snapshots, of both kinds, that bindings name.
+    /// Returns the names of the snapshots, of both kinds, that bindings name, or are about to.
     pub(crate) fn named(&self) -> BTreeSet<&str> {
         let specs = self.bindings.iter().map(|binding| &binding.spec);
         let names = specs.flat_map(|spec| {
@@ -129,7 +137,11 @@ impl Placed {
                 &*spec.scheduling_policy_snapshot_name,
             ]
         });
-        names.filter(|name| !name.is_empty()).collect()
+        let pinned = self.pinned.iter().map(|name| &**name);
+        names
+            .filter(|name| !name.is_empty())
+            .chain(pinned)
+            .collect()
     }
 
     /// Returns why nothing is done about the placement until it is another, apart from what it selects.
@@ -160,6 +172,7 @@ impl Index {
             works: ByLabel::new(PARENT_BINDING),
             evictions: Cache::default(),
             overrides: OverrideIndex::default(),
+            runs: RunIndex::default(),
             fleet: Fleet::new(heartbeat_timeout),
             namespaces: Cache::default(),
             roles: Cache::default(),
@@ -229,6 +242,7 @@ impl Index {
             policies: self.policies.of(&key.name),
             snapshots: self.snapshots.of(&key.name),
             bindings: self.bindings.of(&key.name),
+            pinned: self.runs.pinned(&key.name),
         })
     }
 
@@ -305,6 +319,7 @@ impl Index {
             ("InternalMemberCluster", self.channels.undecoded()),
         ];
         undecoded.extend(self.overrides.undecoded());
+        undecoded.extend(self.runs.undecoded());
         undecoded
     }
 }

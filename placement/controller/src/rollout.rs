@@ -11,6 +11,7 @@ use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents, selects};
 use karmada_rules::placement::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
 use karmada_rules::placement::snapshot::{has_lost_part, latest_resources};
+use karmada_rules::placement::strategy::is_external;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
@@ -64,6 +65,10 @@ impl Controller for RolloutReconciler {
             self.index.queues.rollout.add_at(key.clone(), until);
             return Ok(());
         }
+        // There, runs give the clusters what they get.
+        if is_external(&placed.placement) {
+            return Ok(());
+        }
         let Some(latest) = latest_resources(placed.snapshots()) else {
             return Ok(());
         };
@@ -114,7 +119,7 @@ impl Controller for RolloutReconciler {
 
 /// Returns the time until which a placement of these objects waits for snapshots of overrides: what is written together
 /// arrives together.
-fn waits(pending: &[Pending], objects: &[ResourceIdentifier]) -> Option<Instant> {
+pub(crate) fn waits(pending: &[Pending], objects: &[ResourceIdentifier]) -> Option<Instant> {
     let now = Instant::now();
     let concerned = pending.iter().filter(|one| {
         let mut objects = objects.iter();
@@ -148,39 +153,49 @@ impl RolloutReconciler {
     }
 
     async fn take(&self, placement: &Key, write: &RolloutWrite) -> Result<(), BoxError> {
-        let bindings = self.hub.all::<ClusterResourceBinding>();
-        let (RolloutWrite::Delete { name, .. }
-        | RolloutWrite::Spec { name, .. }
-        | RolloutWrite::Status { name, .. }) = write;
-        let echo = |replaced| Echo {
-            of: |writes| &mut writes.bindings,
-            object: Key::cluster_scoped(&**name),
-            owner: placement,
-            replaced,
-        };
-        match write {
-            RolloutWrite::Delete {
-                resource_version, ..
-            } => {
-                let same = Preconditions {
-                    uid: None,
-                    resource_version: Some(resource_version.clone()),
-                };
-                let delete = self.hub.delete("binding", &bindings, name, Some(same));
-                self.index.awaiting(echo(None), delete).await?;
-            }
-            RolloutWrite::Spec { patch, .. } => {
-                let echo = echo(Some(patch.resource_version()));
-                let write = self.hub.patch("binding", &bindings, name, patch);
-                unless_gone(self.index.awaiting(echo, write).await)?;
-            }
-            RolloutWrite::Status { patch, .. } => {
-                let echo = echo(Some(patch.resource_version()));
-                let target = "binding_status";
-                let write = self.hub.patch_status(target, &bindings, name, patch);
-                unless_gone(self.index.awaiting(echo, write).await)?;
-            }
-        }
-        Ok(())
+        take(&self.index, &self.hub, placement, write).await
     }
+}
+
+/// Performs a write to a binding of a placement.
+pub(crate) async fn take(
+    index: &SharedIndex,
+    hub: &HubApi,
+    placement: &Key,
+    write: &RolloutWrite,
+) -> Result<(), BoxError> {
+    let bindings = hub.all::<ClusterResourceBinding>();
+    let (RolloutWrite::Delete { name, .. }
+    | RolloutWrite::Spec { name, .. }
+    | RolloutWrite::Status { name, .. }) = write;
+    let echo = |replaced| Echo {
+        of: |writes| &mut writes.bindings,
+        object: Key::cluster_scoped(&**name),
+        owner: placement,
+        replaced,
+    };
+    match write {
+        RolloutWrite::Delete {
+            resource_version, ..
+        } => {
+            let same = Preconditions {
+                uid: None,
+                resource_version: Some(resource_version.clone()),
+            };
+            let delete = hub.delete("binding", &bindings, name, Some(same));
+            index.awaiting(echo(None), delete).await?;
+        }
+        RolloutWrite::Spec { patch, .. } => {
+            let echo = echo(Some(patch.resource_version()));
+            let write = hub.patch("binding", &bindings, name, patch);
+            unless_gone(index.awaiting(echo, write).await)?;
+        }
+        RolloutWrite::Status { patch, .. } => {
+            let echo = echo(Some(patch.resource_version()));
+            let target = "binding_status";
+            let write = hub.patch_status(target, &bindings, name, patch);
+            unless_gone(index.awaiting(echo, write).await)?;
+        }
+    }
+    Ok(())
 }

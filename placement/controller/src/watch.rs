@@ -3,6 +3,7 @@
 mod belongings;
 mod overrides;
 mod placed;
+mod updates;
 
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock, Weak};
@@ -39,7 +40,7 @@ const PACE: Duration = Duration::from_secs(1);
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
 /// The queues of the loops. Those of `works` are the keys of bindings, of `fleet` and `membership` of clusters, of
-/// `overrides` of overrides, and the others of placements.
+/// `overrides` of overrides, of `updates` of runs, and the others of placements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) membership: Queue<Key>,
@@ -48,6 +49,7 @@ pub(crate) struct Queues {
     pub(crate) overrides: Queue<Key>,
     pub(crate) schedule: Queue<Key>,
     pub(crate) rollout: Queue<Key>,
+    pub(crate) updates: Queue<Key>,
     pub(crate) works: Queue<Key>,
     pub(crate) evictions: Queue<Key>,
     pub(crate) status: Queue<Key>,
@@ -124,6 +126,9 @@ impl SharedIndex {
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
+        to.start_if_served("updateruns", Self::observe_run);
+        to.start_if_served("updatestrategies", Self::observe_strategy);
+        to.start_if_served("approvalrequests", Self::observe_approval);
         to.start_if_served(
             "clusteroverrides",
             Self::observe_override::<ClusterResourceOverride>,

@@ -136,8 +136,13 @@ fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
     let mut checks = vec![
         (
             "spec.strategy.type",
-            !is_default(&strategy.type_, "RollingUpdate"),
-            "is not served: only RollingUpdate is",
+            !["", "RollingUpdate", "External"].contains(&&*strategy.type_),
+            "is not served: only RollingUpdate and External are",
+        ),
+        (
+            "spec.strategy.rollingUpdate",
+            strategy.type_ == "External" && strategy.rolling_update.is_some(),
+            "is only for RollingUpdate",
         ),
         (
             "spec.strategy.deleteStrategy",

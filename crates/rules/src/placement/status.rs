@@ -4,10 +4,12 @@
 //!
 //! - `step`: the steps, with the words for each.
 //! - `cluster`: one cluster.
+//! - `external`: what differs where runs update them.
 //! - `whole`: all of them; `stuck`: those that make no progress.
 //! - `shorten`: keeps all that small enough to be stored.
 
 mod cluster;
+mod external;
 mod shorten;
 mod step;
 mod stuck;
@@ -30,10 +32,14 @@ use karmada_api::fleet::{
 };
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
+use serde_json::Value;
+
+pub use external::earlier_snapshot;
 
 use super::condition::condition;
 use super::refuse::Refusal;
 use super::select::{Selection, identifier, show};
+use super::strategy::is_external;
 use cluster::{removing, standing};
 use shorten::shorten;
 use stuck::Stuck;
@@ -50,6 +56,8 @@ pub struct StatusFacts<'a> {
     pub policy: Option<&'a ClusterSchedulingPolicySnapshot>,
     /// The latest snapshot of what it selects: its master.
     pub snapshot: Option<&'a ObjectMeta>,
+    /// The objects in the snapshot that all clusters have, where that is an earlier one: [`earlier_snapshot`].
+    pub earlier: &'a [Value],
     /// Every binding of it.
     pub bindings: &'a [&'a ClusterResourceBinding],
     /// The time after which a cluster that is not available has made the rollout stuck.
@@ -138,7 +146,13 @@ fn of_selection(
         observed_resource_index: index.unwrap_or_default().to_owned(),
         ..PlacementStatus::default()
     };
+    let is_external = is_external(facts.placement);
     let Some((policy, mut scheduled)) = scheduling(facts) else {
+        if is_external {
+            after.selected_resources.clone_from(&before.selected_resources);
+            let index = &before.observed_resource_index;
+            after.observed_resource_index.clone_from(index);
+        }
         let pending = scheduled("Unknown", "SchedulePending", "Scheduling has not completed");
         after
             .placement_statuses
@@ -158,16 +172,30 @@ fn of_selection(
         .flat_map(|status| &status.target_clusters);
     let selected: Vec<_> = decisions.clone().filter(|one| one.selected).collect();
     let refused: Vec<_> = decisions.filter(|one| !one.selected).collect();
-    let standings = selected.iter().map(|decision| {
+    let latest = after.observed_resource_index.clone();
+    let clusters = selected.iter().map(|decision| {
         let binding = bindings.get(&*decision.cluster_name).copied();
-        standing(decision, binding, facts.snapshot.map(Metadata::name))
+        if is_external {
+            let given = binding.map(|binding| &*binding.spec.resource_snapshot_name);
+            let index = external::index(facts.placement, binding);
+            return (standing(decision, binding, given), index.to_owned());
+        }
+        let snapshot = facts.snapshot.map(Metadata::name);
+        (standing(decision, binding, snapshot), latest.clone())
     });
-    let standings: Vec<_> = standings.collect();
+    let clusters: Vec<_> = clusters.collect();
     after.conditions = vec![scheduled];
-    after.conditions.extend(conditions(&standings));
+    let unknown = is_external.then(|| external::observe(facts, &clusters, &mut after));
+    match unknown.flatten() {
+        Some(unknown) => after.conditions.push(unknown),
+        None => {
+            let standings: Vec<_> = clusters.iter().map(|(standing, _)| standing).collect();
+            after.conditions.extend(conditions(&standings));
+        }
+    }
     stuck.mark(&mut after.conditions);
-    let index = &after.observed_resource_index;
-    let listed = standings.into_iter().map(|one| one.into_status(index));
+    let listed = clusters.into_iter();
+    let listed = listed.map(|(standing, index)| standing.into_status(&index));
     after.placement_statuses = listed.collect();
     let missing = wanted(policy).saturating_sub(selected.len());
     after
@@ -175,8 +203,9 @@ fn of_selection(
         .extend(refused.iter().take(missing).map(|one| not_found(one)));
     let leaving = facts.bindings.iter().filter(|binding| {
         let cluster = &*binding.spec.target_cluster;
-        let is_left =
-            binding.spec.state == BindingState::Unscheduled || binding.metadata.is_deleting();
+        // Where runs update the clusters, one that is left stays as it is until a run comes.
+        let is_unscheduled = binding.spec.state == BindingState::Unscheduled && !is_external;
+        let is_left = is_unscheduled || binding.metadata.is_deleting();
         is_left
             && selected
                 .iter()
@@ -209,12 +238,15 @@ fn scheduled(status: &str, reason: &str, message: &str) -> Condition {
 
 /// Returns the bindings of clusters that have the placement, or are to have it.
 fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a ClusterResourceBinding> {
-    let bindings = facts.bindings.iter().filter(|binding| {
-        !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
-    });
+    let bindings = facts.bindings.iter();
+    let bindings = bindings.filter(|binding| is_current(binding));
     bindings
         .map(|binding| (&*binding.spec.target_cluster, *binding))
         .collect()
+}
+
+fn is_current(binding: &ClusterResourceBinding) -> bool {
+    !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
 }
 
 /// Returns the number of clusters that a policy asks for; 0 if it asks for no number.

@@ -33,9 +33,10 @@ mod writes;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::ClusterStagedUpdateRun;
-use karmada_api::fleet::conditions::{INITIALIZED, SUCCEEDED};
+use karmada_api::fleet::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use karmada_api::fleet::update::{RunState, UpdateRunStatus};
 use objects::condition::find;
 
@@ -64,6 +65,12 @@ pub fn is_finished(run: &ClusterStagedUpdateRun) -> bool {
         };
         is(INITIALIZED, FALSE) || is(SUCCEEDED, FALSE) || is(SUCCEEDED, TRUE)
     })
+}
+
+/// Returns what a run says last: how it has ended, or how it goes on, or whether it has begun.
+pub fn said(status: &UpdateRunStatus) -> Option<&Condition> {
+    let mut kinds = [SUCCEEDED, PROGRESSING, INITIALIZED].into_iter();
+    kinds.find_map(|kind| find(&status.conditions, kind))
 }
 
 /// Returns the name of the snapshot that the clusters of a run get, or are to get once it begins; `None` while there is none.

@@ -35,6 +35,7 @@ impl SharedIndex {
             ] {
                 queue.add(key.clone());
             }
+            self.wake_runs(key);
         }
     }
 
@@ -55,6 +56,7 @@ impl SharedIndex {
                 // Also for a status: both wait for the one that was written.
                 self.queues.schedule.add(key.clone());
                 self.queues.rollout.add(key.clone());
+                self.wake_runs(&key);
                 if !is_status(change) {
                     self.queues.snapshots.add(key);
                 }
@@ -78,6 +80,7 @@ impl SharedIndex {
                 let key = Key::cluster_scoped(placement);
                 self.queues.snapshots.add(key.clone());
                 self.queues.rollout.add(key.clone());
+                self.wake_runs(&key);
                 self.queues.tell(key);
             }
             self.queues.works.add_all(bindings);
@@ -105,6 +108,7 @@ impl SharedIndex {
             for placement in self.read(|index| index.bindings.values(change)) {
                 let key = Key::cluster_scoped(placement);
                 self.queues.rollout.add(key.clone());
+                self.wake_runs(&key);
                 self.queues.tell(key.clone());
                 if !is_status(change) || self.is_deleting(&key) {
                     // Another binding is needed, a snapshot is named no longer, or this was the last one.

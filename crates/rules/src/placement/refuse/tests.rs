@@ -29,8 +29,12 @@ fn recorded_placements_are_served() {
 fn what_is_out_is_named() {
     for (spec, problem) in [
         (
-            json!({ "strategy": { "type": "External" } }),
-            "spec.strategy.type is not served: only RollingUpdate is",
+            json!({ "strategy": { "type": "Canary" } }),
+            "spec.strategy.type is not served: only RollingUpdate and External are",
+        ),
+        (
+            json!({ "strategy": { "type": "External", "rollingUpdate": { "maxSurge": 1 } } }),
+            "spec.strategy.rollingUpdate is only for RollingUpdate",
         ),
         (
             json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Abandon" } } }),

@@ -14,7 +14,7 @@ pub(super) const PREFIX: &str = "ClusterResourcePlacement";
 
 /// Returns the conditions of a placement after the first, up to the first step that is not done everywhere. Without a
 /// cluster there is none.
-pub(super) fn conditions(standings: &[Standing]) -> Vec<Condition> {
+pub(super) fn conditions(standings: &[&Standing]) -> Vec<Condition> {
     let mut conditions = Vec::new();
     let steps = standings.first().map_or(&[][..], |standing| standing.steps);
     for step in steps {
@@ -29,7 +29,7 @@ pub(super) fn conditions(standings: &[Standing]) -> Vec<Condition> {
 }
 
 /// Returns what is said of a step: nobody knows as long as one cluster does not.
-fn whole(step: &Step, standings: &[Standing]) -> Condition {
+fn whole(step: &Step, standings: &[&Standing]) -> Condition {
     let said = standings
         .iter()
         .map(|standing| find(&standing.reached, step.kind));
