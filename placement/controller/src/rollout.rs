@@ -109,7 +109,7 @@ impl Controller for RolloutReconciler {
             progress_deadline: self.progress_deadline,
             now,
         });
-        perform(&writes, |write| self.take(key, write)).await?;
+        perform(&writes, |write| take(&self.index, &self.hub, key, write)).await?;
         if let Some(at) = wake_at {
             self.index.queues.rollout.add_at_time(key.clone(), at, now);
         }
@@ -150,10 +150,6 @@ impl RolloutReconciler {
         };
         self.contents.lock().insert(key.clone(), known);
         objects
-    }
-
-    async fn take(&self, placement: &Key, write: &RolloutWrite) -> Result<(), BoxError> {
-        take(&self.index, &self.hub, placement, write).await
     }
 }
 

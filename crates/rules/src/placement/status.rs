@@ -149,7 +149,9 @@ fn of_selection(
     let is_external = is_external(facts.placement);
     let Some((policy, mut scheduled)) = scheduling(facts) else {
         if is_external {
-            after.selected_resources.clone_from(&before.selected_resources);
+            after
+                .selected_resources
+                .clone_from(&before.selected_resources);
             let index = &before.observed_resource_index;
             after.observed_resource_index.clone_from(index);
         }

@@ -84,12 +84,13 @@ impl Known {
 
     /// Returns the same as the API has it now; `None` if the run is another one by now.
     pub(super) async fn certain(self, hub: &HubApi) -> Result<Option<Self>, BoxError> {
-        let name = self.run.metadata.name();
+        let shown = Arc::clone(&self.run);
+        let name = shown.metadata.name();
         let Some(run) = hub.all::<ClusterStagedUpdateRun>().get_opt(name).await? else {
             return Ok(None);
         };
         // The watch is about to show it.
-        if run.metadata.resource_version != self.run.metadata.resource_version {
+        if run.metadata.resource_version != shown.metadata.resource_version {
             return Ok(None);
         }
         let of = &*run.spec.placement_name;

@@ -22,9 +22,7 @@ pub fn earlier_snapshot<'a>(
     bindings: &[&'a ClusterResourceBinding],
     latest: Option<&str>,
 ) -> Option<&'a str> {
-    let staying = bindings
-        .iter()
-        .filter(|binding| super::is_current(binding));
+    let staying = bindings.iter().filter(|binding| super::is_current(binding));
     let mut given = staying.map(|binding| &*binding.spec.resource_snapshot_name);
     let first = given.next()?;
     let is_earlier = is_external(placement) && !first.is_empty() && Some(first) != latest;
@@ -52,7 +50,11 @@ pub(super) fn observe(
     let unknown = |why: &str| {
         let kind = format!("{PREFIX}{ROLLOUT_STARTED}");
         let message = format!("Rollout is controlled by an external controller and {why}");
-        condition((&kind, "Unknown"), "RolloutControlledByExternalController", &message)
+        condition(
+            (&kind, "Unknown"),
+            "RolloutControlledByExternalController",
+            &message,
+        )
     };
     let (_, first) = clusters.first()?;
     let is_common = clusters.iter().all(|(_, index)| index == first);
@@ -76,6 +78,8 @@ pub(super) fn observe(
     });
     undecided.map(|(standing, _)| {
         let cluster = standing.cluster();
-        unknown(&format!("cluster {cluster} is in RolloutStarted Unknown state"))
+        unknown(&format!(
+            "cluster {cluster} is in RolloutStarted Unknown state"
+        ))
     })
 }

@@ -78,7 +78,10 @@ impl Step<'_, '_> {
         }
         let bound = config.max_concurrency.as_ref();
         let most = concurrency(bound, stage.clusters.len()).ok_or_else(|| {
-            format!("maxConcurrency of stage {} is not a number from 1, or a percentage", config.name)
+            format!(
+                "maxConcurrency of stage {} is not a number from 1, or a percentage",
+                config.name
+            )
         })?;
         // Those that were said to be done before this step, and no others, make room.
         let turns = stage.clusters.iter_mut().filter(|one| !is_done(one));
@@ -127,12 +130,20 @@ impl Step<'_, '_> {
         stage
             .start_time
             .get_or_insert(whole_seconds(self.facts.now));
-        put(&mut stage.conditions, [words::stage_started()], self.dated());
+        put(
+            &mut stage.conditions,
+            [words::stage_started()],
+            self.dated(),
+        );
     }
 
     pub(super) fn end_stage(&self, stage: &mut StageStatus) {
         stage.end_time.get_or_insert(whole_seconds(self.facts.now));
-        put(&mut stage.conditions, words::stage_succeeded(), self.dated());
+        put(
+            &mut stage.conditions,
+            words::stage_succeeded(),
+            self.dated(),
+        );
     }
 
     pub(super) fn fail_stage(&self, stage: &mut StageStatus, message: &str) {

@@ -146,7 +146,10 @@ impl Step<'_, '_> {
     }
 
     /// Returns those of a stage that have not become ready for long, and looks at the others again when it is time.
-    pub(super) fn late<'c>(&mut self, clusters: impl Iterator<Item = &'c ClusterUpdate>) -> Late<'c> {
+    pub(super) fn late<'c>(
+        &mut self,
+        clusters: impl Iterator<Item = &'c ClusterUpdate>,
+    ) -> Late<'c> {
         let mut late = Late::default();
         for cluster in clusters.filter(|one| is_under_way(one)) {
             let started = find(&cluster.conditions, STARTED);

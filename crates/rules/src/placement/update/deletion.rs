@@ -30,7 +30,10 @@ impl Step<'_, '_> {
             let said = if late.clusters.is_empty() {
                 words::run_progressing()
             } else {
-                let why = format!("{} has not let go of what is placed there", late.clusters.join(", "));
+                let why = format!(
+                    "{} has not let go of what is placed there",
+                    late.clusters.join(", ")
+                );
                 words::run_stuck(&late.clusters, &stage.stage_name, &why)
             };
             self.say(said);

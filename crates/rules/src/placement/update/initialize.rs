@@ -34,7 +34,9 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
     for cluster in stages.iter_mut().flat_map(|stage| &mut stage.clusters) {
         list_overrides(facts, &picked, cluster);
     }
-    let count = policy.count.or_else(|| i64::try_from(picked.selected.len()).ok());
+    let count = policy
+        .count
+        .or_else(|| i64::try_from(picked.selected.len()).ok());
     step.status = UpdateRunStatus {
         policy_snapshot_index_used: policy.index.to_owned(),
         policy_observed_cluster_count: count.unwrap_or_default(),

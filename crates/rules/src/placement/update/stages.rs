@@ -130,7 +130,9 @@ fn check_tasks(config: &StageConfig) -> Result<(), String> {
                 return invalid(reason);
             }
             (TIMED_WAIT, Some(None)) => {
-                return invalid(format!("task {place} has a waitTime that is not like 1h30m"));
+                return invalid(format!(
+                    "task {place} has a waitTime that is not like 1h30m"
+                ));
             }
             _ => return invalid(format!("task {place} is of an unknown type: {kind}")),
         }
