@@ -10,4 +10,5 @@ mod schedule;
 mod snapshots;
 mod stage;
 mod takeover;
+mod updates;
 mod works;

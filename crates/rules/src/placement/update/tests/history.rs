@@ -68,8 +68,12 @@ impl Judge {
             return;
         };
         let cluster = binding.spec.target_cluster.clone();
-        if self.world.report(&cluster, is_available) {
-            for seen in &mut self.seen {
+        let snapshot = binding.spec.resource_snapshot_name.clone();
+        if !self.world.report(&cluster, is_available) {
+            return;
+        }
+        for (seen, run) in self.seen.iter_mut().zip(&self.world.runs) {
+            if snapshot_of(run, []).as_ref() == Some(&snapshot) {
                 seen.given
                     .entry(cluster.clone())
                     .and_modify(|ready| *ready = true);
@@ -206,6 +210,10 @@ proptest! {
         for event in events {
             let most = judge.happens(event);
             judge.step(most)?;
+        }
+        // Two that go on would undo each other's work.
+        for run in &mut judge.world.runs {
+            run.spec.state = RunState::Stop;
         }
         judge.begin();
         let last = judge.seen.len() - 1;
