@@ -14,11 +14,12 @@
 //! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
 //! - `initialize`, `validate`: whether a run can begin, and go on.
 //! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
-//!   last stage.
+//!   last stage; `explain`: what a person is told who asks.
 
 mod advance;
 mod cluster;
 mod deletion;
+mod explain;
 mod facts;
 mod initialize;
 mod picked;
@@ -41,6 +42,7 @@ use karmada_api::fleet::update::{RunState, UpdateRunStatus};
 use objects::condition::find;
 
 use super::condition::put;
+pub use explain::{RunExplanation, explain};
 pub use facts::UpdateFacts;
 pub use writes::UpdateWrite;
 
