@@ -5,6 +5,7 @@
 //!   there, or has there and is only looked at.
 //! - `health`: which members get nothing because their health is bad.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
+//! - `updates`: which members get what, and when, where runs go through stages.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
@@ -25,6 +26,7 @@ mod in_member;
 mod mixed;
 mod overrides;
 mod takeover;
+mod updates;
 mod website;
 mod with_tools;
 
