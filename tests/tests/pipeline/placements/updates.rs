@@ -15,9 +15,6 @@ use serde_json::json;
 
 use super::{MAP, Stage, maps, said, stories};
 
-/// The placement, its namespace and its runs.
-const NAME: &str = "staged";
-
 /// The canary, and the last of the other two.
 const CANARY: Member = Member(2);
 const LAST: Member = Member(3);
@@ -31,12 +28,12 @@ fn requests(stage: &Stage) -> Api<ClusterApprovalRequest> {
 }
 
 /// Fills a namespace, and places it by runs through two stages: the canary, and after an approval and two seconds the others,
-/// which need another approval.
-async fn place(stage: &Stage) -> Result<()> {
-    stage.fill(NAME).await?;
-    let selector = json!({ "group": "", "version": "v1", "kind": "Namespace", "name": NAME });
+/// which need another approval. Placement and strategy have its name.
+async fn place(stage: &Stage, name: &str) -> Result<()> {
+    stage.fill(name).await?;
+    let selector = json!({ "group": "", "version": "v1", "kind": "Namespace", "name": name });
     let spec = json!({ "resourceSelectors": [selector], "strategy": { "type": "External" } });
-    stage.fleet.place(NAME, spec).await?;
+    stage.fleet.place(name, spec).await?;
     let env = |value: &str| json!({ "matchLabels": { "env": value } });
     let strategies: Api<ClusterStagedUpdateStrategy> = Api::all(stage.fleet.hub.client());
     let after = json!([{ "type": "Approval" }, { "type": "TimedWait", "waitTime": "2s" }]);
@@ -44,18 +41,18 @@ async fn place(stage: &Stage) -> Result<()> {
         { "name": "canary", "labelSelector": env("canary"), "afterStageTasks": after },
         { "name": "prod", "labelSelector": env("prod"), "beforeStageTasks": [{ "type": "Approval" }] },
     ]);
-    let strategy = json!({ "metadata": { "name": NAME }, "spec": { "stages": stages } });
+    let strategy = json!({ "metadata": { "name": name }, "spec": { "stages": stages } });
     create(&strategies, strategy).await?;
     let waiting = "RolloutStarted Unknown RolloutControlledByExternalController".to_owned();
     stage
-        .until_status(NAME, "waiting for a run", |status| {
+        .until_status(name, "waiting for a run", |status| {
             said(&status.conditions).contains(&waiting) && status.placement_statuses.len() == 3
         })
         .await
 }
 
-async fn start(stage: &Stage, run: &str, snapshot: &str) -> Result<()> {
-    let spec = json!({ "placementName": NAME, "stagedRolloutStrategyName": NAME,
+async fn start(stage: &Stage, name: &str, run: &str, snapshot: &str) -> Result<()> {
+    let spec = json!({ "placementName": name, "stagedRolloutStrategyName": name,
         "resourceSnapshotIndex": snapshot, "state": "Run" });
     create(
         &runs(stage),
@@ -97,60 +94,62 @@ async fn approve(stage: &Stage, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn has_map(stage: &Stage, member: Member) -> Result<bool> {
-    let map = maps(stage.fleet.member(member), NAME).get_opt(MAP).await?;
+async fn has_map(stage: &Stage, name: &str, member: Member) -> Result<bool> {
+    let map = maps(stage.fleet.member(member), name).get_opt(MAP).await?;
     Ok(map.is_some())
 }
 
 /// Cases F80, F82, F83, F86: nothing goes without a run; one goes through its stages with its approvals, is stopped and goes on,
 /// another brings back what was before, and one that is deleted leaves its clusters as they are.
 async fn runs_update_members(stage: &mut Stage) -> Result<()> {
-    place(stage).await?;
-    assert!(!has_map(stage, CANARY).await?);
-    start(stage, "first", "").await?;
-    stage.until_value(CANARY, NAME, "value").await?;
+    let name = "staged";
+    place(stage, name).await?;
+    assert!(!has_map(stage, name, CANARY).await?);
+    start(stage, name, "first", "").await?;
+    stage.until_value(CANARY, name, "value").await?;
     until_said(stage, "first", "Progressing False UpdateRunWaiting").await?;
     approve(stage, "first-after-canary").await?;
     let request = "first-before-prod";
     until(&requests(stage), request, "made", |found| found.is_some()).await?;
-    assert!(!has_map(stage, LAST).await?);
+    assert!(!has_map(stage, name, LAST).await?);
     want(stage, "first", RunState::Stop).await?;
     until_said(stage, "first", "Progressing False UpdateRunStopped").await?;
     approve(stage, request).await?;
-    assert!(!has_map(stage, LAST).await?);
+    assert!(!has_map(stage, name, LAST).await?);
     want(stage, "first", RunState::Run).await?;
     until_said(stage, "first", "Succeeded True UpdateRunSucceeded").await?;
-    stage.until_value(LAST, NAME, "value").await?;
-    stage.until_complete_at(NAME, 0).await?;
+    stage.until_value(LAST, name, "value").await?;
+    stage.until_complete_at(name, 0).await?;
 
-    stage.edit(NAME, "new").await?;
-    start(stage, "second", "").await?;
-    stage.until_value(CANARY, NAME, "new").await?;
+    stage.edit(name, "new").await?;
+    start(stage, name, "second", "").await?;
+    stage.until_value(CANARY, name, "new").await?;
     until_said(stage, "second", "Progressing False UpdateRunWaiting").await?;
     let gone = DeleteParams::default();
     runs(stage).delete("second", &gone).await?;
     until(&runs(stage), "second", "gone", |found| found.is_none()).await?;
     let left = requests(stage).list(&ListParams::default()).await?;
     assert!(left.iter().all(|one| one.spec.run == "first"), "{left:?}");
-    stage.until_value(CANARY, NAME, "new").await?;
-    stage.until_value(LAST, NAME, "value").await?;
+    stage.until_value(CANARY, name, "new").await?;
+    stage.until_value(LAST, name, "value").await?;
 
-    start(stage, "back", "0").await?;
+    start(stage, name, "back", "0").await?;
     approve(stage, "back-after-canary").await?;
     approve(stage, "back-before-prod").await?;
     until_said(stage, "back", "Succeeded True UpdateRunSucceeded").await?;
-    stage.until_value(CANARY, NAME, "value").await?;
-    stage.until_complete_at(NAME, 0).await?;
+    stage.until_value(CANARY, name, "value").await?;
+    stage.until_complete_at(name, 0).await?;
     for run in ["first", "back"] {
         runs(stage).delete(run, &gone).await?;
     }
-    stage.remove(NAME).await
+    stage.remove(name).await
 }
 
 /// Case F84: others take over in the middle of a run, and write nothing; the run goes on.
 async fn next_programs_go_on(stage: &mut Stage) -> Result<()> {
-    place(stage).await?;
-    start(stage, "first", "").await?;
+    let name = "followed";
+    place(stage, name).await?;
+    start(stage, name, "first", "").await?;
     until_said(stage, "first", "Progressing False UpdateRunWaiting").await?;
     stage.hand_over().await?;
     approve(stage, "first-after-canary").await?;
@@ -159,7 +158,7 @@ async fn next_programs_go_on(stage: &mut Stage) -> Result<()> {
     runs(stage)
         .delete("first", &DeleteParams::default())
         .await?;
-    stage.remove(NAME).await
+    stage.remove(name).await
 }
 
 stories!(3: runs_update_members, next_programs_go_on);
