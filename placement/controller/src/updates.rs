@@ -93,10 +93,9 @@ impl Updater {
             return Ok(());
         };
         // What was edited before it was made is in the latest snapshot.
-        if known.asks_for_latest() && self.index.bursts.is_pending(&placement) {
-            return Ok(());
-        }
-        if let Some(until) = known.waits(self.opening) {
+        let burst = self.index.bursts.pending(&placement);
+        let burst = burst.filter(|_| known.asks_for_latest());
+        if let Some(until) = burst.or_else(|| known.waits(self.opening)) {
             self.index.queues.updates.add_at(key.clone(), until);
             return Ok(());
         }
@@ -128,7 +127,7 @@ impl Updater {
     async fn take(&self, key: &Key, placement: &Key, write: &UpdateWrite) -> Result<(), BoxError> {
         let (hub, index) = (&self.hub, &self.index);
         let approvals = hub.all::<ClusterApprovalRequest>();
-        let echo = |name, replaced| Echo {
+        let echo = |name: &str, replaced| Echo {
             of: |writes| &mut writes.approvals,
             object: Key::cluster_scoped(name),
             owner: key,

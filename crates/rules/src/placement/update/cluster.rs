@@ -122,9 +122,10 @@ impl Step<'_, '_> {
     /// Gives a cluster what the run is about.
     fn give(&mut self, cluster: &ClusterUpdate, binding: &ClusterResourceBinding) {
         let strategy = self.status.apply_strategy.clone().unwrap_or_default();
+        let (snapshot, overrides) = (self.snapshot(), applicable(cluster));
         let latest = Latest {
-            snapshot: &self.snapshot(),
-            overrides: Some(&applicable(cluster)),
+            snapshot: &snapshot,
+            overrides: Some(&overrides),
             digest: self.digest(cluster),
         };
         let write = RolloutWrite::spec(binding, Some(latest), &strategy);
