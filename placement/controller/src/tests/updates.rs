@@ -89,8 +89,8 @@ async fn approve(stage: &Stage, name: &str) {
 async fn minutes(stage: &Stage, minutes: u64) {
     for _ in 0..minutes {
         tokio::time::sleep(Duration::from_mins(1)).await;
-        for name in ["c", "p1", "p2"] {
-            stage.beat(name, "True").await;
+        for cluster in stage.list(CLUSTERS).await {
+            stage.beat(cluster.name(), "True").await;
         }
     }
     stage.settle().await;
@@ -346,7 +346,7 @@ async fn deleted_run_leaves_clusters() {
     let finalizers = stage.get(&path).await["metadata"]["finalizers"].clone();
     assert_eq!(finalizers, json!([UPDATE_RUN_FINALIZER]));
     assert_eq!(stage.list(APPROVALS).await.len(), 1);
-    stage.change("DELETE", &path, &json!(null)).await;
+    stage.change("DELETE", &path, &json!({})).await;
     assert!(stage.list(RUNS).await.is_empty());
     assert!(stage.list(APPROVALS).await.is_empty());
     minutes(&stage, 2).await;
@@ -365,7 +365,7 @@ async fn deleted_request_comes_back() {
     stage.change("POST", RUNS, &run("go", "", "Run")).await;
     stage.agents().await;
     let path = format!("{APPROVALS}/go-after-canary");
-    stage.change("DELETE", &path, &json!(null)).await;
+    stage.change("DELETE", &path, &json!({})).await;
     assert_eq!(stage.list(APPROVALS).await.len(), 1);
     assert_eq!(said(&stage, "go").await, "UpdateRunWaiting");
 }
@@ -377,7 +377,7 @@ async fn left_cluster_waits_for_a_run() {
     stage.change("POST", RUNS, &run("go", "0", "Run")).await;
     finish(&stage, "go").await;
     let member = format!("{CLUSTERS}/p2");
-    stage.change("DELETE", &member, &json!(null)).await;
+    stage.change("DELETE", &member, &json!({})).await;
     stage.beat("p2", "False").await;
     stage.settle().await;
     assert_eq!(
