@@ -79,7 +79,7 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Status(args) => status::run(&args, &client, namespace, now).await,
         FleetCommand::Why(args) => match placement::named(&args.cluster) {
             Some((scope, name)) => {
-                let namespace = namespace.unwrap_or(client.default_namespace());
+                let namespace = namespace.unwrap_or_else(|| client.default_namespace());
                 let key = placement::key(scope, namespace, name);
                 placement::run(&key, args.output, &client).await
             }

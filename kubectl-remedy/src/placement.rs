@@ -2,12 +2,14 @@
 //! were not picked.
 
 use karmada_api::fleet::names::PARENT_PLACEMENT;
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
+use karmada_api::fleet::{
+    Binding, ClusterStagedUpdateRun, Placement, PolicySnapshot, ResourceSnapshot,
+};
 use karmada_api::{Condition, Scope};
 use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
 use karmada_runtime::scope::objects_in;
-use kube::Client;
 use kube::api::ListParams;
+use kube::{Api, Client};
 use objects::Key;
 
 use crate::answer::Answer;
@@ -73,12 +75,22 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
         .map_err(failed)?;
     let bindings = objects_in::<Binding>(client.clone(), namespace);
     let bindings = bindings.list(&of_placement).await.map_err(failed)?;
+    let runs = match Api::<ClusterStagedUpdateRun>::all(client.clone())
+        .list(&ListParams::default())
+        .await
+    {
+        Ok(runs) => runs.items,
+        // A hub with older definitions has none.
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => return Err(Error::request("read staged update runs", error)),
+    };
     let snapshots: Vec<_> = snapshots.iter().map(|one| &one.metadata).collect();
     Ok(explain(&ExplainFacts {
         placement: &placement,
         policies: &policies.iter().collect::<Vec<_>>(),
         snapshots: &snapshots,
         bindings: &bindings.iter().collect::<Vec<_>>(),
+        runs: &runs.iter().collect::<Vec<_>>(),
     }))
 }
 
@@ -131,6 +143,14 @@ fn text(explanation: &PlacementExplanation) -> String {
         let objects = cluster.failures.iter().chain(&cluster.differences);
         lines.extend(objects.map(|object| format!("    {object}")));
     }
+    if !explanation.runs.is_empty() {
+        lines.push("\nRuns".to_owned());
+    }
+    for run in &explanation.runs {
+        lines.push(format!("  {} {}", run.name, run.state));
+        let approvals = run.approvals.iter();
+        lines.extend(approvals.map(|name| format!("    waits for approval of careq/{name}")));
+    }
     if !explanation.others.is_empty() {
         lines.push("\nNot picked".to_owned());
         let others = explanation.others.iter();
@@ -142,6 +162,7 @@ fn text(explanation: &PlacementExplanation) -> String {
 #[cfg(test)]
 mod tests {
     use karmada_rules::placement::explain::{OtherCluster, PlacedCluster};
+    use karmada_rules::placement::update::RunExplanation;
 
     use super::*;
 
@@ -191,6 +212,11 @@ mod tests {
                 name: "m2".to_owned(),
                 reason: "tainted".to_owned(),
             }],
+            runs: vec![RunExplanation {
+                name: "go".to_owned(),
+                state: "says UpdateRunWaiting: after-stage tasks".to_owned(),
+                approvals: vec!["go-after-canary".to_owned()],
+            }],
         };
         let expected = "\
 web is in 1 clusters; 0 of them have or get its latest snapshot (web-1-snapshot)
@@ -204,6 +230,10 @@ Clusters
     picked: by name
     ConfigMap a/b: refused
     ConfigMap a/c differs
+
+Runs
+  go says UpdateRunWaiting: after-stage tasks
+    waits for approval of careq/go-after-canary
 
 Not picked
   m2: tainted

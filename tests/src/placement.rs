@@ -39,11 +39,12 @@ const ADMISSION: [&str; 4] = [
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
 
 /// The loops of the controller that rest between changes. The others look for clusters that have fallen silent.
-const LOOPS: [&str; 7] = [
+const LOOPS: [&str; 8] = [
     "snapshots",
     "overrides",
     "schedule",
     "rollout",
+    "updates",
     "works",
     "evictions",
     "status",

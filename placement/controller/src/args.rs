@@ -52,6 +52,8 @@ pub(crate) enum Loop {
     Schedule,
     /// Gives the latest snapshots to the clusters.
     Rollout,
+    /// Gives snapshots to the clusters stage by stage, as runs say.
+    Updates,
     /// Keeps the Works of the clusters.
     Works,
     /// Takes placements from clusters because somebody asks for it.
@@ -61,11 +63,12 @@ pub(crate) enum Loop {
 }
 
 impl Loop {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Membership,
         Self::Snapshots,
         Self::Schedule,
         Self::Rollout,
+        Self::Updates,
         Self::Works,
         Self::Evictions,
         Self::Status,

@@ -7,6 +7,9 @@ use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+/// The time after a burst in which what changed is surely looked at.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// The bursts of changes that go on.
 #[derive(Debug)]
 pub(crate) struct Bursts {
@@ -52,6 +55,12 @@ impl Bursts {
     pub(crate) fn open(&self, key: &Key) -> Option<Instant> {
         let burst = self.going_on.lock().get(key).copied()?;
         Some(self.end(burst)).filter(|end| Instant::now() < *end)
+    }
+
+    /// Returns the time until which somebody is about to look at what changed in a burst.
+    pub(crate) fn pending(&self, key: &Key) -> Option<Instant> {
+        let burst = self.going_on.lock().get(key).copied()?;
+        Some(self.end(burst) + GRACE).filter(|until| Instant::now() < *until)
     }
 
     /// Forgets the burst: what changed is being looked at.

@@ -19,7 +19,7 @@ use crate::scoped::Scoped;
 pub(crate) struct ByParent<K> {
     parent: fn(&ObjectMeta) -> Option<Key>,
     objects: Scoped<K>,
-    by_parent: ReverseIndex<Key, Key>,
+    parents: ReverseIndex<Key, Key>,
 }
 
 impl<K> ByParent<K> {
@@ -28,7 +28,7 @@ impl<K> ByParent<K> {
         Self {
             parent,
             objects: Scoped::default(),
-            by_parent: ReverseIndex::default(),
+            parents: ReverseIndex::default(),
         }
     }
 
@@ -42,25 +42,25 @@ impl<K> ByParent<K> {
 
     /// Returns the objects that were made for `parent`.
     pub(crate) fn of(&self, parent: &Key) -> Vec<Arc<K>> {
-        let keys = self.by_parent.sources(parent);
+        let keys = self.parents.sources(parent);
         keys.filter_map(|key| self.objects.get(key).map(Arc::clone))
             .collect()
     }
 
     /// Returns the number of objects that were made for `parent`.
     pub(crate) fn count(&self, parent: &Key) -> usize {
-        self.by_parent.sources(parent).count()
+        self.parents.sources(parent).count()
     }
 
     /// Returns what any of the objects was made for.
     pub(crate) fn parents(&self) -> impl Iterator<Item = &Key> {
         let keys = self.objects.iter().map(|(key, _)| key);
-        keys.flat_map(|key| self.by_parent.targets(key))
+        keys.flat_map(|key| self.parents.targets(key))
     }
 
     /// Returns what an object was made for.
     pub(crate) fn parent(&self, key: &Key) -> Option<&Key> {
-        self.by_parent.targets(key).first()
+        self.parents.targets(key).first()
     }
 
     /// Counts the objects of a scope that do not decode.
@@ -76,7 +76,7 @@ impl<K: Resource + Clone + Default> ByParent<K> {
         for change in &changes {
             let parent = change.new.as_deref().map(Resource::meta);
             let parent = parent.and_then(self.parent);
-            self.by_parent
+            self.parents
                 .replace(&change.key, parent.into_iter().collect());
         }
         changes

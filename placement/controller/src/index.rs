@@ -31,6 +31,7 @@ use crate::by_parent::ByParent;
 use crate::fleet::Fleet;
 use crate::overrides::OverrideIndex;
 use crate::scoped::Scoped;
+use crate::updates::RunIndex;
 
 /// An object of which nothing is asked often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +62,7 @@ pub(crate) struct Index {
     pub(crate) works: ByParent<StoredWork>,
     pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
     pub(crate) overrides: OverrideIndex,
+    pub(crate) runs: RunIndex,
     pub(crate) fleet: Fleet,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) roles: Cache<Role>,
@@ -84,6 +86,10 @@ pub(crate) struct Writes {
     pub(crate) bindings: Awaited,
     /// What was written for a binding: its Works, and what it says of them.
     pub(crate) works: Awaited,
+    /// What was written of a run itself.
+    pub(crate) runs: Awaited,
+    /// The approval requests that were written for a run.
+    pub(crate) approvals: Awaited,
 }
 
 /// Returns the group of snapshots whose master has this name, the master first, or none while one of them is missing.
@@ -104,6 +110,8 @@ pub(crate) struct Placed {
     pub(crate) policies: Vec<Arc<PolicySnapshot>>,
     pub(crate) snapshots: Vec<Arc<StoredSnapshot>>,
     pub(crate) bindings: Vec<Arc<Binding>>,
+    /// The names of the snapshots that runs are about to give.
+    pub(crate) pinned: BTreeSet<String>,
 }
 
 impl Placed {
@@ -123,7 +131,7 @@ impl Placed {
         self.bindings.iter().map(|binding| &**binding).collect()
     }
 
-    /// Returns the names of the snapshots, of both kinds, that bindings name.
+    /// Returns the names of the snapshots, of both kinds, that bindings name, or are about to.
     pub(crate) fn named(&self) -> BTreeSet<&str> {
         let specs = self.bindings.iter().map(|binding| &binding.spec);
         let names = specs.flat_map(|spec| {
@@ -132,7 +140,11 @@ impl Placed {
                 &*spec.scheduling_policy_snapshot_name,
             ]
         });
-        names.filter(|name| !name.is_empty()).collect()
+        let pinned = self.pinned.iter().map(|name| &**name);
+        names
+            .filter(|name| !name.is_empty())
+            .chain(pinned)
+            .collect()
     }
 
     /// Returns why nothing is done about the placement until it is another, apart from what it selects.
@@ -163,6 +175,7 @@ impl Index {
             works: ByParent::new(binding_of_work),
             evictions: Cache::default(),
             overrides: OverrideIndex::default(),
+            runs: RunIndex::default(),
             fleet: Fleet::new(heartbeat_timeout),
             namespaces: Cache::default(),
             roles: Cache::default(),
@@ -222,6 +235,7 @@ impl Index {
             policies: self.policies.of(key),
             snapshots: self.snapshots.of(key),
             bindings: self.bindings.of(key),
+            pinned: self.runs.pinned(key),
         })
     }
 
@@ -305,6 +319,7 @@ impl Index {
             ]);
         }
         undecoded.extend(self.overrides.undecoded());
+        undecoded.extend(self.runs.undecoded());
         undecoded
     }
 }

@@ -9,6 +9,7 @@
 //!                                     overrides    snapshots what overrides say; ends them
 //!                                     schedule     picks the clusters of a placement: its bindings
 //!                                     rollout      gives the latest snapshot to some of the bindings
+//!                                     updates      gives snapshots to bindings stage by stage, as runs say
 //!                                     works        makes the Works of a binding, and says what they say
 //!                                     evictions    takes a placement from a cluster because somebody asks for it
 //!                                     status       says where a placement stands
@@ -50,6 +51,7 @@ mod snapshots;
 mod status;
 #[cfg(test)]
 mod tests;
+mod updates;
 mod watch;
 mod works;
 
@@ -77,6 +79,7 @@ use crate::rollout::RolloutReconciler;
 use crate::schedule::Scheduler;
 use crate::snapshots::SnapshotReconciler;
 use crate::status::StatusReconciler;
+use crate::updates::Updater;
 use crate::watch::{Queues, SharedIndex};
 use crate::works::WorksReconciler;
 
@@ -151,6 +154,9 @@ impl Loops<'_> {
             };
             self.spawn_one(program, "rollout", rollout, &queues.rollout);
         }
+        if self.runs(Loop::Updates) {
+            self.spawn_updates(program, events.clone());
+        }
         if self.runs(Loop::Works) {
             let works = WorksReconciler {
                 index: Arc::clone(index),
@@ -181,6 +187,17 @@ impl Loops<'_> {
             };
             self.spawn_one(program, "status", status, &queues.status);
         }
+    }
+
+    fn spawn_updates(&self, program: &mut Program, events: Option<EventRecorder>) {
+        let updater = Updater {
+            index: Arc::clone(&self.index),
+            hub: self.hub.clone(),
+            events,
+            opening: self.args.opening(),
+            clock: program.clock,
+        };
+        self.spawn_one(program, "updates", updater, &self.queues.updates);
     }
 
     fn spawn_snapshots(&self, program: &mut Program, events: Option<EventRecorder>) {

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::index::Index;
 use crate::watch::SharedIndex;
 
-/// `placements{reason}`, `bindings{state}` and `clusters{eligible}`.
+/// `placements{reason}`, `bindings{state}`, `clusters{eligible}` and `update_runs{reason}`.
 pub(crate) struct FleetMetrics {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) clock: fn() -> Timestamp,
@@ -25,10 +25,11 @@ impl fmt::Debug for FleetMetrics {
 }
 
 /// The label of each family.
-pub(crate) const LABELS: [(&str, &str); 3] = [
+pub(crate) const LABELS: [(&str, &str); 4] = [
     ("placements", "reason"),
     ("bindings", "state"),
     ("clusters", "eligible"),
+    ("update_runs", "reason"),
 ];
 
 impl Collector for FleetMetrics {
@@ -41,11 +42,13 @@ impl Collector for FleetMetrics {
             placements.into_iter().collect(),
             bindings.into_iter().collect(),
             Vec::from(clusters),
+            self.index.read(|index| index.runs.by_reason()),
         ];
         let helps = [
             "Placements, by the reason of their condition whether clusters were found",
             "Bindings of placements to clusters, by state",
             "Clusters of the fleet, by whether they may be given anything",
+            "Staged update runs, by the reason of what they say last",
         ];
         for (((name, label), help), counts) in LABELS.into_iter().zip(helps).zip(counts) {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

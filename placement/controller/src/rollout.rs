@@ -11,6 +11,7 @@ use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents, selects};
 use karmada_rules::placement::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
 use karmada_rules::placement::snapshot::{has_lost_part, latest_resources};
+use karmada_rules::placement::strategy::is_external;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
@@ -64,13 +65,12 @@ impl Controller for RolloutReconciler {
             self.index.queues.rollout.add_at(key.clone(), until);
             return Ok(());
         }
-        let Some(latest) = latest_resources(placed.snapshots()) else {
+        // Runs give its clusters what they get, or what is being snapshotted wakes it again.
+        let is_waiting = is_external(&placed.placement) || has_lost_part(placed.snapshots());
+        let latest = latest_resources(placed.snapshots());
+        let Some(latest) = latest.filter(|_| placed.is_served() && !is_waiting) else {
             return Ok(());
         };
-        // What is being snapshotted wakes it again.
-        if !placed.is_served() || has_lost_part(placed.snapshots()) {
-            return Ok(());
-        }
         // Only those that may be about something in it are reason enough to read it.
         let objects = if overrides.latest.is_empty() && overrides.pending.is_empty() {
             Arc::default()
@@ -104,7 +104,7 @@ impl Controller for RolloutReconciler {
             progress_deadline: self.progress_deadline,
             now,
         });
-        perform(&writes, |write| self.take(key, write)).await?;
+        perform(&writes, |write| take(&self.index, &self.hub, key, write)).await?;
         if let Some(at) = wake_at {
             self.index.queues.rollout.add_at_time(key.clone(), at, now);
         }
@@ -114,7 +114,7 @@ impl Controller for RolloutReconciler {
 
 /// Returns the time until which a placement of these objects waits for snapshots of overrides: what is written together
 /// arrives together.
-fn waits(pending: &[Pending], objects: &[ResourceIdentifier]) -> Option<Instant> {
+pub(crate) fn waits(pending: &[Pending], objects: &[ResourceIdentifier]) -> Option<Instant> {
     let now = Instant::now();
     let concerned = pending.iter().filter(|one| {
         let mut objects = objects.iter();
@@ -146,41 +146,47 @@ impl RolloutReconciler {
         self.contents.lock().insert(key.clone(), known);
         objects
     }
+}
 
-    async fn take(&self, placement: &Key, write: &RolloutWrite) -> Result<(), BoxError> {
-        let bindings = self.hub.of_scope::<Binding>(&placement.namespace);
-        let (RolloutWrite::Delete { name, .. }
-        | RolloutWrite::Spec { name, .. }
-        | RolloutWrite::Status { name, .. }) = write;
-        let echo = |replaced| Echo {
-            of: |writes| &mut writes.bindings,
-            object: Key::new(&*placement.namespace, &**name),
-            owner: placement,
-            replaced,
-        };
-        match write {
-            RolloutWrite::Delete {
-                resource_version, ..
-            } => {
-                let same = Preconditions {
-                    uid: None,
-                    resource_version: Some(resource_version.clone()),
-                };
-                let delete = self.hub.delete("binding", &bindings, name, Some(same));
-                self.index.awaiting(echo(None), delete).await?;
-            }
-            RolloutWrite::Spec { patch, .. } => {
-                let echo = echo(Some(patch.resource_version()));
-                let write = self.hub.patch("binding", &bindings, name, patch);
-                unless_gone(self.index.awaiting(echo, write).await)?;
-            }
-            RolloutWrite::Status { patch, .. } => {
-                let echo = echo(Some(patch.resource_version()));
-                let target = "binding_status";
-                let write = self.hub.patch_status(target, &bindings, name, patch);
-                unless_gone(self.index.awaiting(echo, write).await)?;
-            }
+/// Performs a write to a binding of a placement.
+pub(crate) async fn take(
+    index: &SharedIndex,
+    hub: &HubApi,
+    placement: &Key,
+    write: &RolloutWrite,
+) -> Result<(), BoxError> {
+    let bindings = hub.of_scope::<Binding>(&placement.namespace);
+    let (RolloutWrite::Delete { name, .. }
+    | RolloutWrite::Spec { name, .. }
+    | RolloutWrite::Status { name, .. }) = write;
+    let echo = |replaced| Echo {
+        of: |writes| &mut writes.bindings,
+        object: Key::new(&*placement.namespace, &**name),
+        owner: placement,
+        replaced,
+    };
+    match write {
+        RolloutWrite::Delete {
+            resource_version, ..
+        } => {
+            let same = Preconditions {
+                uid: None,
+                resource_version: Some(resource_version.clone()),
+            };
+            let delete = hub.delete("binding", &bindings, name, Some(same));
+            index.awaiting(echo(None), delete).await?;
         }
-        Ok(())
+        RolloutWrite::Spec { patch, .. } => {
+            let echo = echo(Some(patch.resource_version()));
+            let write = hub.patch("binding", &bindings, name, patch);
+            unless_gone(index.awaiting(echo, write).await)?;
+        }
+        RolloutWrite::Status { patch, .. } => {
+            let echo = echo(Some(patch.resource_version()));
+            let target = "binding_status";
+            let write = hub.patch_status(target, &bindings, name, patch);
+            unless_gone(index.awaiting(echo, write).await)?;
+        }
     }
+    Ok(())
 }

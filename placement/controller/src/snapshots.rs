@@ -131,6 +131,8 @@ impl SnapshotReconciler {
         let snapshots = plan_resources(placement, selection.objects, &existing, &named)?;
         self.write(key, "resource_snapshot", snapshots).await?;
         self.note(key, &Ok(outline));
+        // One that waits for the latest snapshot has it now.
+        self.index.wake_runs(key);
         Ok(())
     }
 

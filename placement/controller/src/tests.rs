@@ -11,4 +11,5 @@ mod scoped;
 mod snapshots;
 mod stage;
 mod takeover;
+mod updates;
 mod works;

@@ -3,6 +3,7 @@
 mod belongings;
 mod overrides;
 mod placed;
+mod updates;
 
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock, Weak};
@@ -42,7 +43,7 @@ const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
 /// The queues of the loops. Those of `works` are the keys of bindings, of `fleet` and `membership` of clusters, of
-/// `overrides` of overrides, and the others of placements.
+/// `overrides` of overrides, of `updates` of runs, and the others of placements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) membership: Queue<Key>,
@@ -51,6 +52,7 @@ pub(crate) struct Queues {
     pub(crate) overrides: Queue<Key>,
     pub(crate) schedule: Queue<Key>,
     pub(crate) rollout: Queue<Key>,
+    pub(crate) updates: Queue<Key>,
     pub(crate) works: Queue<Key>,
     pub(crate) evictions: Queue<Key>,
     pub(crate) status: Queue<Key>,
@@ -116,11 +118,18 @@ impl SharedIndex {
         observer.get_or_init(|| Arc::downgrade(&shared));
         program.run_until_stopped("objects", watching);
         shared.watch_kinds(program, client, args.hub());
-        let mut to = Watching {
+        Self::watch_hub(Watching {
             program,
             client,
             shared: &shared,
-        };
+        });
+        let index = Arc::clone(&shared);
+        program.report_undecoded(move || index.read(Index::undecoded));
+        shared
+    }
+
+    /// Watches what is made of placements, what they name, and the clusters.
+    fn watch_hub(mut to: Watching<'_>) {
         to.start_scoped(
             ["placements", "namespacedplacements"],
             Self::observe_placement,
@@ -137,6 +146,9 @@ impl SharedIndex {
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
+        to.start_if_served("updateruns", Self::observe_run);
+        to.start_if_served("updatestrategies", Self::observe_strategy);
+        to.start_if_served("approvalrequests", Self::observe_approval);
         to.start_if_served(
             "clusteroverrides",
             Self::observe_override::<ClusterResourceOverride>,
@@ -154,9 +166,6 @@ impl SharedIndex {
         to.start("roles", Self::observe_role);
         to.start("rolebindings", Self::observe_role_binding);
         to.start("internalmemberclusters", Self::observe_channel);
-        let index = Arc::clone(&shared);
-        program.report_undecoded(move || index.read(Index::undecoded));
-        shared
     }
 
     /// Reads from the index.

@@ -61,3 +61,28 @@ pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
 pub fn of_placement(scope: Scope, condition: &str) -> String {
     format!("{}{condition}", Placement::kind_of(scope))
 }
+
+/// The condition of a run: True once its stages are told, False for good if they cannot be.
+pub const INITIALIZED: &str = "Initialized";
+/// The condition of a run and of a stage: True while it goes on by itself.
+pub const PROGRESSING: &str = "Progressing";
+/// The condition of a run, of a stage and of a cluster in it: how it has ended.
+pub const SUCCEEDED: &str = "Succeeded";
+/// The condition of a cluster in a stage: True once it is given what the run is about.
+pub const STARTED: &str = "Started";
+/// The condition of a task: True once its approval request exists.
+pub const APPROVAL_REQUEST_CREATED: &str = "ApprovalRequestCreated";
+/// The condition of a task: True once a person has approved it.
+pub const APPROVAL_REQUEST_APPROVED: &str = "ApprovalRequestApproved";
+/// The condition of a task: True once its time is over.
+pub const WAIT_TIME_ELAPSED: &str = "WaitTimeElapsed";
+/// The condition of an approval request: True if a person approves it.
+pub const APPROVED: &str = "Approved";
+/// The condition of an approval request: True once the run has taken the approval up.
+pub const APPROVAL_ACCEPTED: &str = "ApprovalAccepted";
+/// The reason of a False [`PROGRESSING`] of a run: it waits for a task of a stage.
+pub const RUN_WAITING: &str = "UpdateRunWaiting";
+/// The reason of a False [`PROGRESSING`] of a run: a cluster does not become available.
+pub const RUN_STUCK: &str = "UpdateRunStuck";
+/// The reason of a False [`PROGRESSING`] of a run: it was stopped.
+pub const RUN_STOPPED: &str = "UpdateRunStopped";

@@ -3,6 +3,7 @@
 mod amendments;
 mod columns;
 mod overrides;
+mod update;
 
 use kube::Resource;
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ pub fn definitions() -> Vec<Value> {
         of_envelopes(),
         of_evictions(),
         of_overrides(),
+        update::definitions(),
     ]
     .concat()
 }

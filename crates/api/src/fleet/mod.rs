@@ -11,6 +11,7 @@
 //! - [`envelope`]: objects that have no effect on the hub.
 //! - [`eviction`]: placements that are to leave a cluster, and how many may at a time.
 //! - [`overrides`]: what differs between clusters.
+//! - [`update`]: updates of clusters stage by stage, and the approvals that they wait for.
 //! - [`member`]: the clusters.
 //! - [`conditions`]: what bindings and Works say of themselves.
 //! - [`definitions()`]: their `CustomResourceDefinition`s.
@@ -27,6 +28,7 @@ pub mod overrides;
 pub mod placement;
 pub mod policy;
 pub mod snapshot;
+pub mod update;
 pub mod work;
 
 pub use binding::Binding;
@@ -40,4 +42,5 @@ pub use overrides::{
 };
 pub use placement::Placement;
 pub use snapshot::{PolicySnapshot, ResourceSnapshot};
+pub use update::{ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy};
 pub use work::{AppliedWork, Work};

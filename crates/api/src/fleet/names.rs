@@ -49,6 +49,21 @@ pub const CLUSTER_OVERRIDES_HASH: &str =
 /// The annotation of a Work: the hash of the names of the namespaced overrides in it.
 pub const OVERRIDES_HASH: &str = "kubernetes-fleet.io/parent-resource-override-snapshot-hash";
 
+/// The label of an approval request: the run that waits for it.
+pub const TARGET_RUN: &str = "kubernetes-fleet.io/targetUpdateRun";
+/// The label of an approval request: the stage of the run.
+pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
+/// The label of an approval request: [`BEFORE_STAGE`] or [`AFTER_STAGE`].
+pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
+/// The value of [`TASK_TYPE`] on a request that the first cluster of a stage waits for.
+pub const BEFORE_STAGE: &str = "beforeStage";
+/// The value of [`TASK_TYPE`] on a request that the next stage waits for.
+pub const AFTER_STAGE: &str = "afterStage";
+/// The label of an approval request: `true`.
+pub const IS_LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
+/// The name of the last stage of every run.
+pub const DELETION_STAGE: &str = "kubernetes-fleet.io/deleteStage";
+
 /// The label of a Work that an envelope became: the kind of the envelope.
 pub const ENVELOPE_TYPE: &str = "kubernetes-fleet.io/envelope-work";
 /// The label of such a Work: the name of the envelope.
@@ -71,6 +86,8 @@ pub const PLACEMENT_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-c
 pub const BINDING_SCHEDULER_FINALIZER: &str = "kubernetes-fleet.io/scheduler-crb-cleanup";
 /// The finalizer of a binding until its Works are gone, and of a Work until its objects are.
 pub const WORK_FINALIZER: &str = "kubernetes-fleet.io/work-cleanup";
+/// The finalizer of a run, until its approval requests are gone.
+pub const UPDATE_RUN_FINALIZER: &str = "kubernetes-fleet.io/stagedupdaterun-finalizer";
 /// The finalizer of an override, until its snapshots are gone.
 pub const OVERRIDE_FINALIZER: &str = "kubernetes-fleet.io/override-cleanup";
 /// The finalizer of a member cluster, until it has left.

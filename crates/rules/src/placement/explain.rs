@@ -8,7 +8,7 @@ use karmada_api::fleet::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::placement::{Difference, ResourceIdentifier};
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
+use karmada_api::fleet::{Binding, ClusterStagedUpdateRun, Placement, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::find;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::select::show;
 use super::snapshot::{latest_policy, latest_resources};
 use super::strategy::only_reports;
+use super::update::{self, RunExplanation};
 
 /// A placement and what was made of it.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,8 @@ pub struct ExplainFacts<'a> {
     pub snapshots: &'a [&'a ObjectMeta],
     /// Its bindings.
     pub bindings: &'a [&'a Binding],
+    /// The runs of the hub, of this placement and of others.
+    pub runs: &'a [&'a ClusterStagedUpdateRun],
 }
 
 /// An explanation of a placement.
@@ -44,6 +47,9 @@ pub struct PlacementExplanation {
     pub clusters: Vec<PlacedCluster>,
     /// Other clusters that were looked at.
     pub others: Vec<OtherCluster>,
+    /// The runs that update the clusters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunExplanation>,
 }
 
 /// A cluster of a placement.
@@ -104,6 +110,7 @@ pub fn explain(facts: &ExplainFacts<'_>) -> PlacementExplanation {
                 reason: decision.reason.clone(),
             })
             .collect(),
+        runs: update::explain(facts.placement.metadata.name(), facts.runs),
     }
 }
 
@@ -249,6 +256,7 @@ mod tests {
                 .map(|one| &one.metadata)
                 .collect::<Vec<_>>(),
             bindings: &bindings.iter().collect::<Vec<_>>(),
+            runs: &[],
         });
         assert_eq!(
             explanation.latest_snapshot.as_deref(),
@@ -282,6 +290,7 @@ mod tests {
             policies: &[],
             snapshots: &[],
             bindings: &bindings.iter().collect::<Vec<_>>(),
+            runs: &[],
         });
         let told = explanation.clusters.iter().map(|one| &one.differences[..]);
         let map = "ConfigMap app-10/c differs since 2026-11-25T16:47:13Z";
@@ -310,6 +319,7 @@ mod tests {
             policies: &[&policy],
             snapshots: &[],
             bindings: &[],
+            runs: &[],
         });
         let [other] = &explanation.others[..] else {
             panic!("{explanation:?}");

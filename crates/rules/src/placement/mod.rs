@@ -1,4 +1,4 @@
-//! What a placement gives to its clusters (KubeFleet's ClusterResourcePlacement and ResourcePlacement: one is as the other,
+//! What a placement gives to its clusters (KubeFleet's `ClusterResourcePlacement` and `ResourcePlacement`: one is as the other,
 //! in a namespace).
 //!
 //! ```text
@@ -19,6 +19,7 @@
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
+//! - [`update`]: the next step of a run through stages, where the strategy leaves changes to such.
 //! - [`eviction`]: whether a cluster loses what is placed there because somebody asks for it.
 //! - [`envelope`]: what is in an envelope; [`overrides`]: what differs between clusters.
 //! - [`works`]: the Works of a binding, and what the binding says of them.
@@ -57,6 +58,7 @@ mod spread;
 pub mod status;
 pub mod strategy;
 pub mod takeover;
+pub mod update;
 pub mod waves;
 pub mod work_status;
 pub mod works;

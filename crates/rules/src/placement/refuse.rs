@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use karmada_api::Scope;
 use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
 use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
@@ -84,6 +85,11 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
             scope.is_some_and(|scope| !is_default(scope, "ClusterScopeOnly")),
             "is not served: only ClusterScopeOnly is",
         ),
+        (
+            "spec.strategy.type",
+            strategy.type_ == "External" && placement.scope() == Scope::Namespaced,
+            "External is only for a ClusterResourcePlacement",
+        ),
     ];
     checks.extend(of_strategy(strategy));
     if let Some(policy) = policy {
@@ -136,8 +142,13 @@ fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
     let mut checks = vec![
         (
             "spec.strategy.type",
-            !is_default(&strategy.type_, "RollingUpdate"),
-            "is not served: only RollingUpdate is",
+            !["", "RollingUpdate", "External"].contains(&&*strategy.type_),
+            "is not served: only RollingUpdate and External are",
+        ),
+        (
+            "spec.strategy.rollingUpdate",
+            strategy.type_ == "External" && strategy.rolling_update.is_some(),
+            "is only for RollingUpdate",
         ),
         (
             "spec.strategy.deleteStrategy",

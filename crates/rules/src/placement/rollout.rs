@@ -23,12 +23,14 @@ use karmada_api::fleet::binding::BindingState;
 use objects::Metadata;
 
 pub use facts::{Reach, RolloutFacts};
+pub(super) use report::is_rendered;
 pub use writes::RolloutWrite;
+pub(super) use writes::{Latest, told};
 
 use budget::Budget;
 use candidate::Candidate;
 use report::Rules;
-use writes::{Latest, Standing};
+use writes::Standing;
 
 /// A step of a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

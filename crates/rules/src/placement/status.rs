@@ -4,10 +4,12 @@
 //!
 //! - `step`: the steps, with the words for each.
 //! - `cluster`: one cluster.
+//! - `external`: what differs where runs update them.
 //! - `whole`: all of them; `stuck`: those that make no progress.
 //! - `shorten`: keeps all that small enough to be stored.
 
 mod cluster;
+mod external;
 mod shorten;
 mod step;
 mod stuck;
@@ -29,11 +31,15 @@ use karmada_api::fleet::policy::PlacementType;
 use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
+use serde_json::Value;
+
+pub use external::earlier_snapshot;
 
 use super::condition::condition;
 use super::refuse::Refusal;
 use super::select::{Selection, identifier, show};
-use cluster::{removing, standing};
+use super::strategy::is_external;
+use cluster::{Standing, removing, standing};
 use shorten::shorten;
 use stuck::Stuck;
 use whole::conditions;
@@ -49,6 +55,8 @@ pub struct StatusFacts<'a> {
     pub policy: Option<&'a PolicySnapshot>,
     /// The latest snapshot of what it selects: its master.
     pub snapshot: Option<&'a ObjectMeta>,
+    /// The objects in the snapshot that all clusters have, where that is an earlier one: [`earlier_snapshot`].
+    pub earlier: &'a [Value],
     /// Every binding of it.
     pub bindings: &'a [&'a Binding],
     /// The time after which a cluster that is not available has made the rollout stuck.
@@ -118,6 +126,48 @@ fn date(condition: &mut Condition, before: &[Condition], facts: &StatusFacts<'_>
     condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
 }
 
+/// Returns where each selected cluster stands, with the index of the snapshot that it is to have: the latest, or what a run
+/// has given it.
+fn standings(
+    facts: &StatusFacts<'_>,
+    selected: &[&ClusterDecision],
+    latest: &str,
+) -> Vec<(Standing, String)> {
+    let bindings = current(facts);
+    let standings = selected.iter().map(|decision| {
+        let binding = bindings.get(&*decision.cluster_name).copied();
+        if is_external(facts.placement) {
+            let given = binding.map(|binding| &*binding.spec.resource_snapshot_name);
+            let index = external::index(facts.placement, binding);
+            return (standing(decision, binding, given), index.to_owned());
+        }
+        let snapshot = facts.snapshot.map(Metadata::name);
+        (standing(decision, binding, snapshot), latest.to_owned())
+    });
+    standings.collect()
+}
+
+/// Returns the status of a placement that is not scheduled yet: what its clusters have stays said.
+fn pending(
+    facts: &StatusFacts<'_>,
+    before: &PlacementStatus,
+    mut after: PlacementStatus,
+) -> PlacementStatus {
+    if is_external(facts.placement) {
+        after
+            .selected_resources
+            .clone_from(&before.selected_resources);
+        let index = &before.observed_resource_index;
+        after.observed_resource_index.clone_from(index);
+    }
+    let said = ("Unknown", "SchedulePending");
+    after.conditions = vec![scheduled(facts, said, "Scheduling has not completed")];
+    after
+        .placement_statuses
+        .clone_from(&before.placement_statuses);
+    after
+}
+
 fn of_selection(
     facts: &StatusFacts<'_>,
     selection: &Selection,
@@ -132,38 +182,34 @@ fn of_selection(
         observed_resource_index: index.unwrap_or_default().to_owned(),
         ..PlacementStatus::default()
     };
+    let is_external = is_external(facts.placement);
     let Some((policy, mut scheduled)) = scheduling(facts) else {
-        let said = ("Unknown", "SchedulePending");
-        let pending = scheduled(facts, said, "Scheduling has not completed");
-        after
-            .placement_statuses
-            .clone_from(&before.placement_statuses);
-        after.conditions = vec![pending];
-        return after;
+        return pending(facts, before, after);
     };
     for object in &selection.too_large {
         let name = show(object);
         let left_out = ["; ", &name, " is too large to be placed, and is left out"];
         scheduled.message.extend(left_out);
     }
-    let bindings = current(facts);
     let decisions = policy
         .status
         .iter()
         .flat_map(|status| &status.target_clusters);
     let selected: Vec<_> = decisions.clone().filter(|one| one.selected).collect();
     let refused: Vec<_> = decisions.filter(|one| !one.selected).collect();
-    let standings = selected.iter().map(|decision| {
-        let binding = bindings.get(&*decision.cluster_name).copied();
-        standing(decision, binding, facts.snapshot.map(Metadata::name))
-    });
-    let standings: Vec<_> = standings.collect();
+    let clusters = standings(facts, &selected, &after.observed_resource_index);
     after.conditions = vec![scheduled];
     let scope = facts.placement.scope();
-    after.conditions.extend(conditions(scope, &standings));
+    let unknown = is_external.then(|| external::observe(facts, &clusters, &mut after));
+    if let Some(unknown) = unknown.flatten() {
+        after.conditions.push(unknown);
+    } else {
+        let standings: Vec<_> = clusters.iter().map(|(standing, _)| standing).collect();
+        after.conditions.extend(conditions(scope, &standings));
+    }
     stuck.mark(scope, &mut after.conditions);
-    let index = &after.observed_resource_index;
-    let listed = standings.into_iter().map(|one| one.into_status(index));
+    let listed = clusters.into_iter();
+    let listed = listed.map(|(standing, index)| standing.into_status(&index));
     after.placement_statuses = listed.collect();
     let missing = wanted(policy).saturating_sub(selected.len());
     after
@@ -171,8 +217,9 @@ fn of_selection(
         .extend(refused.iter().take(missing).map(|one| not_found(one)));
     let leaving = facts.bindings.iter().filter(|binding| {
         let cluster = &*binding.spec.target_cluster;
-        let is_left =
-            binding.spec.state == BindingState::Unscheduled || binding.metadata.is_deleting();
+        // Where runs update the clusters, one that is left stays as it is until a run comes.
+        let is_unscheduled = binding.spec.state == BindingState::Unscheduled && !is_external;
+        let is_left = is_unscheduled || binding.metadata.is_deleting();
         is_left
             && selected
                 .iter()
@@ -204,12 +251,15 @@ fn scheduled(facts: &StatusFacts<'_>, (status, reason): (&str, &str), message: &
 
 /// Returns the bindings of clusters that have the placement, or are to have it.
 fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a Binding> {
-    let bindings = facts.bindings.iter().filter(|binding| {
-        !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
-    });
+    let bindings = facts.bindings.iter();
+    let bindings = bindings.filter(|binding| is_current(binding));
     bindings
         .map(|binding| (&*binding.spec.target_cluster, *binding))
         .collect()
+}
+
+fn is_current(binding: &Binding) -> bool {
+    !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
 }
 
 /// Returns the number of clusters that a policy asks for; 0 if it asks for no number.

@@ -6,6 +6,14 @@ use karmada_api::fleet::placement::ApplyStrategy;
 use objects::patch::merge_between;
 use serde_json::{Value, json};
 
+/// The strategy by which runs through stages give snapshots to clusters, and nothing else does.
+const EXTERNAL: &str = "External";
+
+/// Returns `true` if clusters of a placement are given something by runs only.
+pub fn is_external(placement: &Placement) -> bool {
+    placement.spec.strategy.type_ == EXTERNAL
+}
+
 /// Returns how the objects of a placement are written, with the defaults written out.
 pub fn apply_strategy(placement: &Placement) -> ApplyStrategy {
     let mut strategy = placement

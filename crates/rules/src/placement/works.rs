@@ -86,6 +86,10 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
             return WorksPlan::Wait;
         }
+        // Its cluster has left the fleet, and the namespace of that is gone.
+        BindingState::Unscheduled if facts.cluster.is_none() && facts.works.is_empty() => {
+            return WorksPlan::Wait;
+        }
         // What is unscheduled keeps what it has.
         BindingState::Bound | BindingState::Unscheduled => {}
     }

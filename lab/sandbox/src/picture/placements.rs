@@ -299,6 +299,7 @@ impl Placements {
             policies: &of(&self.policies, placement),
             snapshots: &snapshots,
             bindings: &of(&self.bindings, placement),
+            runs: &[],
         }))
     }
 

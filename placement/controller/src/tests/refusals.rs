@@ -99,11 +99,11 @@ fn puppets() -> Value {
 async fn unserved_strategy_is_refused() {
     let stage = hub().await;
     let mut staged = placement("crp", "shop", &json!(null));
-    staged["spec"]["strategy"]["type"] = json!("External");
+    staged["spec"]["strategy"]["deleteStrategy"] = json!({ "propagationPolicy": "Abandon" });
     stage.change("POST", PLACEMENTS, &staged).await;
     let (first, message) = told(&stage, "crp").await;
     assert_eq!(first, "Scheduled False PlacementRefused");
-    assert!(message.contains("strategy.type"), "{message}");
+    assert!(message.contains("strategy.deleteStrategy"), "{message}");
     assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
 }
 

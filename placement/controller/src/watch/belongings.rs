@@ -65,6 +65,7 @@ impl SharedIndex {
         self.queues.works.add_all(bindings);
         for key in concerned {
             self.queues.rollout.add(key.clone());
+            self.wake_runs(&key);
             self.tell(key);
         }
         until

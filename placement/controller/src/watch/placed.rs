@@ -33,6 +33,7 @@ impl SharedIndex {
             ] {
                 queue.add(key.clone());
             }
+            self.wake_runs(key);
         }
     }
 
@@ -52,6 +53,7 @@ impl SharedIndex {
                 // Also for a status: both wait for the one that was written.
                 self.queues.schedule.add(key.clone());
                 self.queues.rollout.add(key.clone());
+                self.wake_runs(&key);
                 if !is_status(change) {
                     self.queues.snapshots.add(key);
                 }
@@ -74,6 +76,7 @@ impl SharedIndex {
             for key in placements {
                 self.queues.snapshots.add(key.clone());
                 self.queues.rollout.add(key.clone());
+                self.wake_runs(&key);
                 self.tell(key);
             }
             self.queues.works.add_all(bindings);
@@ -100,6 +103,7 @@ impl SharedIndex {
             self.queues.overrides.add_all(unlisted);
             for key in self.read(|index| index.bindings.concerned(change)) {
                 self.queues.rollout.add(key.clone());
+                self.wake_runs(&key);
                 self.tell_unless_deleting(key.clone());
                 if !is_status(change) || self.is_deleting(&key) {
                     // Another binding is needed, a snapshot is named no longer, or this was the last one.

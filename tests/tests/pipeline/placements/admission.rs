@@ -102,6 +102,7 @@ mod real {
             json!({ "strategy": {} }),
             json!({ "strategy": { "type": "RollingUpdate" } }),
             json!({ "strategy": { "type": "External" } }),
+            json!({ "strategy": { "type": "External", "rollingUpdate": {} } }),
             json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Delete" } } }),
             json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Abandon" } } }),
             json!({ "strategy": { "reportBackStrategy": { "type": "Disabled" } } }),

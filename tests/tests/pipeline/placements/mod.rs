@@ -6,6 +6,7 @@
 //! - `health`: which members get nothing because their health is bad.
 //! - `scoped`: what is placed out of one namespace.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
+//! - `updates`: which members get what, and when, where runs go through stages.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
@@ -27,6 +28,7 @@ mod mixed;
 mod overrides;
 mod scoped;
 mod takeover;
+mod updates;
 mod website;
 mod with_tools;
 

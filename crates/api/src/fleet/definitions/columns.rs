@@ -68,6 +68,35 @@ pub(super) fn of_evictions() -> Vec<Value> {
     ]
 }
 
+/// Returns the columns of runs.
+pub(super) fn of_runs() -> Vec<Value> {
+    let spec = |name: &str, field: &str| column(name, "string", &format!(".spec.{field}"));
+    vec![
+        spec("Placement", "placementName"),
+        spec("Resource-Snapshot-Index", "resourceSnapshotIndex"),
+        column(
+            "Policy-Snapshot-Index",
+            "string",
+            ".status.policySnapshotIndexUsed",
+        ),
+        condition("Initialized", "Initialized"),
+        condition("Progressing", "Progressing"),
+        condition("Succeeded", "Succeeded"),
+        age(),
+        wide(spec("Strategy", "stagedRolloutStrategyName")),
+    ]
+}
+
+/// Returns the columns of approval requests.
+pub(super) fn of_approvals() -> Vec<Value> {
+    vec![
+        column("Update-Run", "string", ".spec.parentStageRollout"),
+        column("Stage", "string", ".spec.targetStage"),
+        condition("Approved", "Approved"),
+        age(),
+    ]
+}
+
 /// Returns the columns of member clusters.
 pub(super) fn of_members() -> Vec<Value> {
     let agent = ".status.agentStatus[?(@.type==\"MemberAgent\")].lastReceivedHeartbeat";

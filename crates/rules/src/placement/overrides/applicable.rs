@@ -87,6 +87,12 @@ impl<'a> Overrides<'a> {
         self.digest_of(applicable.names(), cluster)
     }
 
+    /// Returns the digest of those that the binding of a cluster is to list, if there are any.
+    pub(crate) fn digest_for(&self, cluster: &str, listed: &Applicable) -> Option<String> {
+        let (cluster, _) = self.by_cluster.get(cluster)?;
+        self.digest_of(listed.names(), cluster)
+    }
+
     fn digest_of<'n>(
         &self,
         names: impl Iterator<Item = Name<'n>>,

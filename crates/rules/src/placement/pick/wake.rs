@@ -47,7 +47,9 @@ fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
         let properties = status.properties.into_iter();
         let values: BTreeMap<_, _> = properties.map(|(name, one)| (name, one.value)).collect();
         let tells = find(&status.conditions, NAMESPACES_COLLECTED).is_some();
-        let namespaces = status.namespaces.map(|all| Vec::from_iter(all.into_keys()));
+        let namespaces = status
+            .namespaces
+            .map(|all| all.into_keys().collect::<Vec<_>>());
         let usage = status.resource_usage;
         let is_known = usage.observation_time.is_some();
         (

@@ -29,8 +29,12 @@ fn recorded_placements_are_served() {
 fn what_is_out_is_named() {
     for (spec, problem) in [
         (
-            json!({ "strategy": { "type": "External" } }),
-            "spec.strategy.type is not served: only RollingUpdate is",
+            json!({ "strategy": { "type": "Canary" } }),
+            "spec.strategy.type is not served: only RollingUpdate and External are",
+        ),
+        (
+            json!({ "strategy": { "type": "External", "rollingUpdate": { "maxSurge": 1 } } }),
+            "spec.strategy.rollingUpdate is only for RollingUpdate",
         ),
         (
             json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Abandon" } } }),
@@ -134,4 +138,18 @@ fn changes_have_their_limits() {
     ] {
         assert_eq!(texts(&changes(&old, &new)), [problem]);
     }
+}
+
+/// Runs of a namespace are not served, and its placements would wait for ever.
+#[test]
+fn namespaced_placement_needs_no_run() {
+    let mut placement = placement(&json!({ "strategy": { "type": "External" } }));
+    assert_eq!(problems(&placement), []);
+    placement.metadata.namespace = Some("shop".to_owned());
+    let problems: Vec<_> = problems(&placement)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let problem = "spec.strategy.type External is only for a ClusterResourcePlacement";
+    assert_eq!(problems, [problem]);
 }

@@ -104,7 +104,7 @@ impl Report {
 
 /// Returns `true` if the Works are made by what the overrides came to when they were given, as far as that is known. The
 /// generation does not say so: the same overrides come to something else where the labels of a cluster change.
-fn is_rendered(binding: &Binding, status: &BindingStatus) -> bool {
+pub(in crate::placement) fn is_rendered(binding: &Binding, status: &BindingStatus) -> bool {
     let rendered = find(&status.conditions, OVERRIDES_RENDERED);
     let rendered = rendered.map(|rendered| &*rendered.message);
     let given = binding.metadata.annotation(OVERRIDES_DIGEST);

@@ -46,7 +46,8 @@ pub enum RolloutWrite {
 }
 
 impl RolloutWrite {
-    pub(super) fn delete(binding: &Binding) -> Self {
+    /// Deletes a binding as it is.
+    pub(in crate::placement) fn delete(binding: &Binding) -> Self {
         Self::Delete {
             name: binding.metadata.name().to_owned(),
             resource_version: binding.metadata.resource_version().to_owned(),
@@ -54,7 +55,7 @@ impl RolloutWrite {
     }
 
     /// Changes how the objects are written, and gives the binding the latest, if it is to have that.
-    pub(super) fn spec(
+    pub(in crate::placement) fn spec(
         binding: &Binding,
         latest: Option<Latest<'_>>,
         strategy: &ApplyStrategy,
@@ -89,13 +90,13 @@ impl RolloutWrite {
 
 /// What a binding gets.
 #[derive(Clone, Debug)]
-pub(super) struct Latest<'a> {
+pub(in crate::placement) struct Latest<'a> {
     /// The latest snapshot.
-    pub(super) snapshot: &'a str,
+    pub(in crate::placement) snapshot: &'a str,
     /// The overrides for its cluster, if that is known.
-    pub(super) overrides: Option<&'a Applicable>,
+    pub(in crate::placement) overrides: Option<&'a Applicable>,
     /// The digest of these.
-    pub(super) digest: Option<String>,
+    pub(in crate::placement) digest: Option<String>,
 }
 
 /// Writes to a patch of the spec which overrides a binding lists, as far as it lists others.
@@ -143,7 +144,7 @@ pub(super) fn started(
     if standing.is_first && !standing.is_held && been.is_none() {
         conditions.push(been_available(FALSE));
     }
-    write(binding, conditions, now)
+    told(binding, conditions, now)
 }
 
 /// Where a binding stands in a rollout.
@@ -166,7 +167,12 @@ fn been_available(status: &str) -> Condition {
     condition((BEEN_AVAILABLE, status), reason, "")
 }
 
-fn write(binding: &Binding, new: Vec<Condition>, now: Timestamp) -> Option<RolloutWrite> {
+/// Returns the write of these conditions, unless the binding has them.
+pub(in crate::placement) fn told(
+    binding: &Binding,
+    new: Vec<Condition>,
+    now: Timestamp,
+) -> Option<RolloutWrite> {
     let status = binding.status.as_ref();
     let before = status.map_or(&[][..], |status| &status.conditions);
     let mut conditions = before.to_vec();

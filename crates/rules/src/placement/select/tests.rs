@@ -229,18 +229,24 @@ fn namespace_bounds_selection() {
     let settings = selector("ConfigMap", "settings");
     for namespace in ["shop", "staging"] {
         let expected = [format!("ConfigMap {namespace}/settings")];
-        assert_eq!(selected(namespace, &[settings.clone()]).unwrap(), expected);
+        assert_eq!(
+            selected(namespace, std::slice::from_ref(&settings)).unwrap(),
+            expected
+        );
         let all = selected(namespace, &[selector("ConfigMap", "")]);
         assert_eq!(all.unwrap(), expected);
     }
-    assert_eq!(selected("else", &[settings.clone()]).unwrap(), [""; 0]);
+    assert_eq!(
+        selected("else", std::slice::from_ref(&settings)).unwrap(),
+        [""; 0]
+    );
     for kind in ["Namespace", "ClusterRole"] {
         let invalid: Result<Vec<_>, _> = selected("shop", &[selector(kind, "shop")]);
         let kind = super::kind(&selector(kind, ""));
         assert_eq!(invalid, Err(InvalidSelector::ClusterScoped(kind)));
     }
     for reserved in ["kube-system", "fleet-member-m1"] {
-        let reserved_ones = selected(reserved, &[settings.clone()]);
+        let reserved_ones = selected(reserved, std::slice::from_ref(&settings));
         let expected = InvalidSelector::ReservedNamespace(reserved.to_owned());
         assert_eq!(reserved_ones, Err(expected));
     }

@@ -27,7 +27,12 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Returns its entry. `index` is that of the latest snapshot.
+    /// Returns the name of the cluster.
+    pub(super) fn cluster(&self) -> &str {
+        &self.details.cluster_name
+    }
+
+    /// Returns its entry. `index` is that of the snapshot that the entry is about.
     pub(super) fn into_status(self, index: &str) -> ClusterPlacementStatus {
         let mut conditions = vec![self.scheduled];
         conditions.extend(self.reached);
@@ -39,7 +44,7 @@ impl Standing {
     }
 }
 
-/// Returns where a placement stands in a cluster that was picked. `snapshot` is the latest.
+/// Returns where a placement stands in a cluster that was picked. `snapshot` is the one that it is to have.
 pub(super) fn standing(
     decision: &ClusterDecision,
     binding: Option<&Binding>,

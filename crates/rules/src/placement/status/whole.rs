@@ -11,7 +11,7 @@ use crate::placement::condition::condition;
 
 /// Returns the conditions of a placement of a scope after the first, up to the first step that is not done everywhere. Without a
 /// cluster there is none.
-pub(super) fn conditions(scope: Scope, standings: &[Standing]) -> Vec<Condition> {
+pub(super) fn conditions(scope: Scope, standings: &[&Standing]) -> Vec<Condition> {
     let mut conditions = Vec::new();
     let steps = standings.first().map_or(&[][..], |standing| standing.steps);
     for step in steps {
@@ -26,7 +26,7 @@ pub(super) fn conditions(scope: Scope, standings: &[Standing]) -> Vec<Condition>
 }
 
 /// Returns what is said of a step: nobody knows as long as one cluster does not.
-fn whole(scope: Scope, step: &Step, standings: &[Standing]) -> Condition {
+fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
     let said = standings
         .iter()
         .map(|standing| find(&standing.reached, step.kind));

@@ -1,0 +1,115 @@
+//! The beginning of a run: what it updates, and in which order, is said once and for all.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::ClusterStagedUpdateRun;
+use karmada_api::fleet::names::{DELETION_STAGE, RESOURCE_INDEX};
+use karmada_api::fleet::update::{ClusterUpdate, StageStatus, UpdateRunStatus};
+use objects::Metadata;
+
+use super::facts::UpdateFacts;
+use super::picked::{self, Picked, Policy};
+use super::stages::stages;
+use super::{Obstacle, Step, invalid, words};
+use crate::placement::condition::put;
+use crate::placement::snapshot::{latest_resources, whole_group};
+use crate::placement::strategy::apply_strategy;
+
+/// Says what a run is to do.
+///
+/// # Errors
+/// Fails if it can never begin, or something is missing that is about to come.
+pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
+    let facts = step.facts;
+    let run = &facts.run.spec;
+    let placement = picked::placement(facts)?;
+    let policy = Policy::latest(facts, placement)?;
+    let picked = policy.picked(facts)?;
+    let strategy = facts.strategy.ok_or_else(|| {
+        let name = &run.strategy_name;
+        invalid(&format!("referenced updateStrategy not found: `{name}`"))
+    })?;
+    let name = facts.run.metadata.name();
+    let mut stages = stages(name, &strategy.spec.stages, &picked, facts.clusters)
+        .map_err(|reason| invalid(&format!("updateStrategy `{}`: {reason}", run.strategy_name)))?;
+    for cluster in stages.iter_mut().flat_map(|stage| &mut stage.clusters) {
+        list_overrides(facts, &picked, cluster);
+    }
+    let count = policy
+        .count
+        .or_else(|| i64::try_from(picked.selected.len()).ok());
+    step.status = UpdateRunStatus {
+        policy_snapshot_index_used: policy.index.to_owned(),
+        policy_observed_cluster_count: count.unwrap_or_default(),
+        resource_snapshot_index_used: existing_index(facts)?,
+        apply_strategy: Some(apply_strategy(placement)),
+        strategy: Some(strategy.spec.clone()),
+        stages,
+        deletion_stage: Some(deletion(&picked)),
+        conditions: Vec::new(),
+    };
+    let dated = step.dated();
+    put(&mut step.status.conditions, [words::initialized()], dated);
+    Ok(())
+}
+
+/// Returns the index of the snapshot that a run is about: that which it uses, or asks for, or else the latest.
+pub(super) fn index<'a>(
+    run: &'a ClusterStagedUpdateRun,
+    snapshots: impl IntoIterator<Item = &'a ObjectMeta>,
+) -> Option<&'a str> {
+    let used = run.status.as_ref();
+    let used = used.map_or("", |status| &status.resource_snapshot_index_used);
+    let named = [used, &run.spec.resource_snapshot_index];
+    if let Some(index) = named.into_iter().find(|index| !index.is_empty()) {
+        return Some(index);
+    }
+    latest_resources(snapshots)?.label(RESOURCE_INDEX)
+}
+
+/// Returns the index of the snapshot that a run is about, if that is there.
+fn existing_index(facts: &UpdateFacts<'_>) -> Result<String, Obstacle> {
+    let index = index(facts.run, facts.snapshots.iter().copied()).ok_or(Obstacle::Missing)?;
+    if index.parse::<u32>().is_err() {
+        return Err(invalid(&format!(
+            "invalid resource snapshot index `{index}` provided, expected an integer >= 0"
+        )));
+    }
+    let placement = &facts.run.spec.placement_name;
+    let name = master(placement, index);
+    match whole_group(facts.snapshots.iter().copied(), &name) {
+        Some(_) => Ok(index.to_owned()),
+        None => Err(invalid(&format!(
+            "no resourceSnapshots with index `{index}` found for placement `{placement}`"
+        ))),
+    }
+}
+
+/// Returns the name of the master of a group of snapshots.
+pub(super) fn master(placement: &str, index: &str) -> String {
+    format!("{placement}-{index}-snapshot")
+}
+
+fn list_overrides(facts: &UpdateFacts<'_>, picked: &Picked<'_>, cluster: &mut ClusterUpdate) {
+    let binding = picked.selected.get(&*cluster.cluster_name);
+    if let Some(applicable) = binding.and_then(|binding| facts.overrides.applicable(binding)) {
+        let listed = applicable.clone();
+        cluster.cluster_resource_override_snapshots = listed.cluster_scoped;
+        cluster.resource_override_snapshots = listed.namespaced;
+    }
+}
+
+fn deletion(picked: &Picked<'_>) -> StageStatus {
+    let leaving = picked.leaving.iter();
+    let mut clusters: Vec<_> = leaving.map(|one| &one.spec.target_cluster).collect();
+    clusters.sort_unstable();
+    clusters.dedup();
+    let clusters = clusters.into_iter().map(|cluster| ClusterUpdate {
+        cluster_name: cluster.clone(),
+        ..ClusterUpdate::default()
+    });
+    StageStatus {
+        stage_name: DELETION_STAGE.to_owned(),
+        clusters: clusters.collect(),
+        ..StageStatus::default()
+    }
+}

@@ -1,0 +1,122 @@
+//! The runs of the hub, the strategies that they name, and the approvals that they wait for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Scope;
+use karmada_api::fleet::names::TARGET_RUN;
+use karmada_api::fleet::{
+    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
+};
+use karmada_rules::placement::update::{is_finished, said, snapshot_of};
+use karmada_runtime::cache::{Cache, Undecoded};
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use objects::reverse_index::ReverseIndex;
+use objects::{Key, Metadata};
+
+use crate::by_parent::ByParent;
+
+/// The runs of the hub and what they name.
+#[derive(Debug)]
+pub(crate) struct RunIndex {
+    pub(crate) runs: Cache<ClusterStagedUpdateRun>,
+    pub(crate) strategies: Cache<ClusterStagedUpdateStrategy>,
+    /// The approval requests by the run that waits for them.
+    pub(crate) approvals: ByParent<ClusterApprovalRequest>,
+    by_placement: ReverseIndex<Key, Key>,
+}
+
+impl Default for RunIndex {
+    fn default() -> Self {
+        Self {
+            runs: Cache::default(),
+            strategies: Cache::default(),
+            approvals: ByParent::new(run_of),
+            by_placement: ReverseIndex::default(),
+        }
+    }
+}
+
+impl RunIndex {
+    /// Applies an event of the watch of runs, and returns the keys of those that changed.
+    pub(crate) fn observe(&mut self, event: Event<Decoded<ClusterStagedUpdateRun>>) -> Vec<Key> {
+        let changes = self.runs.observe(event).into_iter();
+        let keys = changes.map(|change| {
+            let placement = change
+                .new
+                .as_ref()
+                .map(|run| Key::cluster_scoped(&*run.spec.placement_name));
+            let placement = placement.into_iter().collect();
+            self.by_placement.replace(&change.key, placement);
+            change.key
+        });
+        keys.collect()
+    }
+
+    pub(crate) fn observe_strategy(&mut self, event: Event<Decoded<ClusterStagedUpdateStrategy>>) {
+        self.strategies.observe(event);
+    }
+
+    /// Returns the runs of a placement of which something may still become.
+    pub(crate) fn open(
+        &self,
+        placement: &Key,
+    ) -> impl Iterator<Item = (&Key, &Arc<ClusterStagedUpdateRun>)> {
+        let keys = self.by_placement.sources(placement);
+        let runs = keys.filter_map(|key| Some((key, self.runs.get(key)?)));
+        runs.filter(|(_, run)| !is_finished(run) && !run.metadata.is_deleting())
+    }
+
+    /// Returns the names of the snapshots of a placement that its runs ask for by name.
+    pub(crate) fn pinned(&self, placement: &Key) -> BTreeSet<String> {
+        let runs = self.open(placement);
+        runs.filter_map(|(_, run)| snapshot_of(run, [])).collect()
+    }
+
+    /// Counts the runs by the reason of what they say last; empty for those that have said nothing.
+    pub(crate) fn by_reason(&self) -> Vec<(&'static str, usize)> {
+        let mut counts = BTreeMap::from(REASONS.map(|reason| (reason, 0)));
+        for (_, run) in self.runs.iter() {
+            let said = run.status.as_ref().and_then(said);
+            let reason = said.map_or("", |said| &said.reason);
+            let known = REASONS.iter().find(|known| **known == reason);
+            *counts.entry(known.copied().unwrap_or("")).or_default() += 1;
+        }
+        counts.into_iter().collect()
+    }
+
+    pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 3] {
+        [
+            (ClusterStagedUpdateRun::KIND, self.runs.undecoded()),
+            (
+                ClusterStagedUpdateStrategy::KIND,
+                self.strategies.undecoded(),
+            ),
+            (
+                ClusterApprovalRequest::KIND,
+                self.approvals.undecoded(Scope::Cluster),
+            ),
+        ]
+    }
+}
+
+/// Returns the run that an approval request was made for.
+fn run_of(approval: &ObjectMeta) -> Option<Key> {
+    approval.label(TARGET_RUN).map(Key::cluster_scoped)
+}
+
+/// The reasons of what a run says last. A label has no other value.
+const REASONS: [&str; 10] = [
+    "",
+    "UpdateRunFailed",
+    "UpdateRunInitializedFailed",
+    "UpdateRunInitializedSuccessfully",
+    "UpdateRunProgressing",
+    "UpdateRunStopped",
+    "UpdateRunStopping",
+    "UpdateRunStuck",
+    "UpdateRunSucceeded",
+    "UpdateRunWaiting",
+];

@@ -1,0 +1,52 @@
+//! The watches of runs, of the strategies that they name, and of the approvals that they wait for.
+
+use karmada_api::Scope;
+use karmada_api::fleet::{
+    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
+};
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use objects::Key;
+
+use super::SharedIndex;
+
+impl SharedIndex {
+    /// Applies an event of a run, and wakes it: what it has said of itself leads to its next step.
+    pub(super) fn observe_run(&self, event: Event<Decoded<ClusterStagedUpdateRun>>) {
+        let changed = self.change(|index| {
+            let changed = index.runs.observe(event);
+            for key in &changed {
+                index.awaited.runs.shown(key);
+            }
+            changed
+        });
+        self.queues.updates.add_all(changed);
+    }
+
+    /// Applies an event of a strategy. A run has looked at it when it began.
+    pub(super) fn observe_strategy(&self, event: Event<Decoded<ClusterStagedUpdateStrategy>>) {
+        self.change(|index| index.runs.observe_strategy(event));
+    }
+
+    /// Applies an event of an approval request, and wakes its run.
+    pub(super) fn observe_approval(&self, event: Event<Decoded<ClusterApprovalRequest>>) {
+        let runs = self.change(|index| {
+            let changes = index.runs.approvals.observe(Scope::Cluster, event);
+            let runs = changes.iter().flat_map(|change| {
+                index.awaited.approvals.shown(&change.key);
+                index.runs.approvals.concerned(change)
+            });
+            runs.collect::<Vec<_>>()
+        });
+        self.queues.updates.add_all(runs);
+    }
+
+    /// Wakes the runs of a placement that are not over.
+    pub(crate) fn wake_runs(&self, placement: &Key) {
+        let runs = self.read(|index| {
+            let runs = index.runs.open(placement);
+            runs.map(|(key, _)| key.clone()).collect::<Vec<_>>()
+        });
+        self.queues.updates.add_all(runs);
+    }
+}
