@@ -28,11 +28,12 @@ use crate::{
 const SYSTEM: &str = "fleet-system";
 
 /// What admission allows the controller, and the writers of placements.
-const ADMISSION: [&str; 4] = [
+const ADMISSION: [&str; 5] = [
     "placement/hub/confinement.yaml",
     "placement/hub/envelopes.yaml",
     "placement/hub/overrides.yaml",
     "placement/hub/placements.yaml",
+    "placement/hub/updates.yaml",
 ];
 
 /// The definition of the one kind that a member has.
