@@ -75,14 +75,10 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
         .map_err(failed)?;
     let bindings = objects_in::<Binding>(client.clone(), namespace);
     let bindings = bindings.list(&of_placement).await.map_err(failed)?;
-    let runs = match Api::<ClusterStagedUpdateRun>::all(client.clone())
-        .list(&ListParams::default())
-        .await
-    {
-        Ok(runs) => runs.items,
-        // A hub with older definitions has none.
-        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-        Err(error) => return Err(Error::request("read staged update runs", error)),
+    // No run is for the placement of a namespace, whose users may not list them.
+    let runs = match placement.scope() {
+        Scope::Cluster => runs(client).await?,
+        Scope::Namespaced => Vec::new(),
     };
     let snapshots: Vec<_> = snapshots.iter().map(|one| &one.metadata).collect();
     Ok(explain(&ExplainFacts {
@@ -92,6 +88,16 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
         bindings: &bindings.iter().collect::<Vec<_>>(),
         runs: &runs.iter().collect::<Vec<_>>(),
     }))
+}
+
+async fn runs(client: &Client) -> Result<Vec<ClusterStagedUpdateRun>, Error> {
+    let runs = Api::<ClusterStagedUpdateRun>::all(client.clone());
+    match runs.list(&ListParams::default()).await {
+        Ok(runs) => Ok(runs.items),
+        // A hub with older definitions has none.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(Error::request("read staged update runs", error)),
+    }
 }
 
 /// Returns the condition of a placement without the kind of that.
