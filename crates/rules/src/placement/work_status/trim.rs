@@ -18,13 +18,21 @@ const MOST_BYTES: usize = 1_400 * 1024;
 /// Returns the condition that says so, `None` if none are missing, as they may be since an earlier pass.
 pub(super) fn trim(work: &Work, status: &mut WorkStatus) -> Option<Condition> {
     let room = MOST_BYTES.saturating_sub(bytes(&work.spec) + bytes(&work.metadata));
-    let mut size = bytes(status);
+    let size = bytes(status);
+    if size > room {
+        cut(status, size - room);
+    }
+    missing(status)
+}
+
+/// Takes out differences of so many bytes in all, or more.
+fn cut(status: &mut WorkStatus, mut excess: usize) {
     let details = |one: &ManifestCondition| bytes(&one.drift_details) + bytes(&one.diff_details);
     let mut manifests: Vec<_> = status.manifest_conditions.iter_mut().collect();
     manifests.retain(|one| one.drift_details.is_some() || one.diff_details.is_some());
     manifests.sort_by_key(|one| Reverse(details(one)));
-    for manifest in &mut manifests {
-        if size <= room {
+    for manifest in manifests {
+        if excess == 0 {
             break;
         }
         let before = details(manifest);
@@ -35,23 +43,37 @@ pub(super) fn trim(work: &Work, status: &mut WorkStatus) -> Option<Condition> {
         if let Some(diff) = &mut manifest.diff_details {
             diff.observed_diffs.clear();
         }
-        size = size.saturating_sub(before - details(manifest));
+        excess = excess.saturating_sub(before - details(manifest));
     }
-    let trimmed = manifests.iter().filter(|one| is_trimmed(one)).count();
-    let message = format!(
-        "The differences of {trimmed} of the {} objects that differ are left out, for the status would be too large",
-        manifests.len()
-    );
-    let trimmed_condition = || condition((STATUS_TRIMMED, TRUE), "DetailsLeftOut", &message);
-    (trimmed > 0).then(trimmed_condition)
 }
 
-/// Returns `true` if an object is said to differ, but not in what.
-fn is_trimmed(manifest: &ManifestCondition) -> bool {
-    let drift = manifest.drift_details.as_ref();
-    let diff = manifest.diff_details.as_ref();
-    drift.is_some_and(|drift| drift.observed_drifts.is_empty())
-        || diff.is_some_and(|diff| diff.observed_diffs.is_empty())
+/// Returns the condition that tells of objects that are said to differ, but not in what.
+fn missing(status: &WorkStatus) -> Option<Condition> {
+    let manifests = status.manifest_conditions.iter();
+    let differing =
+        manifests.filter(|one| one.drift_details.is_some() || one.diff_details.is_some());
+    let is_trimmed = |one: &&ManifestCondition| {
+        let (drift, diff) = (&one.drift_details, &one.diff_details);
+        drift
+            .as_ref()
+            .is_some_and(|drift| drift.observed_drifts.is_empty())
+            || diff
+                .as_ref()
+                .is_some_and(|diff| diff.observed_diffs.is_empty())
+    };
+    let trimmed = differing.clone().filter(is_trimmed).count();
+    if trimmed == 0 {
+        return None;
+    }
+    let all = differing.count();
+    let message = format!(
+        "The differences of {trimmed} of the {all} objects that differ are left out, for the status would be too large"
+    );
+    Some(condition(
+        (STATUS_TRIMMED, TRUE),
+        "DetailsLeftOut",
+        &message,
+    ))
 }
 
 fn bytes(value: &impl Serialize) -> usize {
