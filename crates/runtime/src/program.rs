@@ -194,14 +194,8 @@ impl Program {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let source = delivery::Source {
-            kind: K::kind(&K::DynamicType::default()).into_owned(),
-            api,
-            selected,
-            needed_to_lead: true,
-            may_be_unserved: true,
-        };
-        self.watch_own(name, source, observe);
+        let kind = K::DynamicType::default();
+        self.watch_kind_if_served(name, (api, &kind), selected, observe);
     }
 
     /// Watches like [`Self::watch_if_served`] a kind that its type leaves open.
