@@ -1,12 +1,10 @@
 //! The declaration of kinds with their names on the wire, and their scopes.
 
-/// Declares the struct of a kind with metadata and the fields given, and its names on the wire.
-///
-/// kube's derive would define one kind per spec; here two kinds, one of each scope, share a spec.
-macro_rules! kind {
+/// Declares the struct of an object with metadata and the fields given.
+macro_rules! object {
     (
         $(#[$doc:meta])*
-        $name:ident, $kind:literal, $group:literal, $version:literal, $plural:literal, $scope:ident,
+        $name:ident,
         { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }
     ) => {
         $(#[$doc])*
@@ -21,6 +19,21 @@ macro_rules! kind {
             pub metadata: kube::core::ObjectMeta,
             $($(#[$field_doc])* pub $field: $type,)*
         }
+    };
+}
+
+pub(crate) use object;
+
+/// Declares the struct of a kind with metadata and the fields given, and its names on the wire.
+///
+/// kube's derive would define one kind per spec; here two kinds, one of each scope, share a spec.
+macro_rules! kind {
+    (
+        $(#[$doc:meta])*
+        $name:ident, $kind:literal, $group:literal, $version:literal, $plural:literal, $scope:ident,
+        { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }
+    ) => {
+        $crate::resource::object! { $(#[$doc])* $name, { $($(#[$field_doc])* $field: $type,)* } }
 
         impl $name {
             /// The group and version.
@@ -101,18 +114,7 @@ macro_rules! scoped_kind {
         [$namespaced_kind:literal, $namespaced_plural:literal],
         { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }
     ) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
-        #[serde(rename_all = "camelCase", default)]
-        pub struct $name {
-            /// The group and version; absent in the elements of some lists.
-            pub api_version: String,
-            /// The kind; absent in the elements of some lists.
-            pub kind: String,
-            /// Its metadata.
-            pub metadata: kube::core::ObjectMeta,
-            $($(#[$field_doc])* pub $field: $type,)*
-        }
+        $crate::resource::object! { $(#[$doc])* $name, { $($(#[$field_doc])* $field: $type,)* } }
 
         impl $name {
             /// The group and version.
