@@ -236,10 +236,5 @@ impl Updater {
 
 /// Returns the echo of a write to a run itself.
 fn itself<'a>(run: &'a Key, version: &'a str) -> Echo<'a> {
-    Echo {
-        of: |writes| &mut writes.runs,
-        object: run.clone(),
-        owner: run,
-        replaced: Some(version),
-    }
+    Echo::of_itself(|writes| &mut writes.runs, run, version)
 }

@@ -70,6 +70,22 @@ pub(crate) struct Echo<'a> {
     pub(crate) replaced: Option<&'a str>,
 }
 
+impl<'a> Echo<'a> {
+    /// Returns the echo of a write to what `key` names itself, in this version.
+    pub(crate) fn of_itself(
+        of: fn(&mut Writes) -> &mut Awaited,
+        key: &'a Key,
+        version: &'a str,
+    ) -> Self {
+        Self {
+            of,
+            object: key.clone(),
+            owner: key,
+            replaced: Some(version),
+        }
+    }
+}
+
 /// The index behind a lock, the objects that may be placed, and the queues of what their changes wake.
 pub(crate) struct SharedIndex {
     pub(crate) hub: HubObjects,

@@ -280,10 +280,5 @@ impl WorksReconciler {
 
 /// Returns the echo of a write to a binding itself.
 fn itself<'a>(binding: &'a Key, version: &'a str) -> Echo<'a> {
-    Echo {
-        of: |writes| &mut writes.works,
-        object: binding.clone(),
-        owner: binding,
-        replaced: Some(version),
-    }
+    Echo::of_itself(|writes| &mut writes.works, binding, version)
 }

@@ -21,7 +21,9 @@ impl SharedIndex {
         for change in &changes {
             let key = &change.key;
             if is_status(change) {
-                self.tell_unless_deleting(key.clone());
+                if !self.is_deleting(key) {
+                    self.tell(key.clone());
+                }
                 continue;
             }
             self.tell(key.clone());
@@ -104,8 +106,12 @@ impl SharedIndex {
             for key in self.read(|index| index.bindings.concerned(change)) {
                 self.queues.rollout.add(key.clone());
                 self.wake_runs(&key);
-                self.tell_unless_deleting(key.clone());
-                if !is_status(change) || self.is_deleting(&key) {
+                let is_deleting = self.is_deleting(&key);
+                if !is_deleting {
+                    // What is left of one that is going is told from time to time.
+                    self.tell(key.clone());
+                }
+                if !is_status(change) || is_deleting {
                     // Another binding is needed, a snapshot is named no longer, or this was the last one.
                     self.queues.schedule.add(key.clone());
                     self.queues.snapshots.add(key);
@@ -128,13 +134,6 @@ impl SharedIndex {
             let cluster = index.fleet.get(cluster);
             cluster.is_some_and(|cluster| cluster.metadata.is_deleting())
         })
-    }
-
-    /// Wakes what says where a placement stands, unless it is being deleted: what is left of it is told from time to time.
-    fn tell_unless_deleting(&self, placement: Key) {
-        if !self.is_deleting(&placement) {
-            self.tell(placement);
-        }
     }
 
     fn is_deleting(&self, placement: &Key) -> bool {
