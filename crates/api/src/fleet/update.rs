@@ -27,7 +27,7 @@ kind! {
     {
         /// The placement, the snapshot and the stages.
         spec: UpdateRunSpec,
-        /// How far it has got.
+        /// The stages, and where each of them stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<UpdateRunStatus>,
     }
@@ -71,13 +71,13 @@ pub struct StageConfig {
     /// The most of its clusters, or the most of a hundred, that are updated at a time; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<IntOrString>,
-    /// What must be done after the last of its clusters, and before the next stage.
+    /// The tasks to be done after the last of its clusters, and before the next stage.
     #[serde(
         deserialize_with = "lenient::nullable",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub after_stage_tasks: Vec<StageTask>,
-    /// What must be done before the first of its clusters.
+    /// The tasks to be done before the first of its clusters.
     #[serde(
         deserialize_with = "lenient::nullable",
         skip_serializing_if = "Vec::is_empty"
@@ -85,14 +85,14 @@ pub struct StageConfig {
     pub before_stage_tasks: Vec<StageTask>,
 }
 
-/// What a stage waits for.
+/// A task of a stage: something that it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StageTask {
     /// `TimedWait` or `Approval`.
     #[serde(rename = "type", deserialize_with = "lenient::nullable")]
     pub type_: String,
-    /// How long it waits, of `TimedWait`, in hours, minutes and seconds such as `1h30m`.
+    /// The time that it waits, of `TimedWait`, in hours, minutes and seconds such as `1h30m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_time: Option<String>,
 }
@@ -102,7 +102,7 @@ pub const TIMED_WAIT: &str = "TimedWait";
 /// The type of a task that waits for a person.
 pub const APPROVAL: &str = "Approval";
 
-/// What a run updates, to what, and whether it may.
+/// The placement and the snapshot of a run, its stages, and the state that its user wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateRunSpec {
@@ -121,12 +121,12 @@ pub struct UpdateRunSpec {
         deserialize_with = "lenient::nullable"
     )]
     pub strategy_name: String,
-    /// Whether clusters may be updated.
+    /// The state that its user wants.
     #[serde(deserialize_with = "lenient::or_default")]
     pub state: RunState,
 }
 
-/// What a user wants of a run.
+/// The state of a run that its user wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum RunState {
     /// Its stages are told, and no cluster is updated.
