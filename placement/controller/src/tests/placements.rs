@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use objects::Metadata;
 use serde_json::{Value, json};
 
 use super::stage::*;
@@ -273,16 +272,7 @@ async fn broken_change_stops() {
     stage.change("PATCH", MAP, &broken).await;
     for work in stage.list(ALL_WORKS).await {
         if work["metadata"]["generation"] == 2 {
-            let said = |kind: &str, status: &str| {
-                json!({ "type": kind, "status": status, "reason": kind, "message": "",
-                    "lastTransitionTime": clock(), "observedGeneration": 2 })
-            };
-            let conditions = [said("Applied", "True"), said("Available", "False")];
-            let path = work_path(work.namespace(), work.name());
-            let status = json!({ "status": { "conditions": conditions } });
-            stage
-                .send("PATCH", &format!("{path}/status"), &status)
-                .await;
+            stage.report_unavailable(&work).await;
         }
     }
     for reason in ["RolloutNotStartedYet", "RolloutStuck"] {

@@ -224,17 +224,33 @@ impl Stage {
         }
         let held = json!({ "metadata": { "finalizers": [WORK_FINALIZER] } });
         self.send("PATCH", &path, &held).await;
-        let condition = |kind: &str, reason: &str| {
-            json!({ "type": kind, "status": "True", "reason": reason, "message": "",
-                "lastTransitionTime": clock(), "observedGeneration": work["metadata"]["generation"] })
-        };
-        let conditions = [
-            condition("Applied", "AllManifestsApplied"),
-            condition("Available", "AllManifestsAvailable"),
+        let said = [
+            ("Applied", "True", "AllManifestsApplied"),
+            ("Available", "True", "AllManifestsAvailable"),
         ];
-        let status = json!({ "status": { "conditions": conditions } });
-        self.send("PATCH", &format!("{path}/status"), &status).await;
+        self.report(work, said).await;
         true
+    }
+
+    /// Says as an agent does that a Work is applied, and not available.
+    pub(super) async fn report_unavailable(&self, work: &Value) {
+        let said = [
+            ("Applied", "True", "Applied"),
+            ("Available", "False", "Available"),
+        ];
+        self.report(work, said).await;
+    }
+
+    /// Writes the types, statuses and reasons of conditions to a Work.
+    async fn report(&self, work: &Value, said: [(&str, &str, &str); 2]) {
+        let generation = &work["metadata"]["generation"];
+        let conditions = said.map(|(kind, status, reason)| {
+            json!({ "type": kind, "status": status, "reason": reason, "message": "",
+                "lastTransitionTime": clock(), "observedGeneration": generation })
+        });
+        let status = json!({ "status": { "conditions": conditions } });
+        let path = work_path(work.namespace(), work.name());
+        self.send("PATCH", &format!("{path}/status"), &status).await;
     }
 }
 

@@ -260,16 +260,7 @@ async fn broken_version_holds_its_stage() {
     let stage = external().await;
     stage.change("POST", RUNS, &run("go", "0", "Run")).await;
     for work in stage.list(ALL_WORKS).await {
-        let said = |kind: &str, status: &str| {
-            json!({ "type": kind, "status": status, "reason": kind, "message": "",
-                "lastTransitionTime": clock(), "observedGeneration": 1 })
-        };
-        let conditions = [said("Applied", "True"), said("Available", "False")];
-        let path = work_path(work.namespace(), work.name());
-        let status = json!({ "status": { "conditions": conditions } });
-        stage
-            .send("PATCH", &format!("{path}/status"), &status)
-            .await;
+        stage.report_unavailable(&work).await;
     }
     minutes(&stage, 3).await;
     assert_eq!(said(&stage, "go").await, "UpdateRunProgressing");
