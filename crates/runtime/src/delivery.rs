@@ -1,6 +1,7 @@
 //! The delivery of a watch's events to its observer, for the whole life of a program.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::watcher::{Config, Error, Event};
@@ -13,6 +14,10 @@ use crate::error::BoxError;
 use crate::readiness::Gate;
 use crate::reading::{PATIENCE, Reading};
 use crate::watch::{Decoded, WatchLog, attempts, is_not_served};
+
+/// The time for which an API must not know a kind before that is believed: one that starts answers before it knows all of
+/// its kinds.
+const UNSERVED_AFTER: Duration = Duration::from_secs(5);
 
 /// The objects of a watch, and what their absence means.
 pub(crate) struct Source<K> {
@@ -39,6 +44,7 @@ where
 {
     let mut log = WatchLog::named(&source.kind);
     let mut reading = Reading::new();
+    let mut unserved_since = None;
     let mut is_served = true;
     loop {
         let mut attempts = std::pin::pin!(attempts(source.api.clone(), source.selected.clone()));
@@ -57,6 +63,10 @@ where
             };
             let Some(result) = next else { break };
             if source.may_be_unserved && result.as_ref().is_err_and(is_not_served) {
+                let since = *unserved_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < UNSERVED_AFTER {
+                    continue;
+                }
                 if std::mem::take(&mut is_served) {
                     tracing::info!(
                         watch = gate.name(),
@@ -72,6 +82,7 @@ where
                 // The observer goes first: whoever passes the gate must find the whole list.
                 observe(event);
                 if listed {
+                    unserved_since = None;
                     is_served = true;
                     gate.open();
                 }

@@ -501,6 +501,23 @@ async fn older_hub_is_served() {
     assert_eq!(values(&stage).await, ["own"]);
 }
 
+/// Case F69: an API that starts answers before it knows every kind. The program takes no override for gone on that account.
+#[tokio::test(start_paused = true)]
+async fn starting_api_loses_nothing() {
+    let mut stage = placed(&["m1"]).await;
+    let new = of_map(Some("crp-all"), &value("own"));
+    stage.change("POST", OVERRIDES, &new).await;
+    stage.agents().await;
+    stage.kill().await;
+    stage.writes();
+    let list = "/apis/placement.kubernetes-fleet.io/v1beta1/resourceoverrides";
+    stage.refuse(&format!("GET {list}"), 404, "NotFound", "404 page not found");
+    stage.start(&[]).await;
+    stage.settle().await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(values(&stage).await, ["own"]);
+}
+
 /// Case F50: the program may die at any write of an override and its end: what the next one makes of it is the same, and
 /// then nothing is left to write.
 #[tokio::test(start_paused = true)]
