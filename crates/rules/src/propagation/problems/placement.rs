@@ -11,6 +11,9 @@ use super::found::Found;
 /// The longest name of a group of clusters.
 const MAX_AFFINITY_NAME: usize = 32;
 
+/// The fields of clusters by which a template may be spread.
+const SPREAD_FIELDS: [&str; 4] = ["cluster", "region", "zone", "provider"];
+
 /// Finds the problems of a placement.
 pub(super) fn placement(found: &mut Found, placement: &Placement) {
     if placement.cluster_affinity.is_some() && !placement.cluster_affinities.is_empty() {
@@ -89,15 +92,7 @@ fn spread(found: &mut Found, constraints: &[SpreadConstraint]) {
         found.invalid("the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled");
     }
     for field in &fields {
-        if !["cluster", "region"].contains(&field.as_str()) {
-            found.unsupported(format_args!("spreadByField {field}"));
-        }
-    }
-    if constraints
-        .iter()
-        .any(|by| given(by.spread_by_label.as_ref()).is_some())
-    {
-        found.unsupported("spreadByLabel");
+        found.known("spreadByField", Some(field), &SPREAD_FIELDS);
     }
 }
 

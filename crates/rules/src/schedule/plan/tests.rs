@@ -10,6 +10,7 @@ use crate::binding_ref::SCHEDULED;
 mod evict;
 mod fail_back;
 mod room;
+mod zones;
 
 fn scheduler() -> Scheduler {
     Scheduler {
@@ -397,10 +398,6 @@ fn unsupported_moves_nothing() {
             "{placement}"
         );
     }
-    let zone = json!({ "spreadConstraints": [{ "spreadByLabel": "zone", "maxGroups": 1 }] });
-    let (_, reason, message) = scheduled_condition(&settled(unscheduled(&zone, 3), &clusters));
-    assert_eq!(reason, "SchedulerError");
-    assert_eq!(message, "just support cluster and region spread constraint");
 }
 
 /// The bounds of the number of clusters hold, and keep what runs.
