@@ -78,10 +78,24 @@ pub struct ClusterAffinityTerm {
     /// Its clusters.
     #[serde(flatten)]
     pub affinity: ClusterSelector,
-    /// Set by who wants the group to overflow into others. karmada-rs does not support it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::any")]
-    pub overflow_affinities: Option<Value>,
+    /// Further groups, each for the replicas that this one and those before lack room for.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub overflow_affinities: Vec<OverflowAffinity>,
+}
+
+/// A group of clusters that gets what another lacks room for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["affinityName"]))]
+pub struct OverflowAffinity {
+    /// Its name, unique in the other group, whose own it may not be.
+    pub affinity_name: String,
+    /// Its clusters. One that a group before has, too, belongs to that.
+    #[serde(flatten)]
+    pub affinity: ClusterSelector,
 }
 
 /// A selection of clusters by fields of their spec.

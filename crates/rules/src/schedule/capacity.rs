@@ -11,6 +11,8 @@ use objects::amounts::Amounts;
 pub(super) struct Candidate<'a> {
     pub(super) cluster: &'a ClusterView,
     pub(super) name: &'a str,
+    /// The number of the tier that it is in.
+    pub(super) tier: usize,
     /// True if the template is there already.
     pub(super) is_target: bool,
     /// The replicas that it has.
@@ -28,6 +30,7 @@ impl<'a> Candidate<'a> {
         Self {
             cluster,
             name,
+            tier: 0,
             is_target: target.is_some(),
             assigned: assigned.max(0),
             available: available(spec, cluster),

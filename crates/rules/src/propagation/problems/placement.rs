@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Toleration;
 use karmada_api::Placement;
-use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector, SpreadConstraint};
+use karmada_api::placement::{
+    ClusterAffinityTerm, ClusterSelector, ReplicaScheduling, SpreadConstraint,
+};
 
 use super::found::Found;
 
@@ -28,6 +30,12 @@ pub(super) fn placement(found: &mut Found, placement: &Placement) {
         operator(found, toleration);
     }
     division(found, placement);
+    let mut terms = placement.cluster_affinities.iter();
+    let overflows = terms.any(|term| !term.overflow_affinities.is_empty());
+    let division = placement.replica_scheduling.as_ref();
+    if overflows && !division.is_some_and(divides_by_room) {
+        found.invalid("overflowAffinities can only be used together with dynamic weight or aggregated scheduling");
+    }
     if placement.workload_affinity.is_some() {
         found.unsupported("workloadAffinity");
     }
@@ -40,13 +48,35 @@ fn groups(found: &mut Found, terms: &[ClusterAffinityTerm]) {
         if !names.insert(name) {
             found.invalid("each affinity term in a policy must have a unique name");
         }
-        if name.len() > MAX_AFFINITY_NAME || !is_label_name(name) {
-            found.invalid(format!("affinityName {name:?} must be a qualified name of 1 to {MAX_AFFINITY_NAME} characters"));
-        }
+        affinity_name(found, name);
         fields(found, &term.affinity);
-        if term.overflow_affinities.is_some() {
-            found.unsupported("overflowAffinities");
+        overflow(found, term);
+    }
+}
+
+fn overflow(found: &mut Found, term: &ClusterAffinityTerm) {
+    let tiers = &term.overflow_affinities;
+    if !tiers.is_empty() && term.affinity == ClusterSelector::default() {
+        found.invalid(
+            "overflowAffinities can only be used together with the inline ClusterAffinity",
+        );
+    }
+    let mut names = BTreeSet::from([term.affinity_name.as_str()]);
+    for tier in tiers {
+        let name = tier.affinity_name.as_str();
+        if !names.insert(name) {
+            found.invalid("overflow affinity name must be unique and must not duplicate the primary group's affinityName");
         }
+        affinity_name(found, name);
+        fields(found, &tier.affinity);
+    }
+}
+
+fn affinity_name(found: &mut Found, name: &str) {
+    if name.len() > MAX_AFFINITY_NAME || !is_label_name(name) {
+        found.invalid(format!(
+            "affinityName {name:?} must be a qualified name of 1 to {MAX_AFFINITY_NAME} characters"
+        ));
     }
 }
 
@@ -146,6 +176,14 @@ fn division(found: &mut Found, placement: &Placement) {
     }
     let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
     found.known("dynamicWeight", dynamic, &["AvailableReplicas"]);
+}
+
+fn divides_by_room(division: &ReplicaScheduling) -> bool {
+    let preference = division.replica_division_preference.as_deref();
+    let weights = division.weight_preference.as_ref();
+    let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
+    division.replica_scheduling_type.as_deref() != Some("Duplicated")
+        && (preference == Some("Aggregated") || dynamic.is_some_and(|way| !way.is_empty()))
 }
 
 /// Returns `true` if the text is the name of a label: letters, digits, `-`, `_` and `.`, with a letter

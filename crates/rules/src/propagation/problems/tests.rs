@@ -133,6 +133,47 @@ fn affinities_are_checked() {
     expect(&placed(json!({ "clusterAffinities": [term] })), &messages);
 }
 
+/// Overflow needs a group that overflows, names of its own, and replicas that go where there is room. Case I92.
+#[test]
+fn overflow_is_checked() {
+    let in_m1 = json!({ "clusterNames": ["m1"] });
+    let placed = |inline: &Value, tiers: &[&str], scheduling: &Value| {
+        let tiers = tiers.iter().map(|name| json!({ "affinityName": name }));
+        let mut term = inline.clone();
+        term["affinityName"] = json!("a");
+        term["overflowAffinities"] = tiers.collect();
+        json!({ "placement": { "clusterAffinities": [term], "replicaScheduling": scheduling } })
+    };
+    let aggregated = json!({ "replicaDivisionPreference": "Aggregated" });
+    let dynamic = json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } });
+    for scheduling in [&aggregated, &dynamic] {
+        expect(&placed(&in_m1, &["b", "c"], scheduling), &[]);
+    }
+    let by_room = "! overflowAffinities can only be used together with dynamic weight or aggregated scheduling";
+    let duplicated =
+        json!({ "replicaSchedulingType": "Duplicated", "replicaDivisionPreference": "Aggregated" });
+    for scheduling in [&Value::Null, &json!({}), &duplicated] {
+        expect(&placed(&in_m1, &["b"], scheduling), &[by_room]);
+        expect(&placed(&in_m1, &[], scheduling), &[]);
+    }
+    expect(
+        &placed(&json!({}), &["b"], &dynamic),
+        &["! overflowAffinities can only be used together with the inline ClusterAffinity"],
+    );
+    for tiers in [["b", "b"], ["a", "b"]] {
+        expect(
+            &placed(&in_m1, &tiers, &dynamic),
+            &[
+                "! overflow affinity name must be unique and must not duplicate the primary group's affinityName",
+            ],
+        );
+    }
+    expect(
+        &placed(&in_m1, &["-"], &dynamic),
+        &["! affinityName \"-\" must be a qualified name of 1 to 32 characters"],
+    );
+}
+
 #[test]
 fn spread_constraints_are_checked() {
     let by = |field: &str, min: i64, max: i64| json!({ "spreadByField": field, "minGroups": min, "maxGroups": max });
@@ -206,10 +247,6 @@ fn unsupported_features_are_named() {
         (
             json!({ "placement": { "workloadAffinity": {} } }),
             "workloadAffinity",
-        ),
-        (
-            json!({ "placement": { "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] } }),
-            "overflowAffinities",
         ),
         (
             divided(json!({ "replicaDivisionPreference": "New" })),

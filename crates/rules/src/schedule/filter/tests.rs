@@ -60,7 +60,7 @@ fn refusal(
             cluster_changed: false,
         },
     };
-    let fitting = fitting(facts, placement.cluster_affinity.as_ref());
+    let fitting = fitting(facts, Tiers::only(placement.cluster_affinity.as_ref()));
     fitting.err().map(|unfit| unfit.to_string())
 }
 

@@ -9,6 +9,7 @@ use crate::binding_ref::SCHEDULED;
 
 mod evict;
 mod fail_back;
+mod overflow;
 mod room;
 mod zones;
 
@@ -378,7 +379,6 @@ fn unsupported_moves_nothing() {
     let placements = [
         divided(&json!({ "replicaScheduling": newer })),
         json!({ "workloadAffinity": {} }),
-        json!({ "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] }),
         json!({ "replicaScheduling": { "replicaSchedulingType": "Newer" } }),
         json!({ "clusterAffinity": 7 }),
     ];
