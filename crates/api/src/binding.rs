@@ -73,6 +73,13 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::object")]
     pub replica_requirements: Option<Value>,
+    /// The groups of workloads that it belongs to.
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub workload_affinity_groups: Option<WorkloadAffinityGroups>,
     /// True if what the template refers to follows it.
     #[serde(
         default,
@@ -132,6 +139,25 @@ impl ResourceBindingSpec {
             .flat_map(|snapshot| snapshot.clusters.iter().flatten())
             .chain(self.clusters.iter().flatten())
     }
+}
+
+/// The groups of workloads that a template belongs to, each as the `key=value` of its label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct WorkloadAffinityGroups {
+    /// The group whose workloads are in the same clusters; empty for none.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub affinity_group: String,
+    /// The group whose workloads are in different clusters; empty for none.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub anti_affinity_group: String,
 }
 
 /// The pause of a binding: its policy's, and a pause of scheduling, which belongs to third parties.

@@ -24,7 +24,7 @@ pub mod work;
 pub use binding::{
     AggregatedStatusItem, BindingSnapshot, BindingSuspension, ClusterResourceBinding,
     GracefulEvictionTask, ObjectReference, ResourceBinding, ResourceBindingSpec,
-    ResourceBindingStatus, TargetCluster,
+    ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups,
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_view::ClusterView;

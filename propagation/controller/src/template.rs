@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
+use karmada_rules::propagation::binding::{self, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -25,6 +26,7 @@ use serde_json::Value;
 
 pub(crate) use self::memory::Activations;
 use self::subject::{Claimed, Subject, TemplateError, Written};
+use crate::args::Features;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
 use crate::metrics::CountedTemplates;
@@ -39,6 +41,7 @@ pub(crate) struct TemplateReconciler {
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<Regex>,
+    pub(crate) features: Features,
     /// The templates that a policy selects and that are not propagated, because others interpret their kind.
     pub(crate) uninterpreted: CountedTemplates,
     /// The templates for whose binding no name is left.
@@ -221,8 +224,9 @@ impl TemplateReconciler {
         let Some(claim) = Claim::by(policy) else {
             return Ok(());
         };
-        let activation = self.activation(subject, policy).await?;
-        let plan = subject.plan(policy, &claim, &activation);
+        let scheduling = self.scheduling(subject, policy);
+        let activation = self.activation(subject, policy, &scheduling).await?;
+        let plan = subject.plan(policy, &claim, &activation, &scheduling);
         let held = activation.held();
         let is_news = plan.changes_spec();
         let replicas = plan.replicas();
@@ -267,6 +271,14 @@ impl TemplateReconciler {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Returns what the scheduler needs to know of the template.
+    fn scheduling(&self, subject: &Subject, policy: &Candidate<'_>) -> Scheduling {
+        let groups = || binding::groups(&subject.template, policy.spec);
+        Scheduling {
+            groups: self.features.groups.then(groups).flatten(),
         }
     }
 

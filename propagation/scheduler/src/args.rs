@@ -2,6 +2,7 @@
 
 use karmada_rules::schedule::Scheduler;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::gates::{self, Gate, Switch};
 
 /// Chooses the clusters of every binding, and its replicas in each.
 #[derive(clap::Parser, Debug)]
@@ -24,6 +25,15 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
     pub(crate) enable_empty_workload_propagation: bool,
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart.
+    #[arg(
+        long,
+        env = "KARMADA_FEATURE_GATES",
+        value_name = "NAME=BOOL,...",
+        value_delimiter = ',',
+        value_parser = switch
+    )]
+    pub(crate) feature_gates: Vec<Switch>,
     #[command(flatten)]
     pub(crate) moves: MoveArgs,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
@@ -44,6 +54,17 @@ pub(crate) struct MoveArgs {
     pub(crate) affinity_fail_back: bool,
 }
 
+/// Whether workloads that are to be together, or apart, are.
+const WORKLOAD_AFFINITY: Gate = Gate {
+    name: "WorkloadAffinity",
+    is_default: false,
+};
+
+/// Parses a switch of one of the features.
+fn switch(text: &str) -> Result<Switch, String> {
+    gates::switch(text, &[WORKLOAD_AFFINITY])
+}
+
 /// The name of the scheduler of policies that name none.
 const DEFAULT_NAME: &str = "default-scheduler";
 
@@ -55,6 +76,11 @@ impl Args {
             DEFAULT_NAME => "karmada-scheduler".to_owned(),
             name => format!("karmada-scheduler-{name}"),
         }
+    }
+
+    /// Returns `true` if workloads that are to be together, or apart, are.
+    pub(crate) fn heeds_groups(&self) -> bool {
+        WORKLOAD_AFFINITY.is_on(&self.feature_gates)
     }
 
     /// Returns the settings of scheduling.

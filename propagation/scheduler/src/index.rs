@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
-use karmada_rules::schedule::Scheduler;
+use karmada_rules::schedule::{Neighbours, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
 
 use crate::binding::AnyBinding;
+use crate::groups::Groups;
 
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) scheduler: Scheduler,
+    /// The groups of workloads; `None` if they are not heeded.
+    pub(crate) groups: Option<Groups>,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
     pub(crate) clusters: Cache<ClusterView>,
@@ -28,7 +31,10 @@ pub(crate) struct Index {
 /// Everything that decides about one binding, at one instant.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    pub(crate) scheduler: Scheduler,
     pub(crate) binding: AnyBinding,
+    /// The others of its groups of workloads; `None` if it is in none.
+    pub(crate) neighbours: Option<Neighbours>,
     pub(crate) clusters: Vec<Arc<ClusterView>>,
     /// Set if every cluster decoded.
     pub(crate) complete: bool,
@@ -39,6 +45,7 @@ impl Index {
     pub(crate) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
+            groups: None,
             bindings: Cache::default(),
             cluster_bindings: Cache::default(),
             clusters: Cache::default(),
@@ -69,8 +76,11 @@ impl Index {
 
     /// Returns a snapshot of the binding `key`, and `None` if it does not exist.
     pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
+        let groups = self.groups.as_ref();
         Some(Snapshot {
+            scheduler: self.scheduler.clone(),
             binding: self.binding(key)?,
+            neighbours: groups.and_then(|groups| groups.neighbours(key, &self.bindings)),
             clusters: self
                 .clusters
                 .iter()

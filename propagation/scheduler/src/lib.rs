@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
-//! - What a decision is made on: `index::Snapshot`. Bindings of both scopes are read alike in `binding`, which drops
+//! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say. Bindings of both scopes are read alike in `binding`, which drops
 //!   what scheduling does not need.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
 //! - What users read: `events` with `reason`, `metrics`.
@@ -14,6 +14,7 @@
 mod args;
 mod binding;
 mod events;
+mod groups;
 mod identity;
 mod index;
 mod metrics;
@@ -61,6 +62,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
 
     let queue = Queue::default();
     let index = Arc::new(SharedIndex::new(queue.clone(), args.scheduler()));
+    if args.heeds_groups() {
+        index.heed_groups();
+    }
     index.watch(program, &client);
     let bindings = BindingMetrics(Arc::clone(&index));
     program

@@ -5,9 +5,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::ClusterView;
+use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
+use karmada_rules::schedule::{
+    SchedulePlan, Scheduler, SpecWrite, concerns, is_observed, is_unscheduled, waits_for_room,
+};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -18,6 +20,7 @@ use objects::Key;
 use parking_lot::Mutex;
 
 use crate::binding::Trim;
+use crate::groups::{Groups, clusters};
 use crate::index::{Index, Snapshot};
 
 /// The index behind a lock, and the queue of the bindings that its changes wake.
@@ -35,6 +38,11 @@ impl SharedIndex {
         }
     }
 
+    /// Heeds from now on which workloads are to be together, or apart.
+    pub(crate) fn heed_groups(&self) {
+        self.index.lock().groups = Some(Groups::default());
+    }
+
     /// Watches every kind that decides about bindings.
     pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
         let shared = Arc::clone(self);
@@ -45,7 +53,7 @@ impl SharedIndex {
         let shared = Arc::clone(self);
         let all = Api::all(client.clone());
         program.watch("resourcebindings", all, Config::default(), move |event| {
-            shared.observe(|index| observe_binding(&mut index.bindings, event));
+            shared.observe(|index| index.observe_binding(event));
         });
         let shared = Arc::clone(self);
         let all = Api::all(client.clone());
@@ -54,7 +62,7 @@ impl SharedIndex {
             all,
             Config::default(),
             move |event| {
-                shared.observe(|index| observe_binding(&mut index.cluster_bindings, event));
+                shared.observe(|index| index.observe_cluster_binding(event));
             },
         );
         let shared = Arc::clone(self);
@@ -72,6 +80,9 @@ impl SharedIndex {
     pub(crate) fn begin_term(&self) -> Vec<Key> {
         let mut index = self.index.lock();
         index.cluster_changed.clear();
+        if let Some(groups) = &mut index.groups {
+            groups.release_all();
+        }
         index.ours().map(|binding| binding.key()).collect()
     }
 
@@ -80,14 +91,58 @@ impl SharedIndex {
         self.queue.add_at_time(key, at, now);
     }
 
-    /// Returns a snapshot of the binding `key`, and `None` if it does not exist.
-    pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
-        self.index.lock().snapshot(key)
+    /// Returns a snapshot of the binding `key` with what `plan` decides on it, and `None` if it does not exist.
+    pub(crate) fn decide(
+        &self,
+        key: &Key,
+        plan: impl FnOnce(&Snapshot) -> SchedulePlan,
+    ) -> Option<(Snapshot, SchedulePlan)> {
+        let mut index = self.index.lock();
+        let snapshot = index.snapshot(key)?;
+        if snapshot.neighbours.is_none() {
+            drop(index);
+            let plan = plan(&snapshot);
+            return Some((snapshot, plan));
+        }
+        // The next one decides once this decision counts: both would find the same cluster free.
+        let plan = plan(&snapshot);
+        let decided = match &plan {
+            SchedulePlan::Write {
+                spec: Some(SpecWrite { clusters, .. }),
+                ..
+            } => clusters.as_deref(),
+            _ => None,
+        };
+        let groups = index.groups.as_mut();
+        let is_other = groups.is_some_and(|groups| groups.assume(key, decided));
+        let woken = if is_other {
+            index.who_waits_beside(key)
+        } else {
+            Vec::new()
+        };
+        drop(index);
+        self.queue.add_all(woken);
+        Some((snapshot, plan))
     }
 
-    /// Returns the settings of scheduling.
-    pub(crate) fn scheduler(&self) -> Scheduler {
-        self.index.lock().scheduler.clone()
+    /// Notes that the clusters of the binding `key` were written, as this generation; `None` if they are only observed.
+    pub(crate) fn written(&self, key: &Key, generation: Option<i64>) {
+        let index = &mut *self.index.lock();
+        let shown = index.bindings.get(key).map(|binding| &**binding);
+        if let Some(groups) = &mut index.groups {
+            groups.written(key, generation, shown);
+        }
+    }
+
+    /// Notes that the clusters of the binding `key` were not written, and wakes those that waited for them.
+    pub(crate) fn not_written(&self, key: &Key) {
+        let mut index = self.index.lock();
+        let groups = index.groups.as_mut();
+        if groups.is_some_and(|groups| groups.assume(key, None)) {
+            let woken = index.who_waits_beside(key);
+            drop(index);
+            self.queue.add_all(woken);
+        }
     }
 
     /// Forgets the clusters' changes that `snapshot` of the binding `key` has seen, once it is settled.
@@ -183,6 +238,66 @@ impl Index {
     }
 }
 
+impl Index {
+    /// Applies an event of a binding, and wakes it and the others of its groups that wait for what it has left.
+    pub(crate) fn observe_binding(&mut self, event: Event<Decoded<ResourceBinding>>) -> Vec<Key> {
+        let changes = changes(&mut self.bindings, event);
+        let mut woken: Vec<_> = changes.iter().map(|change| change.key.clone()).collect();
+        let Some(groups) = &mut self.groups else {
+            return woken;
+        };
+        for Transition { key, old, new } in &changes {
+            groups.replace(key, new.as_deref());
+            let forms = [old.as_deref(), new.as_deref()];
+            let [was, is] = forms.map(|form| form.map(clusters).unwrap_or_default());
+            let [before, now] =
+                forms.map(|form| form.and_then(|form| form.spec.workload_affinity_groups.as_ref()));
+            if was == is && before == now {
+                continue;
+            }
+            // One that runs may get more clusters only where another has left some.
+            let has_left = before != now || !was.is_subset(&is);
+            let others = forms.into_iter().flatten();
+            let others = others.flat_map(|form| groups.others(key, form));
+            let concerned = others.filter(|other| {
+                let other = self.bindings.get(other);
+                has_left || other.is_some_and(|other| is_unscheduled((&**other).into()))
+            });
+            woken.extend(concerned);
+        }
+        woken
+    }
+
+    /// Applies an event of a binding, and wakes it.
+    pub(crate) fn observe_cluster_binding(
+        &mut self,
+        event: Event<Decoded<ClusterResourceBinding>>,
+    ) -> Vec<Key> {
+        let changes = changes(&mut self.cluster_bindings, event).into_iter();
+        changes.map(|change| change.key).collect()
+    }
+
+    /// Returns the others in the groups of the binding `key` that may wait for its clusters.
+    fn who_waits_beside(&self, key: &Key) -> Vec<Key> {
+        let (Some(groups), Some(binding)) = (&self.groups, self.bindings.get(key)) else {
+            return Vec::new();
+        };
+        let others = groups.others(key, binding).into_iter();
+        let waiting = others.filter(|other| {
+            let other = self.bindings.get(other);
+            other.is_some_and(|other| is_unfit((&**other).into()))
+        });
+        waiting.collect()
+    }
+}
+
+/// Returns `true` if the binding could not be scheduled, for want of clusters rather than of a quota.
+fn is_unfit(binding: BindingRef<'_>) -> bool {
+    let condition = binding.scheduled();
+    is_unscheduled(binding)
+        && condition.is_some_and(|condition| condition.reason != "QuotaExceeded")
+}
+
 /// Returns `true` if the clusters differ in what decides about bindings.
 fn differs(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
     let (Some(old), Some(new)) = (old, new) else {
@@ -209,9 +324,9 @@ fn is_edit(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
         || old.spec != new.spec
 }
 
-/// Applies an event of a binding and wakes it if the decision about it may change. The echo of our own
-/// write is such a change too, so that a decision on an older version is made again.
-pub(crate) fn observe_binding<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Key>
+/// Applies an event of a binding and returns the changes after which the decision about it may be another. The echo of
+/// our own write is such a change too, so that a decision on an older version is made again.
+fn changes<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Transition<K>>
 where
     K: Resource + Trim + Clone + Default + Debug,
     for<'a> &'a K: Into<BindingRef<'a>>,
@@ -227,7 +342,7 @@ where
         // One that is gone is woken to be forgotten.
         _ => true,
     });
-    changed.map(|transition| transition.key).collect()
+    changed.collect()
 }
 
 /// Returns `true` if nothing that decides about the binding differs. Both are trimmed.

@@ -239,6 +239,23 @@ mod real {
         ]
     }
 
+    /// Returns the same of the checks of workloads that are to be together or apart.
+    fn workload_affinities_of_checks() -> Vec<Value> {
+        let by = |key: &str| json!({ "groupByLabelKey": key });
+        let grouped = |affinity: Value| placed(&json!({ "workloadAffinity": affinity }));
+        let both = |together: &str, apart: &str| {
+            grouped(json!({ "affinity": by(together), "antiAffinity": by(apart) }))
+        };
+        vec![
+            grouped(json!({})),
+            grouped(json!({ "affinity": by("app") })),
+            grouped(json!({ "antiAffinity": by("app.io/group_A") })),
+            both("app", "tier"),
+            both("app", "app"),
+            both("app", "a b"),
+        ]
+    }
+
     /// The rule of the programs and the policies of the API refuse the same, in the same words.
     #[test]
     fn admission_agrees_with_the_rule() {
@@ -250,6 +267,7 @@ mod real {
                 policies_of_checks(),
                 placements_of_checks(),
                 overflows_of_checks(),
+                workload_affinities_of_checks(),
             ]
             .concat();
             let rows = table.iter().flat_map(|row| [(row, true), (row, false)]);
@@ -278,7 +296,7 @@ mod real {
                 }
             }
             // Each check has refused something.
-            ensure!(seen.len() == 25, "{seen:#?}");
+            ensure!(seen.len() == 27, "{seen:#?}");
             Ok(())
         });
     }

@@ -1,7 +1,7 @@
 //! One scheduling cycle: of the clusters that fit, some are selected, and replicas divided among them.
 
+use karmada_api::TargetCluster;
 use karmada_api::placement::ClusterAffinityTerm;
-use karmada_api::{Placement, TargetCluster};
 
 use super::facts::Facts;
 use super::failure::AffinityFailure;
@@ -65,21 +65,10 @@ fn attempt(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, Aff
 
 /// Checks that the placement can be decided at all.
 fn check(facts: Facts<'_>) -> Result<(), Vec<AffinityFailure>> {
-    if let Some(failure) = unsupported(facts.placement) {
-        return Err(vec![failure]);
-    }
     // A list without a cluster is rather a fault of the API than the end of every workload.
     if facts.fleet.clusters.is_empty() {
         let message = "0/0 clusters are available: no cluster exists.";
         return Err(vec![AffinityFailure::error(message)]);
     }
     Ok(())
-}
-
-/// Returns what the placement asks for and this scheduler does not do.
-fn unsupported(placement: &Placement) -> Option<AffinityFailure> {
-    placement
-        .workload_affinity
-        .is_some()
-        .then(|| AffinityFailure::unsupported("workloadAffinity"))
 }

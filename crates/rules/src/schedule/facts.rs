@@ -5,6 +5,7 @@ use karmada_api::{ClusterView, Placement, ResourceBindingSpec, names};
 use objects::Metadata;
 use serde_json::Value;
 
+use super::neighbours::Neighbours;
 use super::strategy::ReplicaStrategy;
 use crate::binding_ref::BindingRef;
 
@@ -76,11 +77,13 @@ pub(super) fn named<'a>(clusters: &[&'a ClusterView], name: &str) -> Option<&'a 
 
 /// The occasion of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass {
+pub struct Pass<'a> {
     /// The time.
     pub now: Timestamp,
     /// True if labels or spec of a cluster have changed that the affinity in use selects or selected.
     pub cluster_changed: bool,
+    /// The other workloads of its groups; `None` if it is in none.
+    pub neighbours: Option<&'a Neighbours>,
 }
 
 /// Everything that decides about one binding.
@@ -91,7 +94,7 @@ pub(super) struct Facts<'a> {
     pub(super) placement: &'a Placement,
     pub(super) strategy: ReplicaStrategy<'a>,
     pub(super) fleet: KnownClusters<'a>,
-    pub(super) pass: Pass,
+    pub(super) pass: Pass<'a>,
 }
 
 impl<'a> Facts<'a> {

@@ -60,9 +60,13 @@ fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) -> Option<S
         return Some(format!("cluster(s) did not have {field} property"));
     }
     let mut tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
-    tasks
-        .any(|task| task.from_cluster == name)
-        .then(|| "cluster(s) is in the process of eviction".to_owned())
+    if tasks.any(|task| task.from_cluster == name) {
+        return Some("cluster(s) is in the process of eviction".to_owned());
+    }
+    // Who came first stays, whoever comes into the group.
+    let neighbours = facts.pass.neighbours;
+    let neighbours = neighbours.filter(|_| !binding.has_target(name));
+    neighbours?.refusal(name).map(str::to_owned)
 }
 
 /// Returns the field that a constraint spreads by and the cluster does not have.

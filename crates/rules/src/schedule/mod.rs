@@ -11,7 +11,7 @@
 //!
 //! The first of the four that has something to do ends the pass. Each file is below those that use it:
 //!
-//! - Which cluster fits: `filter`, with `taints`, `cluster_selector` and `tiers`. Which of them are used: `select`, by
+//! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used: `select`, by
 //!   `regions` and by room (`capacity`). How many replicas each gets: `divide`, by the `strategy`, tier by tier.
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
@@ -28,6 +28,7 @@ mod failback;
 mod failure;
 mod filter;
 mod groups;
+mod neighbours;
 mod outcome;
 mod plan;
 mod regions;
@@ -42,6 +43,7 @@ pub use cluster_selector::selects;
 pub use divide::webster;
 pub use facts::{KnownClusters, Pass, Scheduler};
 pub use failure::{AffinityFailure, Unfit};
+pub use neighbours::Neighbours;
 pub use outcome::SchedulePlan;
 pub use plan::plan;
 pub use trigger::is_unscheduled;

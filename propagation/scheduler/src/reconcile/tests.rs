@@ -10,10 +10,10 @@ use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::watch::observe_binding;
 
 mod evict;
 mod fail_back;
+mod groups;
 mod unscheduled;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
@@ -111,10 +111,10 @@ impl Stage {
         let index = &self.reconciler.index;
         if stored["kind"] == "ResourceBinding" {
             let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
-            index.observe(|index| observe_binding(&mut index.bindings, event));
+            index.observe(|index| index.observe_binding(event));
         } else {
             let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
-            index.observe(|index| observe_binding(&mut index.cluster_bindings, event));
+            index.observe(|index| index.observe_cluster_binding(event));
         }
     }
 

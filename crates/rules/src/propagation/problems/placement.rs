@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Toleration;
 use karmada_api::Placement;
 use karmada_api::placement::{
-    ClusterAffinityTerm, ClusterSelector, ReplicaScheduling, SpreadConstraint,
+    ClusterAffinityTerm, ClusterSelector, ReplicaScheduling, SpreadConstraint, WorkloadAffinity,
 };
+use objects::qualified_name::is_qualified;
 
 use super::found::Found;
 
@@ -36,8 +37,23 @@ pub(super) fn placement(found: &mut Found, placement: &Placement) {
     if overflows && !division.is_some_and(divides_by_room) {
         found.invalid("overflowAffinities can only be used together with dynamic weight or aggregated scheduling");
     }
-    if placement.workload_affinity.is_some() {
-        found.unsupported("workloadAffinity");
+    if let Some(affinity) = &placement.workload_affinity {
+        workload_affinity(found, affinity);
+    }
+}
+
+fn workload_affinity(found: &mut Found, affinity: &WorkloadAffinity) {
+    let terms = [&affinity.affinity, &affinity.anti_affinity];
+    let keys = terms.map(|term| term.as_ref().map(|term| term.group_by_label_key.as_str()));
+    for key in keys.into_iter().flatten().filter(|key| !is_qualified(key)) {
+        found.invalid(format!(
+            "groupByLabelKey {key:?} must be the key of a label"
+        ));
+    }
+    if let [Some(together), Some(apart)] = keys
+        && together == apart
+    {
+        found.invalid("affinity and antiAffinity must not use the same groupByLabelKey");
     }
 }
 

@@ -224,6 +224,31 @@ fn spread_constraints_are_checked() {
     }
 }
 
+/// Workloads are grouped by labels, and cannot be together and apart. Case I91.
+#[test]
+fn workload_affinity_is_checked() {
+    let grouped = |affinity: Value| json!({ "placement": { "workloadAffinity": affinity } });
+    let by = |key: &str| json!({ "groupByLabelKey": key });
+    let both = |together: &str, apart: &str| {
+        grouped(json!({ "affinity": by(together), "antiAffinity": by(apart) }))
+    };
+    expect(&grouped(json!({})), &[]);
+    expect(&grouped(json!({ "affinity": by("app") })), &[]);
+    expect(&both("app.io/group", "tier"), &[]);
+    expect(
+        &both("app", "app"),
+        &["! affinity and antiAffinity must not use the same groupByLabelKey"],
+    );
+    expect(
+        &both("app", "a b"),
+        &["! groupByLabelKey \"a b\" must be the key of a label"],
+    );
+    expect(
+        &grouped(json!({ "affinity": {} })),
+        &["! groupByLabelKey \"\" must be the key of a label"],
+    );
+}
+
 #[test]
 fn tolerations_and_weights_are_checked() {
     let tolerates = |operator: &str| json!({ "placement": { "clusterTolerations": [{ "operator": operator }] } });
@@ -244,10 +269,6 @@ fn tolerations_and_weights_are_checked() {
 fn unsupported_features_are_named() {
     let divided = |fields: Value| json!({ "placement": { "replicaScheduling": fields } });
     let table = [
-        (
-            json!({ "placement": { "workloadAffinity": {} } }),
-            "workloadAffinity",
-        ),
         (
             divided(json!({ "replicaDivisionPreference": "New" })),
             "replicaDivisionPreference New",

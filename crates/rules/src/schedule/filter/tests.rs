@@ -58,6 +58,7 @@ fn refusal(
         pass: Pass {
             now: NOW.parse().unwrap(),
             cluster_changed: false,
+            neighbours: None,
         },
     };
     let fitting = fitting(facts, Tiers::only(placement.cluster_affinity.as_ref()));
