@@ -22,9 +22,9 @@ mod schema;
 pub mod work;
 
 pub use binding::{
-    AggregatedStatusItem, BindingSnapshot, BindingSuspension, ClusterResourceBinding,
-    GracefulEvictionTask, ObjectReference, ResourceBinding, ResourceBindingSpec,
-    ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups,
+    AggregatedStatusItem, BindingPriority, BindingSnapshot, BindingSuspension,
+    ClusterResourceBinding, GracefulEvictionTask, ObjectReference, ResourceBinding,
+    ResourceBindingSpec, ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups,
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_view::ClusterView;

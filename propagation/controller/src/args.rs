@@ -24,7 +24,7 @@ pub struct Args {
         value_parser = whole
     )]
     pub(crate) skipped_propagating_namespaces: Vec<Regex>,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads of their policies, for the scheduler.
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
@@ -52,11 +52,19 @@ const WORKLOAD_AFFINITY: Gate = Gate {
     is_default: false,
 };
 
+/// Whether bindings have a priority.
+const PRIORITY: Gate = Gate {
+    name: "PriorityBasedScheduling",
+    is_default: true,
+};
+
 /// What bindings have for the scheduler beside replicas and placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
     /// True if they have groups of workloads.
     pub(crate) groups: bool,
+    /// True if they have a priority.
+    pub(crate) priority: bool,
 }
 
 impl Args {
@@ -64,13 +72,14 @@ impl Args {
     pub(crate) fn features(&self) -> Features {
         Features {
             groups: WORKLOAD_AFFINITY.is_on(&self.feature_gates),
+            priority: PRIORITY.is_on(&self.feature_gates),
         }
     }
 }
 
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY])
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY])
 }
 
 /// Parses a regular expression that must match a whole name.

@@ -1,6 +1,7 @@
 //! Brings the claim of one template up to date, and the policy's part of its binding.
 
 mod activation;
+mod decision;
 mod memory;
 mod subject;
 mod write;
@@ -9,7 +10,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
-use karmada_rules::propagation::binding::{self, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;
 
+use self::decision::Decided;
 pub(crate) use self::memory::Activations;
 use self::subject::{Claimed, Subject, TemplateError, Written};
 use crate::args::Features;
@@ -224,9 +225,11 @@ impl TemplateReconciler {
         let Some(claim) = Claim::by(policy) else {
             return Ok(());
         };
-        let scheduling = self.scheduling(subject, policy);
-        let activation = self.activation(subject, policy, &scheduling).await?;
-        let plan = subject.plan(policy, &claim, &activation, &scheduling);
+        let Decided {
+            activation,
+            plan,
+            refusal,
+        } = self.decide(subject, policy, &claim).await?;
         let held = activation.held();
         let is_news = plan.changes_spec();
         let replicas = plan.replicas();
@@ -236,6 +239,9 @@ impl TemplateReconciler {
             self.write_binding(subject, policy, plan),
         );
         let reference = subject.reference();
+        if let Some(error) = refusal {
+            return Err(error);
+        }
         match (template, binding) {
             (Ok(claimed), Ok(bound)) => {
                 self.events.settled(&reference);
@@ -271,14 +277,6 @@ impl TemplateReconciler {
                 }
                 Err(error)
             }
-        }
-    }
-
-    /// Returns what the scheduler needs to know of the template.
-    fn scheduling(&self, subject: &Subject, policy: &Candidate<'_>) -> Scheduling {
-        let groups = || binding::groups(&subject.template, policy.spec);
-        Scheduling {
-            groups: self.features.groups.then(groups).flatten(),
         }
     }
 

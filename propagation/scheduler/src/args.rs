@@ -25,7 +25,7 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart.
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
@@ -60,9 +60,15 @@ const WORKLOAD_AFFINITY: Gate = Gate {
     is_default: false,
 };
 
+/// Whether bindings of a higher priority are scheduled first.
+const PRIORITY: Gate = Gate {
+    name: "PriorityBasedScheduling",
+    is_default: true,
+};
+
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY])
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY])
 }
 
 /// The name of the scheduler of policies that name none.
@@ -81,6 +87,11 @@ impl Args {
     /// Returns `true` if workloads that are to be together, or apart, are.
     pub(crate) fn heeds_groups(&self) -> bool {
         WORKLOAD_AFFINITY.is_on(&self.feature_gates)
+    }
+
+    /// Returns `true` if bindings of a higher priority are scheduled first.
+    pub(crate) fn heeds_priority(&self) -> bool {
+        PRIORITY.is_on(&self.feature_gates)
     }
 
     /// Returns the settings of scheduling.

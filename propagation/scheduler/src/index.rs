@@ -17,6 +17,8 @@ pub(crate) struct Index {
     pub(crate) scheduler: Scheduler,
     /// The groups of workloads; `None` if they are not heeded.
     pub(crate) groups: Option<Groups>,
+    /// True if bindings of a higher priority go first.
+    pub(crate) heeds_priority: bool,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
     pub(crate) clusters: Cache<ClusterView>,
@@ -46,6 +48,7 @@ impl Index {
         Self {
             scheduler,
             groups: None,
+            heeds_priority: false,
             bindings: Cache::default(),
             cluster_bindings: Cache::default(),
             clusters: Cache::default(),
@@ -72,6 +75,17 @@ impl Index {
         }
         let binding = self.bindings.get(key)?;
         Some(AnyBinding::Namespaced(Arc::clone(binding)))
+    }
+
+    /// Returns bindings with their priorities, as far as these are heeded.
+    pub(crate) fn priorities(&self, keys: &[Key]) -> Vec<(Key, i32)> {
+        let keys = keys.iter().filter(|_| self.heeds_priority);
+        let priority = |key: &Key| {
+            let binding = self.bindings.get(key)?;
+            Some(binding.spec.schedule_priority.as_ref()?.priority)
+        };
+        keys.map(|key| (key.clone(), priority(key).unwrap_or_default()))
+            .collect()
     }
 
     /// Returns a snapshot of the binding `key`, and `None` if it does not exist.

@@ -65,6 +65,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     if args.heeds_groups() {
         index.heed_groups();
     }
+    if args.heeds_priority() {
+        index.heed_priority();
+    }
     index.watch(program, &client);
     let bindings = BindingMetrics(Arc::clone(&index));
     program

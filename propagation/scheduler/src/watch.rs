@@ -43,6 +43,11 @@ impl SharedIndex {
         self.index.lock().groups = Some(Groups::default());
     }
 
+    /// Has bindings of a higher priority scheduled first from now on.
+    pub(crate) fn heed_priority(&self) {
+        self.index.lock().heeds_priority = true;
+    }
+
     /// Watches every kind that decides about bindings.
     pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
         let shared = Arc::clone(self);
@@ -71,7 +76,11 @@ impl SharedIndex {
 
     /// Applies an event with `observe` and wakes the bindings it returns.
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        let woken = observe(&mut self.index.lock());
+        let mut index = self.index.lock();
+        let woken = observe(&mut index);
+        let priorities = index.priorities(&woken);
+        drop(index);
+        self.queue.rank_all(priorities);
         self.queue.add_all(woken);
     }
 

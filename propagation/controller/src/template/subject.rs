@@ -25,6 +25,10 @@ pub(super) enum TemplateError {
     Read(#[source] kube::Error),
     #[error("policy {0} exists and is not in the cache yet")]
     Unseen(Key),
+    #[error("there is no PriorityClass {0}, which the policy names")]
+    NoPriorityClass(String),
+    #[error("PriorityClass {0} is not in the cache yet")]
+    UnseenPriorityClass(String),
     #[error("the names that its binding may have are those of other bindings")]
     NoName,
 }

@@ -31,15 +31,23 @@ pub(super) fn members(
         .collect()
 }
 
-fn of_scheduling(scheduling: &Scheduling, current: &ResourceBindingSpec) -> [Member; 1] {
-    let Scheduling { groups } = scheduling;
+fn of_scheduling(scheduling: &Scheduling, current: &ResourceBindingSpec) -> [Member; 2] {
+    let Scheduling { groups, priority } = scheduling;
+    let current_priority = current.schedule_priority.as_ref();
     let none = WorkloadAffinityGroups::default();
-    [Member {
-        name: "workloadAffinityGroups",
-        wanted: groups.as_ref().map(|groups| json!(groups)),
-        is_current: groups.as_ref().unwrap_or(&none)
-            == current.workload_affinity_groups.as_ref().unwrap_or(&none),
-    }]
+    [
+        Member {
+            name: "workloadAffinityGroups",
+            wanted: groups.as_ref().map(|groups| json!(groups)),
+            is_current: groups.as_ref().unwrap_or(&none)
+                == current.workload_affinity_groups.as_ref().unwrap_or(&none),
+        },
+        Member {
+            name: "schedulePriority",
+            wanted: priority.map(|priority| json!({ "priority": priority })),
+            is_current: *priority == current_priority.map(|current| current.priority),
+        },
+    ]
 }
 
 fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {

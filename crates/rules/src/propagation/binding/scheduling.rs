@@ -9,6 +9,8 @@ use serde_json::Value;
 pub struct Scheduling {
     /// The groups of workloads that it belongs to; `None` if it is in none.
     pub groups: Option<WorkloadAffinityGroups>,
+    /// Its priority; `None` if it has none.
+    pub priority: Option<i32>,
 }
 
 /// Returns the groups of workloads that the policy and the labels of a template put it into. What has no namespace is

@@ -55,6 +55,7 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
         claim: &claim,
         scheduling: &Scheduling {
             groups: groups(object, &policy.spec),
+            priority: None,
         },
         record: &record(&Candidate::from(&policy), object),
         is_followed: true,

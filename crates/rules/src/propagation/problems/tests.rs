@@ -66,6 +66,12 @@ fn selectors_are_checked() {
         ],
     );
     expect(&json!({ "preemption": "Always" }), &[]);
+    let source = |name: &str| json!({ "schedulePriority": { "priorityClassSource": name, "priorityClassName": "a" } });
+    expect(&source("KubePriorityClass"), &[]);
+    expect(
+        &source("Newer"),
+        &["priorityClassSource Newer is not supported by karmada-rs"],
+    );
     expect(
         &json!({ "preemption": "Sometimes" }),
         &["preemption Sometimes is not supported by karmada-rs"],
