@@ -1,6 +1,6 @@
 //! The flags.
 
-use karmada_rules::schedule::Scheduler;
+use karmada_rules::schedule::{Room, Scheduler};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{self, Gate, Switch};
 
@@ -25,7 +25,7 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first.
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
@@ -66,9 +66,15 @@ const PRIORITY: Gate = Gate {
     is_default: true,
 };
 
+/// Whether the room of a cluster is counted by the models of its nodes.
+const MODELS: Gate = Gate {
+    name: "CustomizedClusterResourceModeling",
+    is_default: true,
+};
+
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY])
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, MODELS])
 }
 
 /// The name of the scheduler of policies that name none.
@@ -99,6 +105,11 @@ impl Args {
         Scheduler {
             name: self.scheduler_name.clone(),
             keeps_empty: self.enable_empty_workload_propagation,
+            room: if MODELS.is_on(&self.feature_gates) {
+                Room::Models
+            } else {
+                Room::Summary
+            },
             evicts: self.moves.evict_untolerated,
             fails_back: self.moves.affinity_fail_back,
         }
@@ -115,11 +126,29 @@ impl AsRef<CommonArgs> for Args {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::Args;
+    use super::{Args, Room};
 
     #[test]
     fn the_flags_are_well_formed() {
         Args::command().debug_assert();
+    }
+
+    /// The features have Karmada's names and defaults.
+    #[test]
+    fn features_are_karmadas() {
+        let parsed = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat());
+        let features = |args: &Args| {
+            let models = args.scheduler().room == Room::Models;
+            [args.heeds_groups(), args.heeds_priority(), models]
+        };
+        assert_eq!(features(&parsed(&[])), [false, true, true]);
+        let switched = parsed(&[
+            "--feature-gates=WorkloadAffinity=true,PriorityBasedScheduling=false",
+            "--feature-gates=CustomizedClusterResourceModeling=false",
+        ]);
+        assert_eq!(features(&switched), [true, false, false]);
+        let unknown = "--feature-gates=SchedulerEstimator=true";
+        assert!(Args::try_parse_from(["scheduler", unknown]).is_err());
     }
 
     /// A scheduler of another name does not wait for the default one.

@@ -16,10 +16,22 @@ pub struct Scheduler {
     pub name: String,
     /// True if a cluster that gets no replica of a workload is a target all the same.
     pub keeps_empty: bool,
+    /// The way in which the room of a cluster is counted.
+    pub room: Room,
     /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
     pub evicts: bool,
     /// True if workloads return to an earlier group of clusters once it fits again.
     pub fails_back: bool,
+}
+
+/// The ways in which the room of a cluster is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// What its nodes together have left.
+    #[default]
+    Summary,
+    /// What each of its nodes has left by its model, where the cluster has models.
+    Models,
 }
 
 /// The scheduler of a binding that names none.

@@ -22,7 +22,7 @@ pub(super) fn select<'a>(
     let mut candidates: Vec<_> = candidates
         .map(|cluster| Candidate {
             tier: tiers.tier(cluster).unwrap_or_default(),
-            ..Candidate::new(spec, cluster)
+            ..Candidate::new(facts.scheduler.room, spec, cluster)
         })
         .collect();
     let constraints = &facts.placement.spread_constraints;
