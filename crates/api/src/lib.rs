@@ -16,6 +16,7 @@ pub mod names;
 pub mod overrides;
 pub mod placement;
 pub mod policy;
+pub mod rebalancer;
 pub mod remedy;
 mod resource;
 mod schema;
@@ -39,6 +40,7 @@ pub use placement::Placement;
 pub use policy::{
     ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, ResourceSelector, Suspension,
 };
+pub use rebalancer::WorkloadRebalancer;
 pub use remedy::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     RemedyStatus, TRAFFIC_CONTROL,

@@ -36,6 +36,9 @@ pub struct Args {
     pub(crate) feature_gates: Vec<Switch>,
     #[command(flatten)]
     pub(crate) moves: MoveArgs,
+    /// Serve WorkloadRebalancers, for a fleet without Karmada: a Karmada does that itself.
+    #[arg(long, env = "KARMADA_REBALANCE_WORKLOADS")]
+    pub(crate) rebalance_workloads: bool,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,

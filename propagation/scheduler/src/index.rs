@@ -68,7 +68,8 @@ impl Index {
         all.filter(|binding| self.scheduler.schedules(binding.view()))
     }
 
-    fn binding(&self, key: &Key) -> Option<AnyBinding> {
+    /// Returns the binding `key`; one without a namespace is a `ClusterResourceBinding`.
+    pub(crate) fn binding(&self, key: &Key) -> Option<AnyBinding> {
         if key.namespace.is_empty() {
             let binding = self.cluster_bindings.get(key)?;
             return Some(AnyBinding::ClusterScoped(Arc::clone(binding)));

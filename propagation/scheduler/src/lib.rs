@@ -9,6 +9,7 @@
 //! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say. Bindings of both scopes are read alike in `binding`, which drops
 //!   what scheduling does not need.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
+//! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
@@ -19,6 +20,7 @@ mod identity;
 mod index;
 mod metrics;
 mod reason;
+mod rebalance;
 mod reconcile;
 mod watch;
 
@@ -35,6 +37,7 @@ pub use crate::args::Args;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
+use crate::rebalance::RebalanceReconciler;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 
@@ -73,6 +76,19 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     program
         .registry
         .register_collector(bindings, &[("bindings", "reason")]);
+    if args.rebalance_workloads {
+        let queue = Queue::default();
+        let rebalancers = RebalanceReconciler {
+            requests: rebalance::watch(program, &client, &queue),
+            queue: queue.clone(),
+            index: Arc::clone(&index),
+            client: client.clone(),
+            writes: writes.clone(),
+            clock: program.clock,
+        };
+        let (name, leadership) = ("workloadrebalancer", leadership.clone());
+        controller::spawn(program, name, rebalancers, queue, leadership);
+    }
     let reconciler = Reconciler {
         index,
         client,
