@@ -43,11 +43,11 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(snapshot) = self.index.snapshot(key) else {
+        let decided = self.index.decide(key, |snapshot| self.plan(snapshot));
+        let Some((snapshot, plan)) = decided else {
             self.index.forget(key);
             return Ok(());
         };
-        let plan = self.plan(&snapshot);
         let message = match &plan {
             SchedulePlan::LeftAlone { message } => Some(message.as_str()),
             SchedulePlan::Unchanged
@@ -83,21 +83,17 @@ impl Reconciler {
         let pass = Pass {
             now: (self.clock)(),
             cluster_changed: snapshot.cluster_changed,
+            neighbours: snapshot.neighbours.as_ref(),
         };
-        plan(
-            &self.index.scheduler(),
-            snapshot.binding.view(),
-            fleet,
-            pass,
-        )
+        plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
     }
 
     /// Wakes the binding `key` when it is due by itself.
     fn wake_when_due(&self, key: &Key, snapshot: &Snapshot) {
         let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
         let now = (self.clock)();
-        let scheduler = self.index.scheduler();
-        let next = next_due(&scheduler, snapshot.binding.view(), &clusters, now);
+        let scheduler = &snapshot.scheduler;
+        let next = next_due(scheduler, snapshot.binding.view(), &clusters, now);
         if let Some(at) = next {
             self.index.wake_at(key.clone(), at, now);
         }
@@ -167,8 +163,16 @@ impl Reconciler {
             let parameters = PatchParams::default();
             let call = api.patch(&key.name, &parameters, &patch);
             written = match self.writes.write("clusters", call).await {
-                Ok(response) => response,
+                Ok(response) => {
+                    let generation = response.as_ref().and_then(|new| new.meta().generation);
+                    self.index.written(key, generation);
+                    response
+                }
                 Err(error) => {
+                    // Without an answer it may have been written all the same.
+                    if matches!(error, WriteError::Api(kube::Error::Api(_))) {
+                        self.index.not_written(key);
+                    }
                     if let Some(refused) = quota_exceeded(binding.view(), &error, (self.clock)()) {
                         self.write_status(api, key, binding.view(), &refused)
                             .await?;

@@ -16,7 +16,7 @@ pub fn plan(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
     fleet: KnownClusters<'_>,
-    pass: Pass,
+    pass: Pass<'_>,
 ) -> SchedulePlan {
     if !scheduler.schedules(binding) {
         return SchedulePlan::Unchanged;

@@ -1,10 +1,11 @@
 //! The members of a binding's spec that are written whole.
 
 use karmada_api::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER};
-use karmada_api::{PropagationSpec, ResourceBindingSpec};
+use karmada_api::{PropagationSpec, ResourceBindingSpec, WorkloadAffinityGroups};
 use objects::Metadata;
 use serde_json::{Map, Value, json};
 
+use super::scheduling::Scheduling;
 use crate::propagation::interpret::{Replicas, same_requirements};
 
 /// A member of a binding's spec.
@@ -20,12 +21,33 @@ pub(super) struct Member {
 pub(super) fn members(
     template: &Value,
     policy: &PropagationSpec,
+    scheduling: &Scheduling,
     current: &ResourceBindingSpec,
 ) -> Vec<Member> {
     of_template(template, current)
         .into_iter()
         .chain(of_policy(policy, current))
+        .chain(of_scheduling(scheduling, current))
         .collect()
+}
+
+fn of_scheduling(scheduling: &Scheduling, current: &ResourceBindingSpec) -> [Member; 2] {
+    let Scheduling { groups, priority } = scheduling;
+    let current_priority = current.schedule_priority.as_ref();
+    let none = WorkloadAffinityGroups::default();
+    [
+        Member {
+            name: "workloadAffinityGroups",
+            wanted: groups.as_ref().map(|groups| json!(groups)),
+            is_current: groups.as_ref().unwrap_or(&none)
+                == current.workload_affinity_groups.as_ref().unwrap_or(&none),
+        },
+        Member {
+            name: "schedulePriority",
+            wanted: priority.map(|priority| json!({ "priority": priority })),
+            is_current: *priority == current_priority.map(|current| current.priority),
+        },
+    ]
 }
 
 fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
