@@ -1,0 +1,29 @@
+//! The kinds of other projects that Karmada interprets by scripts of its own (Karmada,
+//! `pkg/resourceinterpreter/default/thirdparty`), in one version each: a file for a project.
+//!
+//! A file lists its kinds, each with what is known of it. `aggregation` has what members report and puts it together
+//! in the ways that the projects share, `reading` reads single objects. Absent numbers count as 0, absent texts as empty.
+
+mod aggregation;
+mod interpreter;
+mod reading;
+mod retention;
+
+use objects::{api_version, group, kind};
+use serde_json::Value;
+
+pub(super) use aggregation::Aggregation;
+pub(crate) use interpreter::Needs;
+use interpreter::{Interpreter, Known};
+
+/// Returns what is known of the kind of an object, in its version.
+pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
+    let version = api_version(object);
+    let known: &[Known] = match group(version) {
+        _ => return None,
+    };
+    let kind = kind(object);
+    let mut known = known.iter();
+    let found = known.find(|(of_version, name, _)| *of_version == version && *name == kind);
+    found.map(|(_, _, interpreter)| interpreter)
+}
