@@ -5,6 +5,7 @@
 //! in the ways that the projects share, `reading` reads single objects. Absent numbers count as 0, absent texts as empty.
 
 mod aggregation;
+mod argo;
 mod interpreter;
 mod reading;
 mod retention;
@@ -20,6 +21,7 @@ use interpreter::{Interpreter, Known};
 pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
     let version = api_version(object);
     let known: &[Known] = match group(version) {
+        "argoproj.io" => argo::KINDS,
         _ => return None,
     };
     let kind = kind(object);
