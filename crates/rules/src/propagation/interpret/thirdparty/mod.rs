@@ -6,6 +6,7 @@
 
 mod aggregation;
 mod argo;
+mod flink;
 mod interpreter;
 mod reading;
 mod retention;
@@ -22,6 +23,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
     let version = api_version(object);
     let known: &[Known] = match group(version) {
         "argoproj.io" => argo::KINDS,
+        "flink.apache.org" => flink::KINDS,
         _ => return None,
     };
     let kind = kind(object);
