@@ -7,6 +7,7 @@
 mod aggregation;
 mod argo;
 mod flink;
+mod flux;
 mod interpreter;
 mod reading;
 mod retention;
@@ -24,6 +25,9 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
     let known: &[Known] = match group(version) {
         "argoproj.io" => argo::KINDS,
         "flink.apache.org" => flink::KINDS,
+        "helm.toolkit.fluxcd.io" | "kustomize.toolkit.fluxcd.io" | "source.toolkit.fluxcd.io" => {
+            flux::KINDS
+        }
         _ => return None,
     };
     let kind = kind(object);
