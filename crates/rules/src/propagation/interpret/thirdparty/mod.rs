@@ -9,6 +9,7 @@ mod argo;
 mod flink;
 mod flux;
 mod interpreter;
+mod kruise;
 mod reading;
 mod retention;
 
@@ -28,6 +29,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
         "helm.toolkit.fluxcd.io" | "kustomize.toolkit.fluxcd.io" | "source.toolkit.fluxcd.io" => {
             flux::KINDS
         }
+        "apps.kruise.io" => kruise::KINDS,
         _ => return None,
     };
     let kind = kind(object);
