@@ -10,6 +10,7 @@ mod flink;
 mod flux;
 mod interpreter;
 mod kruise;
+mod kubeflow;
 mod reading;
 mod retention;
 
@@ -30,6 +31,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
             flux::KINDS
         }
         "apps.kruise.io" => kruise::KINDS,
+        "kubeflow.org" => kubeflow::KINDS,
         _ => return None,
     };
     let kind = kind(object);
