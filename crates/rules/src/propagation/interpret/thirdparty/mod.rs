@@ -11,6 +11,7 @@ mod flux;
 mod interpreter;
 mod kruise;
 mod kubeflow;
+mod kyverno;
 mod reading;
 mod retention;
 
@@ -32,6 +33,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
         }
         "apps.kruise.io" => kruise::KINDS,
         "kubeflow.org" => kubeflow::KINDS,
+        "kyverno.io" => kyverno::KINDS,
         _ => return None,
     };
     let kind = kind(object);
