@@ -12,6 +12,7 @@ mod interpreter;
 mod kruise;
 mod kubeflow;
 mod kyverno;
+mod ray;
 mod reading;
 mod retention;
 
@@ -34,6 +35,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
         "apps.kruise.io" => kruise::KINDS,
         "kubeflow.org" => kubeflow::KINDS,
         "kyverno.io" => kyverno::KINDS,
+        "ray.io" => ray::KINDS,
         _ => return None,
     };
     let kind = kind(object);
