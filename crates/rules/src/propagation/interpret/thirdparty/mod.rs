@@ -15,6 +15,7 @@ mod kyverno;
 mod ray;
 mod reading;
 mod retention;
+mod spark;
 
 use objects::{api_version, group, kind};
 use serde_json::Value;
@@ -36,6 +37,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
         "kubeflow.org" => kubeflow::KINDS,
         "kyverno.io" => kyverno::KINDS,
         "ray.io" => ray::KINDS,
+        "sparkoperator.k8s.io" => spark::KINDS,
         _ => return None,
     };
     let kind = kind(object);
