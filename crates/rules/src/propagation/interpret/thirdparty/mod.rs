@@ -16,6 +16,7 @@ mod ray;
 mod reading;
 mod retention;
 mod spark;
+mod volcano;
 
 use objects::{api_version, group, kind};
 use serde_json::Value;
@@ -38,6 +39,7 @@ pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
         "kyverno.io" => kyverno::KINDS,
         "ray.io" => ray::KINDS,
         "sparkoperator.k8s.io" => spark::KINDS,
+        "batch.volcano.sh" => volcano::KINDS,
         _ => return None,
     };
     let kind = kind(object);
