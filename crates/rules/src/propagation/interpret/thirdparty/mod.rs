@@ -16,6 +16,8 @@ mod ray;
 mod reading;
 mod retention;
 mod spark;
+#[cfg(test)]
+mod tests;
 mod volcano;
 
 use objects::{api_version, group, kind};
