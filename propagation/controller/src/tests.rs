@@ -1,5 +1,6 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
+mod cloneset;
 mod dependencies;
 mod events;
 mod evictions;

@@ -6,7 +6,7 @@ use objects::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::scheduling::Scheduling;
-use crate::propagation::interpret::{Replicas, same_requirements};
+use crate::propagation::interpret::{replicas, same_requirements};
 
 /// A member of a binding's spec.
 pub(super) struct Member {
@@ -51,7 +51,7 @@ fn of_scheduling(scheduling: &Scheduling, current: &ResourceBindingSpec) -> [Mem
 }
 
 fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
-    let replicas = Replicas::of(template);
+    let replicas = replicas(template);
     let namespace = template.namespace();
     let needs = current.replica_requirements.as_ref();
     let ours = replicas.requirements.as_ref();
@@ -125,14 +125,14 @@ fn text(name: &'static str, wanted: Option<&str>, current: Option<&str>, default
 }
 
 /// Returns the requirements with the namespace whose quota estimators heed, and with the class that a feature of
-/// Karmada adds.
+/// Karmada adds where the template's kind does not tell it.
 fn completed(mut requirements: Value, namespace: &str, current: Option<&Value>) -> Value {
     const CLASS: &str = "priorityClassName";
     let class = current.and_then(|current| current.get(CLASS));
     let namespace = Some(json!(namespace)).filter(|_| !namespace.is_empty());
     for (name, value) in [("namespace", namespace), (CLASS, class.cloned())] {
         if let (Some(value), Some(requirements)) = (value, requirements.as_object_mut()) {
-            requirements.insert(name.to_owned(), value);
+            requirements.entry(name).or_insert(value);
         }
     }
     requirements
