@@ -1,4 +1,4 @@
-//! A kind of another project, a `CloneSet` of OpenKruise, on its whole way: to its clusters, and back to a status.
+//! A kind of another project, a `CloneSet` of `OpenKruise`, on its whole way: to its clusters, and back to a status.
 
 use super::works::works;
 use super::*;
@@ -86,14 +86,11 @@ async fn clone_set_travels_and_reports() {
         stage.join(cluster).await;
     }
     let selectors = json!([{ "apiVersion": API_VERSION, "kind": "CloneSet" }]);
-    let policy = policy(
-        "pp",
-        &json!({
-            "resourceSelectors": selectors,
-            "propagateDeps": true,
-            "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided" } },
-        }),
-    );
+    let spec = json!({
+        "resourceSelectors": selectors, "propagateDeps": true,
+        "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided" } },
+    });
+    let policy = policy("pp", &spec);
     stage.send("POST", POLICY, &policy).await;
     let settings = json!({ "metadata": { "name": "settings", "namespace": "shop" } });
     let maps = "/api/v1/namespaces/shop/configmaps";

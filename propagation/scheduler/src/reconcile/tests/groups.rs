@@ -96,7 +96,8 @@ async fn racers_do_not_meet() {
     }
     let (a, b) = (key("a"), key("b"));
     let both = tokio::join!(stage.reconcile(&a), stage.reconcile(&b));
-    (both.0.unwrap(), both.1.unwrap());
+    both.0.unwrap();
+    both.1.unwrap();
     let (a, b) = (stage.clusters("a").await, stage.clusters("b").await);
     assert_eq!((a.len(), b.len()), (1, 1));
     assert_ne!(a, b);

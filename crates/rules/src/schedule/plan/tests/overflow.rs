@@ -28,7 +28,7 @@ fn with_rooms(rooms: [u32; 4]) -> Vec<ClusterView> {
 /// Each tier gets what those before lack room for, and the last is the first that loses some. Case I92.
 #[test]
 fn tiers_fill_in_order() {
-    let cases: [(i32, [u32; 4], [i32; 4], [i32; 4]); 8] = [
+    let cases = [
         (2, [2, 2, 9, 9], [0; 4], [1, 1, 0, 0]),
         (4, [2, 2, 9, 9], [0; 4], [2, 2, 0, 0]),
         (6, [2, 2, 9, 9], [0; 4], [2, 2, 2, 0]),
