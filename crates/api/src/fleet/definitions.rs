@@ -2,6 +2,7 @@
 
 mod amendments;
 mod columns;
+mod definition;
 mod overrides;
 mod update;
 
@@ -26,7 +27,8 @@ use super::{
 };
 use crate::Scope;
 use crate::crd::{age, schema};
-use amendments::{Amendment, amended, at, first_of, immutable, one_of, rules};
+use amendments::{Amendment, amended, apply_strategy, at, first_of, immutable, one_of, rules};
+use definition::{Definition, definition};
 
 /// Returns the definitions.
 pub fn definitions() -> Vec<Value> {
@@ -176,54 +178,6 @@ fn snapshot_of<K: Resource<DynamicType = ()>>(scope: Scope, spec: Value) -> Valu
     .of::<K>(scope)
 }
 
-/// The version in which every object is stored.
-const STORED: &str = "v1beta1";
-
-/// The parts of a definition that differ from kind to kind.
-struct Definition {
-    short_names: Value,
-    spec: Value,
-    status: Option<Value>,
-    columns: Vec<Value>,
-}
-
-impl Definition {
-    /// Returns that of a kind which has one scope.
-    fn of<K: Resource<DynamicType = ()>>(self, scope: Scope) -> Value {
-        self.in_versions::<K>((&(), scope), &["v1", "v1beta1"])
-    }
-
-    /// Returns that of the kind which has this scope. KubeFleet has the namespaced ones in one version.
-    fn of_scope<K: Resource<DynamicType = Scope>>(self, scope: Scope) -> Value {
-        let versions: &[&str] = match scope {
-            Scope::Cluster => &["v1", "v1beta1"],
-            Scope::Namespaced => &["v1beta1"],
-        };
-        self.in_versions::<K>((&scope, scope), versions)
-    }
-
-    fn in_versions<K: Resource>(self, kind: (&K::DynamicType, Scope), versions: &[&str]) -> Value {
-        let mut properties = json!({ "spec": self.spec });
-        if let Some(status) = &self.status {
-            properties["status"] = status.clone();
-        }
-        let version = |name: &&str| {
-            let mut version = json!({
-                "name": name, "served": true, "storage": *name == STORED,
-                "additionalPrinterColumns": self.columns,
-                "schema": { "openAPIV3Schema": {
-                    "type": "object", "required": ["spec"], "properties": properties } },
-            });
-            if self.status.is_some() {
-                version["subresources"] = json!({ "status": {} });
-            }
-            version
-        };
-        let versions: Value = versions.iter().map(version).collect();
-        definition::<K>(kind, &self.short_names, &versions)
-    }
-}
-
 /// Returns the definition of an envelope, which KubeFleet has in one version.
 fn envelope<K: Resource<DynamicType = ()>>(scope: Scope) -> Value {
     let mut content = schema::<EnvelopeContent>();
@@ -234,50 +188,6 @@ fn envelope<K: Resource<DynamicType = ()>>(scope: Scope) -> Value {
         "schema": { "openAPIV3Schema": amended(content, &[at("data", bounds)]) },
     });
     definition::<K>((&(), scope), &json!([]), &json!([version]))
-}
-
-fn definition<K: Resource>(
-    (kind, scope): (&K::DynamicType, Scope),
-    short_names: &Value,
-    versions: &Value,
-) -> Value {
-    let (group, plural, kind) = (K::group(kind), K::plural(kind), K::kind(kind));
-    let category = group.split('.').next().unwrap_or_default();
-    let mut names = json!({
-        "categories": ["fleet", format!("fleet-{category}")],
-        "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
-    });
-    if short_names
-        .as_array()
-        .is_some_and(|names| !names.is_empty())
-    {
-        names["shortNames"] = short_names.clone();
-    }
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{group}") },
-        "spec": { "group": group, "scope": scope.as_str(), "names": names, "versions": versions },
-    })
-}
-
-fn apply_strategy(path: &str) -> Vec<Amendment> {
-    let field = |name: &str| format!("{path}.{name}");
-    vec![
-        (
-            field("type"),
-            first_of(&["ClientSideApply", "ServerSideApply", "ReportDiff"]),
-        ),
-        (
-            field("comparisonOption"),
-            first_of(&["PartialComparison", "FullComparison"]),
-        ),
-        (field("whenToApply"), first_of(&["Always", "IfNotDrifted"])),
-        (
-            field("whenToTakeOver"),
-            first_of(&["Always", "IfNoDiff", "Never"]),
-        ),
-    ]
 }
 
 /// Returns what is true of a policy, that of a placement or of a snapshot.

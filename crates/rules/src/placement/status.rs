@@ -10,6 +10,7 @@
 
 mod cluster;
 mod external;
+mod facts;
 mod shorten;
 mod step;
 mod stuck;
@@ -19,8 +20,7 @@ mod whole;
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use jiff::Timestamp;
 use karmada_api::Condition;
 use karmada_api::condition::FALSE;
 use karmada_api::fleet::binding::{BindingState, ClusterDecision};
@@ -28,42 +28,21 @@ use karmada_api::fleet::conditions::{SCHEDULED, of_placement};
 use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
 use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
 use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
+use karmada_api::fleet::{Binding, PolicySnapshot};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
-use serde_json::Value;
 
 pub use external::earlier_snapshot;
+pub use facts::StatusFacts;
 
 use super::condition::condition;
-use super::refuse::Refusal;
 use super::select::{Selection, identifier, show};
 use super::strategy::is_external;
 use cluster::{Standing, removing, standing};
+use facts::is_current;
 use shorten::shorten;
 use stuck::Stuck;
 use whole::conditions;
-
-/// Everything that a placement's status tells of.
-#[derive(Clone, Copy, Debug)]
-pub struct StatusFacts<'a> {
-    /// The placement.
-    pub placement: &'a Placement,
-    /// What it selects, or why nothing is done about it.
-    pub selection: Result<&'a Selection, &'a Refusal>,
-    /// The latest snapshot of its policy.
-    pub policy: Option<&'a PolicySnapshot>,
-    /// The latest snapshot of what it selects: its master.
-    pub snapshot: Option<&'a ObjectMeta>,
-    /// The objects in the snapshot that all clusters have, where that is an earlier one: [`earlier_snapshot`].
-    pub earlier: &'a [Value],
-    /// Every binding of it.
-    pub bindings: &'a [&'a Binding],
-    /// The time after which a cluster that is not available has made the rollout stuck.
-    pub progress_deadline: SignedDuration,
-    /// The time.
-    pub now: Timestamp,
-}
 
 /// What is to be said of a placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -256,10 +235,6 @@ fn current<'a>(facts: &StatusFacts<'a>) -> BTreeMap<&'a str, &'a Binding> {
     bindings
         .map(|binding| (&*binding.spec.target_cluster, *binding))
         .collect()
-}
-
-fn is_current(binding: &Binding) -> bool {
-    !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
 }
 
 /// Returns the number of clusters that a policy asks for; 0 if it asks for no number.

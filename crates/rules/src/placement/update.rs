@@ -10,7 +10,7 @@
 //! approved. So whatever becomes of a write, no more clusters are being updated than may be, and no stage comes before its
 //! approval. The words are KubeFleet's, by which its users' scripts tell one end from another.
 //!
-//! - `facts`: what decides; `writes`: what is written beside the status; `words`: what is said in it.
+//! - `step`: the step as it is being planned; `facts`: what decides; `writes`: what is written beside the status; `words`: what is said in it.
 //! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
 //! - `initialize`, `validate`: whether a run can begin, and go on.
 //! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
@@ -24,6 +24,7 @@ mod facts;
 mod initialize;
 mod picked;
 mod stages;
+mod step;
 mod stop;
 mod tasks;
 #[cfg(test)]
@@ -41,9 +42,9 @@ use karmada_api::fleet::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use karmada_api::fleet::update::{RunState, UpdateRunStatus};
 use objects::condition::find;
 
-use super::condition::put;
 pub use explain::{RunExplanation, explain};
 pub use facts::UpdateFacts;
+use step::{Obstacle, Step};
 pub use writes::UpdateWrite;
 
 /// A step of a run.
@@ -81,7 +82,7 @@ pub fn snapshot_of<'a>(
     snapshots: impl IntoIterator<Item = &'a ObjectMeta>,
 ) -> Option<String> {
     let index = initialize::index(run, snapshots)?;
-    Some(initialize::master(&run.spec.placement_name, index))
+    Some(step::master(&run.spec.placement_name, index))
 }
 
 /// Plans a step of a run that is not being deleted.
@@ -102,7 +103,7 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
     } else if facts.run.spec.state == RunState::Initialize {
         return UpdatePlan::default();
     } else {
-        step.go_on()
+        go_on(&mut step)
     };
     let mut has_failed = false;
     match planned {
@@ -130,62 +131,12 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
     }
 }
 
-/// Why a step cannot be planned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Obstacle {
-    /// Something is about to come.
-    Missing,
-    /// It never can, for this reason.
-    Fatal(String),
-}
-
-/// Returns the obstacle of a run that cannot begin, or go on, for a reason that lies outside of it.
-fn invalid(reason: &str) -> Obstacle {
-    Obstacle::Fatal(format!("failed to validate the updateRun: {reason}"))
-}
-
-/// A step as it is being planned.
-struct Step<'f, 'a> {
-    facts: &'f UpdateFacts<'a>,
-    status: UpdateRunStatus,
-    writes: Vec<UpdateWrite>,
-    wake_at: Option<Timestamp>,
-}
-
-impl Step<'_, '_> {
-    fn go_on(&mut self) -> Result<(), Obstacle> {
-        let picked = validate::validate(self.facts, &self.status)?;
-        match self.facts.run.spec.state {
-            RunState::Initialize => Ok(()),
-            RunState::Run => self.advance(&picked),
-            RunState::Stop => self.stop(&picked),
-        }
-    }
-
-    /// Returns the generation of the run and the time, which conditions have.
-    fn dated(&self) -> (Option<i64>, Timestamp) {
-        (self.facts.run.metadata.generation, self.facts.now)
-    }
-
-    /// Has the run looked at again at a time.
-    fn look_at(&mut self, time: Timestamp) {
-        self.wake_at = Some(self.wake_at.map_or(time, |at| at.min(time)));
-    }
-
-    fn fail(&mut self, is_initialized: bool, reason: &str) {
-        let message = format!("cannot continue the updateRun: {reason}");
-        let said = if is_initialized {
-            words::run_failed(&message)
-        } else {
-            vec![words::not_initialized(&message)]
-        };
-        let dated = self.dated();
-        put(&mut self.status.conditions, said, dated);
-    }
-
-    /// Returns the name of the snapshot that the clusters get.
-    fn snapshot(&self) -> String {
-        let placement = &self.facts.run.spec.placement_name;
-        initialize::master(placement, &self.status.resource_snapshot_index_used)
+/// Takes a run that knows its stages one step further.
+fn go_on(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
+    let picked = validate::validate(step.facts, &step.status)?;
+    match step.facts.run.spec.state {
+        RunState::Initialize => Ok(()),
+        RunState::Run => step.advance(&picked),
+        RunState::Stop => step.stop(&picked),
     }
 }

@@ -52,3 +52,23 @@ pub(super) fn one_of(values: &[&str]) -> Value {
 pub(super) fn first_of(values: &[&str]) -> Value {
     json!({ "enum": values, "default": values.first() })
 }
+
+/// Returns what is true of an apply strategy at a path.
+pub(super) fn apply_strategy(path: &str) -> Vec<Amendment> {
+    let field = |name: &str| format!("{path}.{name}");
+    vec![
+        (
+            field("type"),
+            first_of(&["ClientSideApply", "ServerSideApply", "ReportDiff"]),
+        ),
+        (
+            field("comparisonOption"),
+            first_of(&["PartialComparison", "FullComparison"]),
+        ),
+        (field("whenToApply"), first_of(&["Always", "IfNotDrifted"])),
+        (
+            field("whenToTakeOver"),
+            first_of(&["Always", "IfNoDiff", "Never"]),
+        ),
+    ]
+}

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::amendments::{Amendment, amended, at, first_of, one_of, rules};
-use super::{Definition, apply_strategy, columns};
+use super::amendments::{Amendment, amended, apply_strategy, at, first_of, one_of, rules};
+use super::columns;
+use super::definition::Definition;
 use crate::Scope;
 use crate::crd::{age, schema};
 use crate::fleet::update::{

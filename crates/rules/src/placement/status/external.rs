@@ -8,8 +8,8 @@ use karmada_api::fleet::{Binding, Placement};
 use objects::Metadata;
 use objects::condition::find;
 
-use super::StatusFacts;
 use super::cluster::Standing;
+use super::facts::{StatusFacts, is_current};
 use crate::placement::condition::condition;
 use crate::placement::select::identifier;
 use crate::placement::strategy::is_external;
@@ -21,7 +21,7 @@ pub fn earlier_snapshot<'a>(
     bindings: &[&'a Binding],
     latest: Option<&str>,
 ) -> Option<&'a str> {
-    let staying = bindings.iter().filter(|binding| super::is_current(binding));
+    let staying = bindings.iter().filter(|binding| is_current(binding));
     let mut given = staying.map(|binding| &*binding.spec.resource_snapshot_name);
     let first = given.next()?;
     let is_earlier = is_external(placement) && !first.is_empty() && Some(first) != latest;

@@ -9,8 +9,9 @@ use super::cluster::{Turn, is_done};
 use super::facts::is;
 use super::picked::Picked;
 use super::stages::concurrency;
+use super::step::{Obstacle, Step};
 use super::tasks::Tasks;
-use super::{Obstacle, Step, words};
+use super::words;
 use crate::placement::condition::put;
 
 impl Step<'_, '_> {

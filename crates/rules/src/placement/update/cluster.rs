@@ -13,7 +13,9 @@ use objects::Metadata;
 use objects::condition::find;
 
 use super::facts::is;
-use super::{Step, UpdateWrite, words};
+use super::step::Step;
+use super::words;
+use super::writes::UpdateWrite;
 use crate::placement::condition::{condition, put};
 use crate::placement::overrides::Applicable;
 use crate::placement::rollout::{Latest, RolloutWrite, is_rendered, told};

@@ -5,7 +5,9 @@ use objects::Metadata;
 
 use super::cluster::is_done;
 use super::picked::Picked;
-use super::{Step, UpdateWrite, words};
+use super::step::Step;
+use super::words;
+use super::writes::UpdateWrite;
 use crate::placement::condition::put;
 use crate::placement::rollout::RolloutWrite;
 

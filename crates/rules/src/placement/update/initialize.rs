@@ -9,7 +9,8 @@ use objects::Metadata;
 use super::facts::UpdateFacts;
 use super::picked::{self, Picked, Policy};
 use super::stages::stages;
-use super::{Obstacle, Step, invalid, words};
+use super::step::{Obstacle, Step, invalid, master};
+use super::words;
 use crate::placement::condition::put;
 use crate::placement::snapshot::{latest_resources, whole_group};
 use crate::placement::strategy::apply_strategy;
@@ -82,11 +83,6 @@ fn existing_index(facts: &UpdateFacts<'_>) -> Result<String, Obstacle> {
             "no resourceSnapshots with index `{index}` found for placement `{placement}`"
         ))),
     }
-}
-
-/// Returns the name of the master of a group of snapshots.
-pub(super) fn master(placement: &str, index: &str) -> String {
-    format!("{placement}-{index}-snapshot")
 }
 
 fn list_overrides(facts: &UpdateFacts<'_>, picked: &Picked<'_>, cluster: &mut ClusterUpdate) {

@@ -11,7 +11,7 @@ use objects::Metadata;
 use objects::condition::find;
 
 use super::facts::UpdateFacts;
-use super::{Obstacle, invalid};
+use super::step::{Obstacle, invalid};
 use crate::placement::snapshot::latest_policy;
 use crate::placement::strategy::is_external;
 

@@ -8,7 +8,8 @@ use super::cluster::{Turn, is_done, is_under_way};
 use super::facts::is;
 use super::picked::Picked;
 use super::stages::concurrency;
-use super::{Obstacle, Step, words};
+use super::step::{Obstacle, Step};
+use super::words;
 use crate::placement::condition::put;
 
 impl Step<'_, '_> {

@@ -20,7 +20,9 @@ use serde_json::json;
 
 use super::facts::is;
 use super::stages::duration;
-use super::{Step, UpdateWrite, words};
+use super::step::Step;
+use super::words;
+use super::writes::UpdateWrite;
 use crate::placement::condition::put;
 
 /// Whether the tasks before or after a stage are done.

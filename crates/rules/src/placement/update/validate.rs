@@ -6,7 +6,7 @@ use objects::Metadata;
 use super::facts::UpdateFacts;
 use super::picked::{self, Picked, Policy};
 use super::stages::stages;
-use super::{Obstacle, invalid};
+use super::step::{Obstacle, invalid};
 use crate::placement::strategy::apply_strategy;
 
 /// Returns the clusters of a run that has begun.
