@@ -1,8 +1,11 @@
 //! The flags.
 
+use clap::ArgAction;
 use karmada_rules::schedule::{Room, Scheduler};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{self, Gate, Switch};
+
+use crate::estimators::EstimatorArgs;
 
 /// Chooses the clusters of every binding, and its replicas in each.
 #[derive(clap::Parser, Debug)]
@@ -23,7 +26,7 @@ pub struct Args {
     )]
     pub(crate) scheduler_name: String,
     /// Keep a cluster that gets no replica of a workload among its clusters.
-    #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
+    #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) enable_empty_workload_propagation: bool,
     /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes.
     #[arg(
@@ -36,6 +39,8 @@ pub struct Args {
     pub(crate) feature_gates: Vec<Switch>,
     #[command(flatten)]
     pub(crate) moves: MoveArgs,
+    #[command(flatten)]
+    pub(crate) estimators: EstimatorArgs,
     /// Serve WorkloadRebalancers, for a fleet without Karmada: a Karmada does that itself.
     #[arg(long, env = "KARMADA_REBALANCE_WORKLOADS")]
     pub(crate) rebalance_workloads: bool,

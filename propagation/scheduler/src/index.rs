@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
-use karmada_rules::schedule::{Neighbours, Scheduler};
+use karmada_rules::schedule::{KnownClusters, Neighbours, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
 
@@ -41,6 +41,21 @@ pub(crate) struct Snapshot {
     /// Set if every cluster decoded.
     pub(crate) complete: bool,
     pub(crate) cluster_changed: bool,
+}
+
+impl Snapshot {
+    /// Returns the clusters that decoded.
+    pub(crate) fn clusters(&self) -> Vec<&ClusterView> {
+        self.clusters.iter().map(|cluster| &**cluster).collect()
+    }
+
+    /// Returns the fleet of these clusters.
+    pub(crate) fn fleet<'a>(&self, clusters: &'a [&'a ClusterView]) -> KnownClusters<'a> {
+        KnownClusters {
+            clusters,
+            complete: self.complete,
+        }
+    }
 }
 
 impl Index {

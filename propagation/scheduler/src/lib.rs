@@ -8,12 +8,14 @@
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
 //! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say. Bindings of both scopes are read alike in `binding`, which drops
 //!   what scheduling does not need.
+//! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
 //! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
 mod binding;
+mod estimators;
 mod events;
 mod groups;
 mod identity;
@@ -34,7 +36,8 @@ use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
-pub use crate::identity::{IDENTITY, NAME};
+use crate::estimators::Estimators;
+use crate::identity::{IDENTITY, NAME};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
 use crate::rebalance::RebalanceReconciler;
@@ -89,8 +92,13 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         let (name, leadership) = ("workloadrebalancer", leadership.clone());
         controller::spawn(program, name, rebalancers, queue, leadership);
     }
+    let estimators = args.estimators.enable_scheduler_estimator.then(|| {
+        let args = args.estimators.clone();
+        Estimators::new(args, client.clone(), &mut program.registry)
+    });
     let reconciler = Reconciler {
         index,
+        estimators,
         client,
         writes,
         events,

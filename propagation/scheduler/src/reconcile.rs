@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{
-    KnownClusters, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
+    Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, clusters_to_ask, next_due, plan,
 };
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -16,11 +16,12 @@ use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
-use objects::Key;
 use objects::patch::JsonPatch;
+use objects::{Key, Metadata};
 use serde::de::DeserializeOwned;
 
 use crate::binding::AnyBinding;
+use crate::estimators::Estimators;
 use crate::events;
 use crate::index::Snapshot;
 use crate::watch::SharedIndex;
@@ -28,6 +29,8 @@ use crate::watch::SharedIndex;
 /// Reconciles bindings.
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
+    /// `None` while none is asked.
+    pub(crate) estimators: Option<Estimators>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     /// `None` while only observing.
@@ -43,7 +46,13 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let decided = self.index.decide(key, |snapshot| self.plan(snapshot));
+        let estimates = self.estimate(key).await;
+        let decided = self.index.decide(key, |snapshot| {
+            let clusters = snapshot.clusters();
+            let fleet = snapshot.fleet(&clusters);
+            let pass = self.pass(snapshot, estimates.as_ref());
+            plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
+        });
         let Some((snapshot, plan)) = decided else {
             self.index.forget(key);
             return Ok(());
@@ -74,23 +83,33 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    fn plan(&self, snapshot: &Snapshot) -> SchedulePlan {
-        let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
-        let fleet = KnownClusters {
-            clusters: &clusters,
-            complete: snapshot.complete,
-        };
-        let pass = Pass {
+    /// Asks the estimators of the clusters whose room decides about the binding `key`; `None` if there are none to ask.
+    async fn estimate(&self, key: &Key) -> Option<Estimates> {
+        let estimators = self.estimators.as_ref()?;
+        let snapshot = self.index.snapshot(key)?;
+        let clusters = snapshot.clusters();
+        let (fleet, pass) = (snapshot.fleet(&clusters), self.pass(&snapshot, None));
+        let binding = snapshot.binding.view();
+        let asked = clusters_to_ask(&snapshot.scheduler, binding, fleet, pass);
+        if asked.is_empty() {
+            return None;
+        }
+        estimators.retain(clusters.iter().map(|cluster| cluster.metadata.name()));
+        Some(estimators.ask(binding.spec, &asked).await)
+    }
+
+    fn pass<'a>(&self, snapshot: &'a Snapshot, estimates: Option<&'a Estimates>) -> Pass<'a> {
+        Pass {
             now: (self.clock)(),
             cluster_changed: snapshot.cluster_changed,
             neighbours: snapshot.neighbours.as_ref(),
-        };
-        plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
+            estimates,
+        }
     }
 
     /// Wakes the binding `key` when it is due by itself.
     fn wake_when_due(&self, key: &Key, snapshot: &Snapshot) {
-        let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
+        let clusters = snapshot.clusters();
         let now = (self.clock)();
         let scheduler = &snapshot.scheduler;
         let next = next_due(scheduler, snapshot.binding.view(), &clusters, now);

@@ -94,6 +94,11 @@ impl SharedIndex {
         self.queue.add_at_time(key, at, now);
     }
 
+    /// Returns a snapshot of the binding `key`, and `None` if it does not exist.
+    pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
+        self.index.lock().snapshot(key)
+    }
+
     /// Returns the spec of the binding `key`, if it is that of the template.
     pub(crate) fn spec_of(
         &self,

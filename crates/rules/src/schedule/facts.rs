@@ -5,6 +5,7 @@ use karmada_api::{ClusterView, Placement, ResourceBindingSpec, names};
 use objects::Metadata;
 use serde_json::Value;
 
+use super::estimates::Estimates;
 use super::neighbours::Neighbours;
 use super::strategy::ReplicaStrategy;
 use crate::binding_ref::BindingRef;
@@ -96,6 +97,8 @@ pub struct Pass<'a> {
     pub cluster_changed: bool,
     /// The other workloads of its groups; `None` if it is in none.
     pub neighbours: Option<&'a Neighbours>,
+    /// What estimators say; `None` if none was asked.
+    pub estimates: Option<&'a Estimates>,
 }
 
 /// Everything that decides about one binding.

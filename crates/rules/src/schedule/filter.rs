@@ -33,7 +33,7 @@ pub(super) fn fitting<'a>(
 }
 
 /// Returns the reason why the cluster does not fit, or `None` if it does.
-fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) -> Option<String> {
+pub(super) fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) -> Option<String> {
     let (binding, placement) = (facts.binding, facts.placement);
     let name = cluster.metadata.name();
     if cluster.metadata.is_deleting() {

@@ -4,6 +4,7 @@ use karmada_api::ClusterView;
 use karmada_api::placement::SpreadConstraint;
 
 use super::capacity::Candidate;
+use super::estimates::Estimates;
 use super::facts::Facts;
 use super::failure::AffinityFailure;
 use super::regions::{self, Bounds, Demand, bound};
@@ -20,9 +21,16 @@ pub(super) fn select<'a>(
     let spec = facts.binding.spec;
     let candidates = fitting.iter();
     let mut candidates: Vec<_> = candidates
-        .map(|cluster| Candidate {
-            tier: tiers.tier(cluster).unwrap_or_default(),
-            ..Candidate::new(facts.scheduler.room, spec, cluster)
+        .map(|cluster| {
+            let candidate = Candidate::new(facts.scheduler.room, spec, cluster);
+            let estimates = facts.pass.estimates;
+            let bound =
+                |estimates: &Estimates| estimates.bound(candidate.name, candidate.available);
+            Candidate {
+                tier: tiers.tier(cluster).unwrap_or_default(),
+                available: estimates.map_or(candidate.available, bound),
+                ..candidate
+            }
         })
         .collect();
     let constraints = &facts.placement.spread_constraints;

@@ -15,6 +15,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 
+mod estimates;
 mod evict;
 mod fail_back;
 mod groups;
@@ -88,6 +89,7 @@ impl Stage {
         let queue = Queue::default();
         let reconciler = Reconciler {
             index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
+            estimators: None,
             client: api.client(),
             writes,
             events: None,

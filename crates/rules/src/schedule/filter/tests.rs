@@ -59,6 +59,7 @@ fn refusal(
             now: NOW.parse().unwrap(),
             cluster_changed: false,
             neighbours: None,
+            estimates: None,
         },
     };
     let fitting = fitting(facts, Tiers::only(placement.cluster_affinity.as_ref()));

@@ -7,6 +7,7 @@ use self::room::{by_room, spread, with_room};
 use super::*;
 use crate::binding_ref::SCHEDULED;
 
+mod estimates;
 mod evict;
 mod fail_back;
 mod neighbours;
@@ -26,6 +27,7 @@ fn pass() -> Pass<'static> {
         now: "2026-11-22T08:00:00.5Z".parse().unwrap(),
         cluster_changed: false,
         neighbours: None,
+        estimates: None,
     }
 }
 
@@ -354,6 +356,7 @@ fn cluster_change_moves_time() {
         now: "2026-11-22T09:00:00Z".parse().unwrap(),
         cluster_changed: true,
         neighbours: None,
+        estimates: None,
     };
     let mut after = running.clone();
     apply_plan(&mut after, &planned(&running, &fleet(), later), false);

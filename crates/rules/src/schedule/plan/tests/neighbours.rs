@@ -16,6 +16,7 @@ fn decided(neighbours: &Neighbours, has: &[&str]) -> Result<Vec<String>, (String
         .collect();
     let pass = Pass {
         neighbours: Some(neighbours),
+        estimates: None,
         ..pass()
     };
     let plan = planned(&binding, &fleet(), pass);
