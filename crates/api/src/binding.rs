@@ -73,6 +73,20 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::object")]
     pub replica_requirements: Option<Value>,
+    /// The priority among bindings that wait to be scheduled.
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub schedule_priority: Option<BindingPriority>,
+    /// The groups of workloads that it belongs to.
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub workload_affinity_groups: Option<WorkloadAffinityGroups>,
     /// True if what the template refers to follows it.
     #[serde(
         default,
@@ -132,6 +146,35 @@ impl ResourceBindingSpec {
             .flat_map(|snapshot| snapshot.clusters.iter().flatten())
             .chain(self.clusters.iter().flatten())
     }
+}
+
+/// The priority of a binding among those that wait to be scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct BindingPriority {
+    /// The priority; the highest is scheduled first.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub priority: i32,
+}
+
+/// The groups of workloads that a template belongs to, each as the `key=value` of its label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct WorkloadAffinityGroups {
+    /// The group whose workloads are in the same clusters; empty for none.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub affinity_group: String,
+    /// The group whose workloads are in different clusters; empty for none.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub anti_affinity_group: String,
 }
 
 /// The pause of a binding: its policy's, and a pause of scheduling, which belongs to third parties.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,37 @@ pub struct ClusterViewSpec {
     /// The taints.
     #[serde(deserialize_with = "lenient::nullable")]
     pub taints: Vec<Taint>,
+    /// The models by which its nodes are counted.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub resource_models: Vec<ResourceModel>,
+}
+
+/// A model of nodes, by what such a node has free.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct ResourceModel {
+    /// Its number.
+    pub grade: i64,
+    /// What a node has free of each resource.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub ranges: Vec<ResourceRange>,
+}
+
+/// What a node has free of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct ResourceRange {
+    /// The resource.
+    pub name: String,
+    /// The least amount.
+    #[schemars(schema_with = "schema::quantity")]
+    pub min: Quantity,
+    /// The amount that it is below.
+    #[schemars(schema_with = "schema::quantity")]
+    pub max: Quantity,
 }
 
 /// The name of a Secret.
@@ -114,7 +146,7 @@ pub struct EnabledKind {
 }
 
 /// Quantities of resources by their names.
-pub type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
+pub type Quantities = BTreeMap<String, Quantity>;
 
 /// The capacity of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -132,6 +164,23 @@ pub struct ResourceSummary {
     #[serde(deserialize_with = "lenient::or_default")]
     #[schemars(schema_with = "schema::quantities")]
     pub allocated: Quantities,
+    /// The nodes of each model.
+    #[serde(
+        rename = "allocatableModelings",
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub allocatable_modelings: Vec<AllocatableModeling>,
+}
+
+/// The nodes of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct AllocatableModeling {
+    /// The number of the model.
+    pub grade: i64,
+    /// The number of nodes.
+    pub count: i64,
 }
 
 impl ClusterViewSpec {

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use crate::cluster_view::{ClusterViewSpec, ClusterViewStatus};
 use crate::overrides::OverrideSpec;
 use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
+use crate::rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
     MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
-    Work,
+    Work, WorkloadRebalancer,
 };
 
 /// Returns the definitions that Karmada has too, with our additions to them.
@@ -30,7 +31,7 @@ pub fn installed() -> serde_json::Result<Vec<Value>> {
 }
 
 /// Returns the definitions of the kinds that Karmada serves itself, for a fleet without Karmada: its
-/// clusters, policies, bindings and Works, and the exports of Services.
+/// clusters, policies, bindings and Works, requests to schedule anew, and the exports of Services.
 ///
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.
@@ -54,6 +55,7 @@ pub fn fleet() -> serde_json::Result<Vec<Value>> {
         policy::<OverridePolicy>("Namespaced", "op", &schema::<OverrideSpec>()),
         policy::<ClusterOverridePolicy>("Cluster", "cop", &schema::<OverrideSpec>()),
         work(),
+        rebalancer(),
         kind_definition::<ServiceExport>("Namespaced", "svcex", json!({}), json!([age()])),
     ]);
     Ok(definitions)
@@ -106,6 +108,13 @@ fn work() -> Value {
     kind_definition::<Work>("Namespaced", "wk", properties, columns)
 }
 
+fn rebalancer() -> Value {
+    let spec = schema::<WorkloadRebalancerSpec>();
+    let status = schema::<WorkloadRebalancerStatus>();
+    let properties = json!({ "spec": spec, "status": status });
+    kind_definition::<WorkloadRebalancer>("Cluster", "", properties, json!([age()]))
+}
+
 pub(crate) fn age() -> Value {
     json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" })
 }
@@ -131,8 +140,10 @@ fn kind_definition<K: Resource<DynamicType = ()>>(
     if properties.get("status").is_some() {
         version["subresources"] = json!({ "status": {} });
     }
-    let mut names = json!({ "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
-        "shortNames": [short] });
+    let mut names = json!({ "kind": kind, "plural": plural, "singular": kind.to_lowercase() });
+    if !short.is_empty() {
+        names["shortNames"] = json!([short]);
+    }
     if group.ends_with(".karmada.io") {
         names["categories"] = json!(["karmada-io"]);
     }

@@ -16,15 +16,16 @@ pub mod names;
 pub mod overrides;
 pub mod placement;
 pub mod policy;
+pub mod rebalancer;
 pub mod remedy;
 mod resource;
 mod schema;
 pub mod work;
 
 pub use binding::{
-    AggregatedStatusItem, BindingSnapshot, BindingSuspension, ClusterResourceBinding,
-    GracefulEvictionTask, ObjectReference, ResourceBinding, ResourceBindingSpec,
-    ResourceBindingStatus, TargetCluster,
+    AggregatedStatusItem, BindingPriority, BindingSnapshot, BindingSuspension,
+    ClusterResourceBinding, GracefulEvictionTask, ObjectReference, ResourceBinding,
+    ResourceBindingSpec, ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups,
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_view::ClusterView;
@@ -39,6 +40,7 @@ pub use placement::Placement;
 pub use policy::{
     ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, ResourceSelector, Suspension,
 };
+pub use rebalancer::WorkloadRebalancer;
 pub use remedy::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     RemedyStatus, TRAFFIC_CONTROL,

@@ -4,9 +4,7 @@ use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::schema;
 use objects::lenient;
 
 /// The clusters to which a binding is scheduled, and the division of replicas among them.
@@ -37,10 +35,30 @@ pub struct Placement {
     /// The division of replicas; absent for all replicas in each cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaScheduling>,
-    /// Set by who wants workloads together or apart. karmada-rs does not support it.
+    /// The workloads of the namespace with which a template is to be together, or apart from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::object")]
-    pub workload_affinity: Option<Value>,
+    pub workload_affinity: Option<WorkloadAffinity>,
+}
+
+/// The workloads that are to be in the same clusters, and those that are to be in different ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadAffinity {
+    /// The groups of workloads that are together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<WorkloadAffinityTerm>,
+    /// The groups of workloads that are apart from each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anti_affinity: Option<WorkloadAffinityTerm>,
+}
+
+/// Groups of workloads: those of one have the same value of a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["groupByLabelKey"]))]
+pub struct WorkloadAffinityTerm {
+    /// The key of the label. A template without it belongs to no group.
+    pub group_by_label_key: String,
 }
 
 /// A selection of clusters: those that meet every criterion, without the excluded ones.
@@ -78,10 +96,24 @@ pub struct ClusterAffinityTerm {
     /// Its clusters.
     #[serde(flatten)]
     pub affinity: ClusterSelector,
-    /// Set by who wants the group to overflow into others. karmada-rs does not support it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::any")]
-    pub overflow_affinities: Option<Value>,
+    /// Further groups, each for the replicas that this one and those before lack room for.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub overflow_affinities: Vec<OverflowAffinity>,
+}
+
+/// A group of clusters that gets what another lacks room for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["affinityName"]))]
+pub struct OverflowAffinity {
+    /// Its name, unique in the other group, whose own it may not be.
+    pub affinity_name: String,
+    /// Its clusters. One that a group before has, too, belongs to that.
+    #[serde(flatten)]
+    pub affinity: ClusterSelector,
 }
 
 /// A selection of clusters by fields of their spec.

@@ -52,6 +52,9 @@ pub struct PropagationSpec {
     /// Of several policies that select a template, the one with the highest priority has it. 0 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// The priority of the templates among those that wait to be scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_priority: Option<SchedulePriority>,
     /// `Always` if the policy takes templates from policies of lower priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Always", "Never"]))]
@@ -85,6 +88,20 @@ pub struct PropagationSpec {
     pub preserve_resources_on_deletion: Option<bool>,
 }
 
+/// The source of a priority among templates that wait to be scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["priorityClassName", "priorityClassSource"]))]
+pub struct SchedulePriority {
+    /// `KubePriorityClass`: a PriorityClass of the control plane.
+    #[schemars(extend("enum" = [KUBE_PRIORITY_CLASS]))]
+    pub priority_class_source: String,
+    /// Its name.
+    pub priority_class_name: String,
+}
+
+/// The value of `priorityClassSource` for a PriorityClass of the control plane.
+pub const KUBE_PRIORITY_CLASS: &str = "KubePriorityClass";
 /// The value of `preemption` that takes templates from other policies.
 pub const PREEMPTION_ALWAYS: &str = "Always";
 /// The scheduler of a policy that names none.

@@ -33,6 +33,11 @@ pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
 
+/// Returns the schema of a quantity, a text or a number.
+pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-int-or-string": true })
+}
+
 /// Returns the schema of quantities by their names, each a text or a number.
 pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

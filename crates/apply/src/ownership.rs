@@ -34,6 +34,9 @@ pub trait Ownership: Send + Sync + 'static {
     /// Returns `true` if another controller in the cluster sets the replicas of a manifest's object.
     fn retains_replicas(&self, manifest: &Value) -> bool;
 
+    /// Keeps in `body`, which is to replace `object`, what programs in the cluster have set there and may.
+    fn retain(&self, _body: &mut Value, _object: &Value) {}
+
     /// Returns the wave of a manifest: it is applied once all of earlier waves have been tried, and together with
     /// those of its own.
     fn wave(&self, one: &ManifestRef<'_, Self::Source>) -> usize {

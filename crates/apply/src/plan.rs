@@ -158,6 +158,7 @@ pub(crate) fn replacing<O: Ownership>(
     let written = ownership.written(object);
     let written = written.unwrap_or_else(|| managers.written(object));
     let mut body = replacement(one.manifest, object, &written);
+    ownership.retain(&mut body, object);
     if ownership.retains_replicas(one.manifest) {
         keep_replicas(&mut body, object);
     }

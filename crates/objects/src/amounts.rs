@@ -100,7 +100,7 @@ impl Amounts {
     }
 
     /// Raises each amount to that of `other`, if that is more.
-    fn raise(&mut self, other: &Self) {
+    pub fn raise(&mut self, other: &Self) {
         for (name, &amount) in &other.0 {
             let most = self.0.entry(name.clone()).or_default();
             *most = amount.max(*most);

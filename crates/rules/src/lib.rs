@@ -9,6 +9,7 @@ pub mod health;
 pub mod ingress;
 pub mod placement;
 pub mod propagation;
+pub mod rebalance;
 pub mod remedy;
 pub mod schedule;
 pub mod usage;

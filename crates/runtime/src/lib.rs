@@ -15,7 +15,7 @@
 //!
 //! `resolv_conf` says at which servers `client` looks names up, and also the agent's probe.
 //!
-//! Around these: `args`, `program`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
+//! Around these: `args`, `gates`, `program`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
 //! product: a program gives its [`program::Identity`].
 
 mod activity;
@@ -33,6 +33,7 @@ pub mod dynamic;
 pub mod error;
 pub mod events;
 mod fair_watch;
+pub mod gates;
 mod identity;
 pub mod lease;
 pub mod members;

@@ -3,9 +3,11 @@
 //! Its guarantees are those of client-go's workqueue: a key is queued at most once, is never processed
 //! twice at the same time, and is requeued when it was added while being processed. A failed key
 //! returns with exponential backoff. In addition each key has a rate limit, because another writer
-//! that undoes each of our writes would otherwise keep us busy without a pause.
+//! that undoes each of our writes would otherwise keep us busy without a pause. And keys may have ranks: the
+//! highest is taken first.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -36,7 +38,10 @@ struct Shared<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    queue: VecDeque<K>,
+    /// The keys that wait, by their ranks. No list is empty.
+    queue: BTreeMap<Reverse<i32>, VecDeque<K>>,
+    /// The ranks other than 0.
+    ranks: HashMap<K, i32>,
     /// The keys in `queue`, and those added again while being processed.
     dirty: HashSet<K>,
     processing: HashSet<K>,
@@ -63,7 +68,8 @@ impl<K> Clone for Queue<K> {
 impl<K: QueueKey> Default for Queue<K> {
     fn default() -> Self {
         let state = State {
-            queue: VecDeque::new(),
+            queue: BTreeMap::new(),
+            ranks: HashMap::new(),
             dirty: HashSet::new(),
             processing: HashSet::new(),
             delayed: BTreeSet::new(),
@@ -94,6 +100,14 @@ impl<K: QueueKey> Queue<K> {
         }
         drop(state);
         self.shared.changed.notify_one();
+    }
+
+    /// Has keys taken before those of lower ranks, from now on. A key that is not ranked has the rank 0.
+    pub fn rank_all(&self, ranks: impl IntoIterator<Item = (K, i32)>) {
+        let mut state = self.shared.state.lock();
+        for (key, rank) in ranks {
+            state.rank(key, rank);
+        }
     }
 
     /// Adds a key at `due`, unless it is taken before that: whoever takes it decides anew.
@@ -128,7 +142,8 @@ impl<K: QueueKey> Queue<K> {
     /// Returns the number of keys that are queued, being processed, or waiting for a later attempt.
     pub fn len(&self) -> usize {
         let state = self.shared.state.lock();
-        state.queue.len() + state.processing.len() + state.delayed.len()
+        let queued: usize = state.queue.values().map(VecDeque::len).sum();
+        queued + state.processing.len() + state.delayed.len()
     }
 
     /// Returns `true` if no key is queued, being processed, or waiting for a retry.
@@ -193,7 +208,7 @@ impl<K: QueueKey> Queue<K> {
         delay
     }
 
-    /// Drops every key with its backoff and rate limit.
+    /// Drops every key with its backoff and rate limit. Ranks stay.
     pub(crate) fn clear(&self) {
         let mut state = self.shared.state.lock();
         state.queue.clear();
@@ -210,7 +225,47 @@ impl<K: QueueKey> State<K> {
     fn add(&mut self, key: K) {
         // A key in processing only becomes dirty; `release` queues it.
         if self.dirty.insert(key.clone()) && !self.processing.contains(&key) {
-            self.queue.push_back(key);
+            self.push(key);
+        }
+    }
+
+    fn place(&self, key: &K) -> Reverse<i32> {
+        Reverse(self.ranks.get(key).copied().unwrap_or_default())
+    }
+
+    fn push(&mut self, key: K) {
+        let place = self.place(&key);
+        self.queue.entry(place).or_default().push_back(key);
+    }
+
+    fn pop(&mut self) -> Option<K> {
+        let mut first = self.queue.first_entry()?;
+        let key = first.get_mut().pop_front();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        key
+    }
+
+    fn rank(&mut self, key: K, rank: i32) {
+        let before = self.place(&key);
+        if before == Reverse(rank) {
+            return;
+        }
+        let is_queued = self.queue.get_mut(&before).is_some_and(|queued| {
+            let place = queued.iter().position(|other| *other == key);
+            place.and_then(|place| queued.remove(place)).is_some()
+        });
+        if self.queue.get(&before).is_some_and(VecDeque::is_empty) {
+            self.queue.remove(&before);
+        }
+        if rank == 0 {
+            self.ranks.remove(&key);
+        } else {
+            self.ranks.insert(key.clone(), rank);
+        }
+        if is_queued {
+            self.push(key);
         }
     }
 
@@ -224,7 +279,7 @@ impl<K: QueueKey> State<K> {
 
     fn take(&mut self, now: Instant) -> Option<K> {
         loop {
-            let Some(key) = self.queue.pop_front() else {
+            let Some(key) = self.pop() else {
                 // An idle queue is the moment to forget windows that have passed.
                 self.windows.retain(|_, (began, _)| now < *began + WINDOW);
                 self.paces.retain(|_, until| now < *until);
@@ -255,7 +310,7 @@ impl<K: QueueKey> State<K> {
     fn release(&mut self, key: &K) {
         self.processing.remove(key);
         if self.dirty.contains(key) {
-            self.queue.push_back(key.clone());
+            self.push(key.clone());
         }
     }
 }
@@ -287,6 +342,31 @@ mod tests {
         assert_eq!(queue.next().await, "a");
         queue.done(&"a");
         assert!(queue.is_empty());
+    }
+
+    /// The highest rank is taken first, in its order, and also by who was queued before.
+    #[tokio::test(start_paused = true)]
+    async fn highest_rank_goes_first() {
+        let queue = Queue::default();
+        queue.rank_all([("high", 9), ("low", -1), ("late", 9)]);
+        queue.add_all(["low", "a", "late", "b", "high", "moved"]);
+        queue.rank_all([("moved", 20), ("late", 0), ("high", 9)]);
+        let mut taken = Vec::new();
+        while let Some(key) = queue.next().now_or_never() {
+            queue.done(&key);
+            taken.push(key);
+        }
+        assert_eq!(taken, ["moved", "high", "a", "b", "late", "low"]);
+        assert!(queue.is_empty());
+        assert!(!queue.has_backlog());
+
+        // A failed key keeps its rank.
+        queue.add("high");
+        let key = queue.next().await;
+        queue.retry(&key);
+        queue.add("a");
+        tokio::time::advance(MIN_BACKOFF).await;
+        assert_eq!(queue.next().await, "high");
     }
 
     /// A failed key is requeued with backoff up to a limit.

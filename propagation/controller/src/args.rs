@@ -1,6 +1,7 @@
 //! The flags.
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::gates::{self, Gate, Switch};
 use regex::Regex;
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
@@ -23,6 +24,15 @@ pub struct Args {
         value_parser = whole
     )]
     pub(crate) skipped_propagating_namespaces: Vec<Regex>,
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies.
+    #[arg(
+        long,
+        env = "KARMADA_FEATURE_GATES",
+        value_name = "NAME=BOOL,...",
+        value_delimiter = ',',
+        value_parser = switch
+    )]
+    pub(crate) feature_gates: Vec<Switch>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,
@@ -34,6 +44,42 @@ impl AsRef<CommonArgs> for Args {
     fn as_ref(&self) -> &CommonArgs {
         &self.common
     }
+}
+
+/// Whether bindings have groups of workloads.
+const WORKLOAD_AFFINITY: Gate = Gate {
+    name: "WorkloadAffinity",
+    is_default: false,
+};
+
+/// Whether bindings have a priority.
+const PRIORITY: Gate = Gate {
+    name: "PriorityBasedScheduling",
+    is_default: true,
+};
+
+/// What bindings have for the scheduler beside replicas and placement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Features {
+    /// True if they have groups of workloads.
+    pub(crate) groups: bool,
+    /// True if they have a priority.
+    pub(crate) priority: bool,
+}
+
+impl Args {
+    /// Returns the features as they are switched.
+    pub(crate) fn features(&self) -> Features {
+        Features {
+            groups: WORKLOAD_AFFINITY.is_on(&self.feature_gates),
+            priority: PRIORITY.is_on(&self.feature_gates),
+        }
+    }
+}
+
+/// Parses a switch of one of the features.
+fn switch(text: &str) -> Result<Switch, String> {
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY])
 }
 
 /// Parses a regular expression that must match a whole name.

@@ -72,6 +72,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
     let (leadership, writes) = write_mode(&args, &client, program);
     let [events, work_events, dependency_events] = recorders(&args, &client, program);
 
+    let features = args.features();
     let queues = Queues::default();
     let index = SharedIndex::watch(program, &client, queues.clone());
     let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
@@ -108,6 +109,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             writes: writes.clone(),
             events: Arc::clone(&events),
             skipped: args.skipped_propagating_namespaces,
+            features,
             uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
             unnamed: CountedTemplates::unnamed(&mut program.registry),
             activations: Activations::register(&mut program.registry),

@@ -4,7 +4,7 @@ karmada_runtime::event_reasons! {
     ApplyPolicySucceed: "a template", "its claim or its binding was written";
     GetReplicasSucceed: "a template", "its replicas were read for the first time, or are others";
     PreemptPolicySucceed: "a template", "a policy took it from another one";
-    ApplyPolicyFailed: "a template or a policy", "the API refuses the claim or the binding, no name is left for the binding, others interpret the kind, we have no right to propagate the kinds that the policy selects, or override policies that it depends on do not exist yet";
+    ApplyPolicyFailed: "a template or a policy", "the API refuses the claim or the binding, no name is left for the binding, the policy names a PriorityClass that does not exist, others interpret the kind, we have no right to propagate the kinds that the policy selects, or override policies that it depends on do not exist yet";
     InvalidPolicy: "a policy", "it contradicts itself, or is not supported";
     UnknownCluster: "a policy", "it suspends dispatching to clusters that do not exist";
     UnknownKind: "a policy", "it selects kinds that the API does not serve";

@@ -1,6 +1,7 @@
 //! Brings the claim of one template up to date, and the policy's part of its binding.
 
 mod activation;
+mod decision;
 mod memory;
 mod subject;
 mod write;
@@ -23,8 +24,10 @@ use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;
 
+use self::decision::Decided;
 pub(crate) use self::memory::Activations;
 use self::subject::{Claimed, Subject, TemplateError, Written};
+use crate::args::Features;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
 use crate::metrics::CountedTemplates;
@@ -39,6 +42,7 @@ pub(crate) struct TemplateReconciler {
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<Regex>,
+    pub(crate) features: Features,
     /// The templates that a policy selects and that are not propagated, because others interpret their kind.
     pub(crate) uninterpreted: CountedTemplates,
     /// The templates for whose binding no name is left.
@@ -221,8 +225,11 @@ impl TemplateReconciler {
         let Some(claim) = Claim::by(policy) else {
             return Ok(());
         };
-        let activation = self.activation(subject, policy).await?;
-        let plan = subject.plan(policy, &claim, &activation);
+        let Decided {
+            activation,
+            plan,
+            refusal,
+        } = self.decide(subject, policy, &claim).await?;
         let held = activation.held();
         let is_news = plan.changes_spec();
         let replicas = plan.replicas();
@@ -232,6 +239,9 @@ impl TemplateReconciler {
             self.write_binding(subject, policy, plan),
         );
         let reference = subject.reference();
+        if let Some(error) = refusal {
+            return Err(error);
+        }
         match (template, binding) {
             (Ok(claimed), Ok(bound)) => {
                 self.events.settled(&reference);

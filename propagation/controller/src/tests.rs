@@ -1,5 +1,6 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
+mod cloneset;
 mod dependencies;
 mod events;
 mod evictions;
@@ -7,6 +8,7 @@ mod imports;
 mod lazy;
 mod naming;
 mod random;
+mod scheduling;
 mod works;
 
 use std::ops::Deref;
@@ -421,12 +423,35 @@ async fn deleted_binding_is_recreated() {
     assert_eq!(again.metadata.deletion_timestamp, None);
 }
 
+/// Returns the definition of policies of a newer Karmada, which knows more types of scheduling.
+fn newer_policies() -> Value {
+    let mut definitions = karmada_api::crd::fleet().unwrap().into_iter();
+    let definition =
+        definitions.find(|definition| definition["spec"]["names"]["kind"] == "PropagationPolicy");
+    let mut definition = definition.unwrap();
+    let version = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let mut field = version;
+    for name in [
+        "spec",
+        "placement",
+        "replicaScheduling",
+        "replicaSchedulingType",
+    ] {
+        field = &mut field["properties"][name];
+    }
+    field.as_object_mut().unwrap().remove("enum");
+    definition
+}
+
 /// An unsupported policy keeps its template as it is.
 #[tokio::test(start_paused = true)]
 async fn unsupported_policy_keeps_template() {
     let stage = settled().await;
     let before = stage.binding().await.spec;
-    let unsupported = json!({ "spec": { "placement": { "workloadAffinity": {} }, "priority": 3 } });
+    stage.server.install(&newer_policies()).unwrap();
+    let newer = json!({ "replicaSchedulingType": "Newer" });
+    let unsupported =
+        json!({ "spec": { "placement": { "replicaScheduling": newer }, "priority": 3 } });
     let wrote = stage
         .change("PATCH", &format!("{POLICY}/pp"), &unsupported)
         .await;
@@ -437,7 +462,7 @@ async fn unsupported_policy_keeps_template() {
     assert_eq!(stage.binding().await.spec, before);
     assert_eq!(
         stage.events("PropagationPolicy").await,
-        ["InvalidPolicy: workloadAffinity is not supported by karmada-rs"]
+        ["InvalidPolicy: replicaSchedulingType Newer is not supported by karmada-rs"]
     );
     // Deleted, it still lets go.
     stage

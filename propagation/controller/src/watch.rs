@@ -1,6 +1,7 @@
 //! The changes that wake templates, policies and bindings.
 
 mod kinds;
+mod priorities;
 mod templates;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use self::kinds::{kinds_of, selected};
+use self::priorities::has_priority;
 pub(crate) use self::templates::ForbiddenKind;
 use crate::index::{
     Index, Policy, StoredBinding, TemplateKey, is_referring, listed_kinds, referrer_keys,
@@ -132,7 +134,8 @@ impl SharedIndex {
                 index.replace_candidate(&key, new.as_ref());
                 index.replace_kinds(before, now)
             };
-            if are_others {
+            let [was, is] = [&old, &new].map(|policy| policy.as_ref().is_some_and(has_priority));
+            if are_others || was != is {
                 self.want();
             }
             self.queues.policies.add(key);

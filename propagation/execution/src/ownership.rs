@@ -4,6 +4,7 @@ use apply::{LastWrite, Ownership, Unit, WriteStyle};
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
 use karmada_rules::execution;
+use karmada_rules::propagation::interpret;
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
@@ -63,6 +64,10 @@ impl Ownership for KarmadaWork {
 
     fn retains_replicas(&self, manifest: &Value) -> bool {
         execution::retains_replicas(manifest)
+    }
+
+    fn retain(&self, body: &mut Value, object: &Value) {
+        interpret::retain(body, object);
     }
 
     fn adoption(&self, unit: &Unit<'_, Work>, manifest: &Value, object: &Value) -> Adoption {

@@ -1,7 +1,11 @@
 //! The flags.
 
-use karmada_rules::schedule::Scheduler;
+use clap::ArgAction;
+use karmada_rules::schedule::{Room, Scheduler};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::gates::{self, Gate, Switch};
+
+use crate::estimators::EstimatorArgs;
 
 /// Chooses the clusters of every binding, and its replicas in each.
 #[derive(clap::Parser, Debug)]
@@ -22,10 +26,24 @@ pub struct Args {
     )]
     pub(crate) scheduler_name: String,
     /// Keep a cluster that gets no replica of a workload among its clusters.
-    #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
+    #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) enable_empty_workload_propagation: bool,
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes.
+    #[arg(
+        long,
+        env = "KARMADA_FEATURE_GATES",
+        value_name = "NAME=BOOL,...",
+        value_delimiter = ',',
+        value_parser = switch
+    )]
+    pub(crate) feature_gates: Vec<Switch>,
     #[command(flatten)]
     pub(crate) moves: MoveArgs,
+    #[command(flatten)]
+    pub(crate) estimators: EstimatorArgs,
+    /// Serve WorkloadRebalancers, for a fleet without Karmada: a Karmada does that itself.
+    #[arg(long, env = "KARMADA_REBALANCE_WORKLOADS")]
+    pub(crate) rebalance_workloads: bool,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,
@@ -44,6 +62,29 @@ pub(crate) struct MoveArgs {
     pub(crate) affinity_fail_back: bool,
 }
 
+/// Whether workloads that are to be together, or apart, are.
+const WORKLOAD_AFFINITY: Gate = Gate {
+    name: "WorkloadAffinity",
+    is_default: false,
+};
+
+/// Whether bindings of a higher priority are scheduled first.
+const PRIORITY: Gate = Gate {
+    name: "PriorityBasedScheduling",
+    is_default: true,
+};
+
+/// Whether the room of a cluster is counted by the models of its nodes.
+const MODELS: Gate = Gate {
+    name: "CustomizedClusterResourceModeling",
+    is_default: true,
+};
+
+/// Parses a switch of one of the features.
+fn switch(text: &str) -> Result<Switch, String> {
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, MODELS])
+}
+
 /// The name of the scheduler of policies that name none.
 const DEFAULT_NAME: &str = "default-scheduler";
 
@@ -57,11 +98,26 @@ impl Args {
         }
     }
 
+    /// Returns `true` if workloads that are to be together, or apart, are.
+    pub(crate) fn heeds_groups(&self) -> bool {
+        WORKLOAD_AFFINITY.is_on(&self.feature_gates)
+    }
+
+    /// Returns `true` if bindings of a higher priority are scheduled first.
+    pub(crate) fn heeds_priority(&self) -> bool {
+        PRIORITY.is_on(&self.feature_gates)
+    }
+
     /// Returns the settings of scheduling.
     pub(crate) fn scheduler(&self) -> Scheduler {
         Scheduler {
             name: self.scheduler_name.clone(),
             keeps_empty: self.enable_empty_workload_propagation,
+            room: if MODELS.is_on(&self.feature_gates) {
+                Room::Models
+            } else {
+                Room::Summary
+            },
             evicts: self.moves.evict_untolerated,
             fails_back: self.moves.affinity_fail_back,
         }
@@ -78,11 +134,29 @@ impl AsRef<CommonArgs> for Args {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::Args;
+    use super::{Args, Room};
 
     #[test]
     fn the_flags_are_well_formed() {
         Args::command().debug_assert();
+    }
+
+    /// The features have Karmada's names and defaults.
+    #[test]
+    fn features_are_karmadas() {
+        let parsed = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat());
+        let features = |args: &Args| {
+            let models = args.scheduler().room == Room::Models;
+            [args.heeds_groups(), args.heeds_priority(), models]
+        };
+        assert_eq!(features(&parsed(&[])), [false, true, true]);
+        let switched = parsed(&[
+            "--feature-gates=WorkloadAffinity=true,PriorityBasedScheduling=false",
+            "--feature-gates=CustomizedClusterResourceModeling=false",
+        ]);
+        assert_eq!(features(&switched), [true, false, false]);
+        let unknown = "--feature-gates=SchedulerEstimator=true";
+        assert!(Args::try_parse_from(["scheduler", unknown]).is_err());
     }
 
     /// A scheduler of another name does not wait for the default one.

@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
-use karmada_rules::schedule::Scheduler;
+use karmada_rules::schedule::{KnownClusters, Neighbours, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
 
 use crate::binding::AnyBinding;
+use crate::groups::Groups;
 
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) scheduler: Scheduler,
+    /// The groups of workloads; `None` if they are not heeded.
+    pub(crate) groups: Option<Groups>,
+    /// True if bindings of a higher priority go first.
+    pub(crate) heeds_priority: bool,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
     pub(crate) clusters: Cache<ClusterView>,
@@ -28,17 +33,37 @@ pub(crate) struct Index {
 /// Everything that decides about one binding, at one instant.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    pub(crate) scheduler: Scheduler,
     pub(crate) binding: AnyBinding,
+    /// The others of its groups of workloads; `None` if it is in none.
+    pub(crate) neighbours: Option<Neighbours>,
     pub(crate) clusters: Vec<Arc<ClusterView>>,
     /// Set if every cluster decoded.
     pub(crate) complete: bool,
     pub(crate) cluster_changed: bool,
 }
 
+impl Snapshot {
+    /// Returns the clusters that decoded.
+    pub(crate) fn clusters(&self) -> Vec<&ClusterView> {
+        self.clusters.iter().map(|cluster| &**cluster).collect()
+    }
+
+    /// Returns the fleet of these clusters.
+    pub(crate) fn fleet<'a>(&self, clusters: &'a [&'a ClusterView]) -> KnownClusters<'a> {
+        KnownClusters {
+            clusters,
+            complete: self.complete,
+        }
+    }
+}
+
 impl Index {
     pub(crate) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
+            groups: None,
+            heeds_priority: false,
             bindings: Cache::default(),
             cluster_bindings: Cache::default(),
             clusters: Cache::default(),
@@ -58,7 +83,8 @@ impl Index {
         all.filter(|binding| self.scheduler.schedules(binding.view()))
     }
 
-    fn binding(&self, key: &Key) -> Option<AnyBinding> {
+    /// Returns the binding `key`; one without a namespace is a `ClusterResourceBinding`.
+    pub(crate) fn binding(&self, key: &Key) -> Option<AnyBinding> {
         if key.namespace.is_empty() {
             let binding = self.cluster_bindings.get(key)?;
             return Some(AnyBinding::ClusterScoped(Arc::clone(binding)));
@@ -67,10 +93,24 @@ impl Index {
         Some(AnyBinding::Namespaced(Arc::clone(binding)))
     }
 
+    /// Returns bindings with their priorities, as far as these are heeded.
+    pub(crate) fn priorities(&self, keys: &[Key]) -> Vec<(Key, i32)> {
+        let keys = keys.iter().filter(|_| self.heeds_priority);
+        let priority = |key: &Key| {
+            let binding = self.bindings.get(key)?;
+            Some(binding.spec.schedule_priority.as_ref()?.priority)
+        };
+        keys.map(|key| (key.clone(), priority(key).unwrap_or_default()))
+            .collect()
+    }
+
     /// Returns a snapshot of the binding `key`, and `None` if it does not exist.
     pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
+        let groups = self.groups.as_ref();
         Some(Snapshot {
+            scheduler: self.scheduler.clone(),
             binding: self.binding(key)?,
+            neighbours: groups.and_then(|groups| groups.neighbours(key, &self.bindings)),
             clusters: self
                 .clusters
                 .iter()

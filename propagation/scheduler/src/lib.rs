@@ -6,18 +6,23 @@
 //! ```
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
-//! - What a decision is made on: `index::Snapshot`. Bindings of both scopes are read alike in `binding`, which drops
+//! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say. Bindings of both scopes are read alike in `binding`, which drops
 //!   what scheduling does not need.
+//! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
+//! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
 mod binding;
+mod estimators;
 mod events;
+mod groups;
 mod identity;
 mod index;
 mod metrics;
 mod reason;
+mod rebalance;
 mod reconcile;
 mod watch;
 
@@ -31,9 +36,11 @@ use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
+use crate::estimators::Estimators;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
+use crate::rebalance::RebalanceReconciler;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 
@@ -61,13 +68,37 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
 
     let queue = Queue::default();
     let index = Arc::new(SharedIndex::new(queue.clone(), args.scheduler()));
+    if args.heeds_groups() {
+        index.heed_groups();
+    }
+    if args.heeds_priority() {
+        index.heed_priority();
+    }
     index.watch(program, &client);
     let bindings = BindingMetrics(Arc::clone(&index));
     program
         .registry
         .register_collector(bindings, &[("bindings", "reason")]);
+    if args.rebalance_workloads {
+        let queue = Queue::default();
+        let rebalancers = RebalanceReconciler {
+            requests: rebalance::watch(program, &client, &queue),
+            queue: queue.clone(),
+            index: Arc::clone(&index),
+            client: client.clone(),
+            writes: writes.clone(),
+            clock: program.clock,
+        };
+        let (name, leadership) = ("workloadrebalancer", leadership.clone());
+        controller::spawn(program, name, rebalancers, queue, leadership);
+    }
+    let estimators = args.estimators.enable_scheduler_estimator.then(|| {
+        let args = args.estimators.clone();
+        Estimators::new(args, client.clone(), &mut program.registry)
+    });
     let reconciler = Reconciler {
         index,
+        estimators,
         client,
         writes,
         events,

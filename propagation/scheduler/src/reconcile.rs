@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{
-    KnownClusters, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
+    Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, clusters_to_ask, next_due, plan,
 };
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -16,11 +16,12 @@ use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
-use objects::Key;
 use objects::patch::JsonPatch;
+use objects::{Key, Metadata};
 use serde::de::DeserializeOwned;
 
 use crate::binding::AnyBinding;
+use crate::estimators::Estimators;
 use crate::events;
 use crate::index::Snapshot;
 use crate::watch::SharedIndex;
@@ -28,6 +29,8 @@ use crate::watch::SharedIndex;
 /// Reconciles bindings.
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
+    /// `None` while none is asked.
+    pub(crate) estimators: Option<Estimators>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     /// `None` while only observing.
@@ -43,11 +46,17 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(snapshot) = self.index.snapshot(key) else {
+        let estimates = self.estimate(key).await;
+        let decided = self.index.decide(key, |snapshot| {
+            let clusters = snapshot.clusters();
+            let fleet = snapshot.fleet(&clusters);
+            let pass = self.pass(snapshot, estimates.as_ref());
+            plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
+        });
+        let Some((snapshot, plan)) = decided else {
             self.index.forget(key);
             return Ok(());
         };
-        let plan = self.plan(&snapshot);
         let message = match &plan {
             SchedulePlan::LeftAlone { message } => Some(message.as_str()),
             SchedulePlan::Unchanged
@@ -74,30 +83,36 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    fn plan(&self, snapshot: &Snapshot) -> SchedulePlan {
-        let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
-        let fleet = KnownClusters {
-            clusters: &clusters,
-            complete: snapshot.complete,
-        };
-        let pass = Pass {
+    /// Asks the estimators of the clusters whose room decides about the binding `key`; `None` if there are none to ask.
+    async fn estimate(&self, key: &Key) -> Option<Estimates> {
+        let estimators = self.estimators.as_ref()?;
+        let snapshot = self.index.snapshot(key)?;
+        let clusters = snapshot.clusters();
+        let (fleet, pass) = (snapshot.fleet(&clusters), self.pass(&snapshot, None));
+        let binding = snapshot.binding.view();
+        let asked = clusters_to_ask(&snapshot.scheduler, binding, fleet, pass);
+        if asked.is_empty() {
+            return None;
+        }
+        estimators.retain(clusters.iter().map(|cluster| cluster.metadata.name()));
+        Some(estimators.ask(binding.spec, &asked).await)
+    }
+
+    fn pass<'a>(&self, snapshot: &'a Snapshot, estimates: Option<&'a Estimates>) -> Pass<'a> {
+        Pass {
             now: (self.clock)(),
             cluster_changed: snapshot.cluster_changed,
-        };
-        plan(
-            &self.index.scheduler(),
-            snapshot.binding.view(),
-            fleet,
-            pass,
-        )
+            neighbours: snapshot.neighbours.as_ref(),
+            estimates,
+        }
     }
 
     /// Wakes the binding `key` when it is due by itself.
     fn wake_when_due(&self, key: &Key, snapshot: &Snapshot) {
-        let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
+        let clusters = snapshot.clusters();
         let now = (self.clock)();
-        let scheduler = self.index.scheduler();
-        let next = next_due(&scheduler, snapshot.binding.view(), &clusters, now);
+        let scheduler = &snapshot.scheduler;
+        let next = next_due(scheduler, snapshot.binding.view(), &clusters, now);
         if let Some(at) = next {
             self.index.wake_at(key.clone(), at, now);
         }
@@ -167,8 +182,16 @@ impl Reconciler {
             let parameters = PatchParams::default();
             let call = api.patch(&key.name, &parameters, &patch);
             written = match self.writes.write("clusters", call).await {
-                Ok(response) => response,
+                Ok(response) => {
+                    let generation = response.as_ref().and_then(|new| new.meta().generation);
+                    self.index.written(key, generation);
+                    response
+                }
                 Err(error) => {
+                    // Without an answer it may have been written all the same.
+                    if matches!(error, WriteError::Api(kube::Error::Api(_))) {
+                        self.index.not_written(key);
+                    }
                     if let Some(refused) = quota_exceeded(binding.view(), &error, (self.clock)()) {
                         self.write_status(api, key, binding.view(), &refused)
                             .await?;

@@ -1,11 +1,13 @@
 //! The changes that wake a binding.
 
+mod groups;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::ClusterView;
+use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBindingSpec};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
 use karmada_runtime::cache::{Cache, Transition};
@@ -35,6 +37,11 @@ impl SharedIndex {
         }
     }
 
+    /// Has bindings of a higher priority scheduled first from now on.
+    pub(crate) fn heed_priority(&self) {
+        self.index.lock().heeds_priority = true;
+    }
+
     /// Watches every kind that decides about bindings.
     pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
         let shared = Arc::clone(self);
@@ -45,7 +52,7 @@ impl SharedIndex {
         let shared = Arc::clone(self);
         let all = Api::all(client.clone());
         program.watch("resourcebindings", all, Config::default(), move |event| {
-            shared.observe(|index| observe_binding(&mut index.bindings, event));
+            shared.observe(|index| index.observe_binding(event));
         });
         let shared = Arc::clone(self);
         let all = Api::all(client.clone());
@@ -54,7 +61,7 @@ impl SharedIndex {
             all,
             Config::default(),
             move |event| {
-                shared.observe(|index| observe_binding(&mut index.cluster_bindings, event));
+                shared.observe(|index| index.observe_cluster_binding(event));
             },
         );
         let shared = Arc::clone(self);
@@ -63,7 +70,11 @@ impl SharedIndex {
 
     /// Applies an event with `observe` and wakes the bindings it returns.
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        let woken = observe(&mut self.index.lock());
+        let mut index = self.index.lock();
+        let woken = observe(&mut index);
+        let priorities = index.priorities(&woken);
+        drop(index);
+        self.queue.rank_all(priorities);
         self.queue.add_all(woken);
     }
 
@@ -72,6 +83,9 @@ impl SharedIndex {
     pub(crate) fn begin_term(&self) -> Vec<Key> {
         let mut index = self.index.lock();
         index.cluster_changed.clear();
+        if let Some(groups) = &mut index.groups {
+            groups.release_all();
+        }
         index.ours().map(|binding| binding.key()).collect()
     }
 
@@ -85,9 +99,17 @@ impl SharedIndex {
         self.index.lock().snapshot(key)
     }
 
-    /// Returns the settings of scheduling.
-    pub(crate) fn scheduler(&self) -> Scheduler {
-        self.index.lock().scheduler.clone()
+    /// Returns the spec of the binding `key`, if it is that of the template.
+    pub(crate) fn spec_of(
+        &self,
+        key: &Key,
+        group: &str,
+        kind: &str,
+        template: &Key,
+    ) -> Option<ResourceBindingSpec> {
+        let binding = self.index.lock().binding(key)?;
+        let view = binding.view();
+        view.is_of(group, kind, template).then(|| view.spec.clone())
     }
 
     /// Forgets the clusters' changes that `snapshot` of the binding `key` has seen, once it is settled.
@@ -183,6 +205,17 @@ impl Index {
     }
 }
 
+impl Index {
+    /// Applies an event of a binding, and wakes it.
+    pub(crate) fn observe_cluster_binding(
+        &mut self,
+        event: Event<Decoded<ClusterResourceBinding>>,
+    ) -> Vec<Key> {
+        let changes = changes(&mut self.cluster_bindings, event).into_iter();
+        changes.map(|change| change.key).collect()
+    }
+}
+
 /// Returns `true` if the clusters differ in what decides about bindings.
 fn differs(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
     let (Some(old), Some(new)) = (old, new) else {
@@ -209,9 +242,9 @@ fn is_edit(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
         || old.spec != new.spec
 }
 
-/// Applies an event of a binding and wakes it if the decision about it may change. The echo of our own
-/// write is such a change too, so that a decision on an older version is made again.
-pub(crate) fn observe_binding<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Key>
+/// Applies an event of a binding and returns the changes after which the decision about it may be another. The echo of
+/// our own write is such a change too, so that a decision on an older version is made again.
+fn changes<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Transition<K>>
 where
     K: Resource + Trim + Clone + Default + Debug,
     for<'a> &'a K: Into<BindingRef<'a>>,
@@ -227,7 +260,7 @@ where
         // One that is gone is woken to be forgotten.
         _ => true,
     });
-    changed.map(|transition| transition.key).collect()
+    changed.collect()
 }
 
 /// Returns `true` if nothing that decides about the binding differs. Both are trimmed.

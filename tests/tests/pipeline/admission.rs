@@ -198,6 +198,64 @@ mod real {
         ]
     }
 
+    /// Returns the same of the checks of groups that overflow.
+    fn overflows_of_checks() -> Vec<Value> {
+        let dynamic = json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } });
+        let overflowing = |inline: &Value, tiers: Value, scheduling: &Value| {
+            let mut term = inline.clone();
+            term["affinityName"] = json!("a");
+            term["overflowAffinities"] = tiers;
+            placed(&json!({ "clusterAffinities": [term], "replicaScheduling": scheduling }))
+        };
+        let inline = json!({ "clusterNames": ["member1"] });
+        let named = |name: &str| json!([{ "affinityName": name, "clusterNames": ["member2"] }]);
+        let with = |mut tier: Value| {
+            tier["affinityName"] = json!("b");
+            overflowing(&inline, json!([tier]), &dynamic)
+        };
+        vec![
+            overflowing(&inline, named("b"), &dynamic),
+            overflowing(&inline, json!([]), &json!({})),
+            overflowing(
+                &inline,
+                named("b"),
+                &json!({ "replicaDivisionPreference": "Aggregated" }),
+            ),
+            overflowing(&inline, named("b"), &json!({})),
+            overflowing(
+                &inline,
+                named("b"),
+                &json!({ "replicaSchedulingType": "Duplicated" }),
+            ),
+            overflowing(&json!({}), named("b"), &dynamic),
+            overflowing(&json!({ "exclude": ["member2"] }), named("b"), &dynamic),
+            overflowing(&inline, named("a"), &dynamic),
+            overflowing(&inline, json!([named("b")[0], named("b")[0]]), &dynamic),
+            overflowing(&inline, json!([named("b")[0], named("c")[0]]), &dynamic),
+            overflowing(&inline, named("-o"), &dynamic),
+            with(fields("rack", "In")),
+            with(fields("zone", "Is")),
+            with(fields("zone", "NotIn")),
+        ]
+    }
+
+    /// Returns the same of the checks of workloads that are to be together or apart.
+    fn workload_affinities_of_checks() -> Vec<Value> {
+        let by = |key: &str| json!({ "groupByLabelKey": key });
+        let grouped = |affinity: Value| placed(&json!({ "workloadAffinity": affinity }));
+        let both = |together: &str, apart: &str| {
+            grouped(json!({ "affinity": by(together), "antiAffinity": by(apart) }))
+        };
+        vec![
+            grouped(json!({})),
+            grouped(json!({ "affinity": by("app") })),
+            grouped(json!({ "antiAffinity": by("app.io/group_A") })),
+            both("app", "tier"),
+            both("app", "app"),
+            both("app", "a b"),
+        ]
+    }
+
     /// The rule of the programs and the policies of the API refuse the same, in the same words.
     #[test]
     fn admission_agrees_with_the_rule() {
@@ -205,7 +263,13 @@ mod real {
             let karmada = start().await?;
             guard(&karmada).await?;
             let mut seen = BTreeSet::new();
-            let table = [policies_of_checks(), placements_of_checks()].concat();
+            let table = [
+                policies_of_checks(),
+                placements_of_checks(),
+                overflows_of_checks(),
+                workload_affinities_of_checks(),
+            ]
+            .concat();
             let rows = table.iter().flat_map(|row| [(row, true), (row, false)]);
             for (fields, namespaced) in rows {
                 let typed: PropagationPolicy = from_value(policy(namespaced, fields))?;
@@ -232,7 +296,7 @@ mod real {
                 }
             }
             // Each check has refused something.
-            ensure!(seen.len() == 19, "{seen:#?}");
+            ensure!(seen.len() == 27, "{seen:#?}");
             Ok(())
         });
     }

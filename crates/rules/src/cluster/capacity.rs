@@ -12,6 +12,7 @@ pub fn summary(usage: &ClusterUsage) -> ResourceSummary {
         allocatable: quantities(&usage.allocatable),
         allocating: quantities(&usage.allocating),
         allocated: quantities(&usage.allocated),
+        ..ResourceSummary::default()
     }
 }
 

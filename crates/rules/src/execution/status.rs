@@ -5,13 +5,12 @@ use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
 use karmada_api::{Condition, Work, names};
 use objects::condition::{self, find, transition};
-use objects::health::health;
 use objects::ownership::ObservedObject;
 use objects::patch::guarded;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
-use crate::propagation::interpret::reflect;
+use crate::propagation::interpret::{health, reflect};
 
 /// The state of one manifest after a sync.
 #[derive(Clone, Debug)]

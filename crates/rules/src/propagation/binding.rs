@@ -3,6 +3,7 @@
 mod members;
 pub(super) mod patch;
 mod plan;
+mod scheduling;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use self::members::members;
 pub use self::plan::{BindingPlan, Place, new_key};
+pub use self::scheduling::{Scheduling, groups};
 use super::activation::Record;
 use super::claim::{Claim, marks};
 use super::works;
@@ -26,6 +28,8 @@ pub struct BindingSource<'a> {
     pub policy: &'a PropagationSpec,
     /// The claim of that policy.
     pub claim: &'a Claim,
+    /// What the scheduler needs to know of it.
+    pub scheduling: &'a Scheduling,
     /// The record of activation.
     pub record: &'a Record,
     /// True if the binding follows the policy; otherwise only claim, record and pause are written.
@@ -65,8 +69,13 @@ pub fn identify(
 }
 
 /// Returns `true` if a binding's spec is as template and policy want it, apart from the pause.
-pub fn is_current(object: &Value, policy: &PropagationSpec, spec: &ResourceBindingSpec) -> bool {
-    let mut members = members(object, policy, spec).into_iter();
+pub fn is_current(
+    object: &Value,
+    policy: &PropagationSpec,
+    scheduling: &Scheduling,
+    spec: &ResourceBindingSpec,
+) -> bool {
+    let mut members = members(object, policy, scheduling, spec).into_iter();
     members.all(|member| member.is_current)
 }
 
@@ -84,7 +93,8 @@ fn body(key: &Key, source: BindingSource<'_>, id: &str) -> Value {
         }
     }
     annotations.insert(names::ACTIVATED.to_owned(), json!(source.record.to_text()));
-    let members = members(object, source.policy, &ResourceBindingSpec::default());
+    let none = ResourceBindingSpec::default();
+    let members = members(object, source.policy, source.scheduling, &none);
     let spec: Map<String, Value> = members
         .into_iter()
         .filter_map(|member| Some((member.name.to_owned(), member.wanted?)))
@@ -133,7 +143,7 @@ fn needs_record(source: BindingSource<'_>, metadata: &ObjectMeta, is_written: bo
 }
 
 fn update_spec(patch: &mut JsonPatch, source: BindingSource<'_>, spec: &ResourceBindingSpec) {
-    for member in members(source.template, source.policy, spec) {
+    for member in members(source.template, source.policy, source.scheduling, spec) {
         if member.is_current {
             continue;
         }

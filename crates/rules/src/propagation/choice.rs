@@ -288,7 +288,8 @@ mod tests {
         assert_eq!(chosen(&[("pp", waits)], ""), "pp waits [\"gone\"]");
         let ready = json!({ "dependentOverrides": ["there"] });
         assert_eq!(chosen(&[("pp", ready)], ""), "pp");
-        let unsupported = json!({ "placement": { "workloadAffinity": {} } });
+        let unsupported =
+            json!({ "placement": { "replicaScheduling": { "replicaSchedulingType": "Newer" } } });
         assert_eq!(
             chosen(&[("pp", unsupported), ("cpp", json!({}))], ""),
             "pp unsupported"

@@ -4,7 +4,9 @@
 mod found;
 mod placement;
 
-use karmada_api::policy::{ACTIVATION_LAZY, CONFLICT_ABORT, CONFLICT_OVERWRITE, PREEMPTION_ALWAYS};
+use karmada_api::policy::{
+    ACTIVATION_LAZY, CONFLICT_ABORT, CONFLICT_OVERWRITE, KUBE_PRIORITY_CLASS, PREEMPTION_ALWAYS,
+};
 use karmada_api::{Placement, PropagationSpec};
 
 use self::found::Found;
@@ -78,6 +80,10 @@ fn enums(found: &mut Found, spec: &PropagationSpec) {
     ];
     for (field, value, known) in fields {
         found.known(field, value.as_deref(), known);
+    }
+    if let Some(priority) = &spec.schedule_priority {
+        let source = Some(priority.priority_class_source.as_str());
+        found.known("priorityClassSource", source, &[KUBE_PRIORITY_CLASS]);
     }
 }
 

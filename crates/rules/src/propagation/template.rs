@@ -32,13 +32,7 @@ pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Ex
         )
         || (kind == "ConfigMap" && object.name() == "extension-apiserver-authentication")
         || object.label(CLAIMED_BY).is_some();
-    if is_reserved {
-        return Some(Exclusion::Reserved);
-    }
-    let is_scripted = SCRIPTED_GROUPS.contains(&group)
-        || group.ends_with(".toolkit.fluxcd.io")
-        || (group == "argoproj.io" && kind == "Workflow");
-    is_scripted.then_some(Exclusion::Uninterpreted)
+    is_reserved.then_some(Exclusion::Reserved)
 }
 
 /// Returns `true` if the namespace belongs to a control plane of Karmada.
@@ -62,18 +56,6 @@ const RESERVED_GROUPS: [&str; 8] = [
     "policy.karmada.io",
     "remedy.karmada.io",
     "work.karmada.io",
-];
-
-/// The groups with kinds that Karmada interprets by scripts of its own.
-const SCRIPTED_GROUPS: [&str; 8] = [
-    "apps.kruise.io",
-    "batch.volcano.sh",
-    "flink.apache.org",
-    "kubeflow.org",
-    "kyverno.io",
-    "ray.io",
-    "sparkoperator.k8s.io",
-    "trainer.kubeflow.org",
 ];
 
 /// The label of an object whose content another control plane provides.
@@ -127,10 +109,10 @@ mod tests {
         expect(&json!(null), None);
     }
 
-    /// Kinds of control planes and kinds that scripts interpret are no templates.
+    /// Kinds of control planes are no templates; those of other projects are.
     #[test]
     fn excluded_kinds_are_no_templates() {
-        let (reserved, scripted) = (Exclusion::Reserved, Exclusion::Uninterpreted);
+        let reserved = Exclusion::Reserved;
         for (api_version, kind, expected) in [
             (
                 "policy.karmada.io/v1alpha1",
@@ -146,13 +128,8 @@ mod tests {
             ("v1", "Event", Some(reserved)),
             ("events.k8s.io/v1", "Event", Some(reserved)),
             ("coordination.k8s.io/v1", "Lease", Some(reserved)),
-            ("apps.kruise.io/v1alpha1", "CloneSet", Some(scripted)),
-            (
-                "kustomize.toolkit.fluxcd.io/v1",
-                "Kustomization",
-                Some(scripted),
-            ),
-            ("argoproj.io/v1alpha1", "Workflow", Some(scripted)),
+            ("apps.kruise.io/v1alpha1", "CloneSet", None),
+            ("argoproj.io/v1alpha1", "Workflow", None),
             ("argoproj.io/v1alpha1", "Application", None),
         ] {
             expect(&object(api_version, kind, "shop", "a"), expected);

@@ -6,11 +6,16 @@ use karmada_api::{ClusterView, ResourceBindingSpec};
 use objects::Metadata;
 use objects::amounts::Amounts;
 
+use super::facts::Room;
+use super::models;
+
 /// A cluster that fits, with what it runs of the template and has room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) cluster: &'a ClusterView,
     pub(super) name: &'a str,
+    /// The number of the tier that it is in.
+    pub(super) tier: usize,
     /// True if the template is there already.
     pub(super) is_target: bool,
     /// The replicas that it has.
@@ -20,7 +25,7 @@ pub(super) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    pub(super) fn new(spec: &ResourceBindingSpec, cluster: &'a ClusterView) -> Self {
+    pub(super) fn new(room: Room, spec: &ResourceBindingSpec, cluster: &'a ClusterView) -> Self {
         let name = cluster.metadata.name();
         let mut targets = spec.clusters.iter().flatten();
         let target = targets.find(|target| target.name == name);
@@ -28,9 +33,10 @@ impl<'a> Candidate<'a> {
         Self {
             cluster,
             name,
+            tier: 0,
             is_target: target.is_some(),
             assigned: assigned.max(0),
-            available: available(spec, cluster),
+            available: available(room, spec, cluster),
         }
     }
 
@@ -41,8 +47,9 @@ impl<'a> Candidate<'a> {
 }
 
 /// Returns the replicas for which the cluster has room besides what it runs, as Karmada's general estimator
-/// computes them: by the scarcest of what one replica asks for, and the number of pods.
-fn available(spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
+/// computes them: by the number of pods, and by the models of its nodes, or else by the scarcest of what one replica
+/// asks for.
+fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
     // What has no replicas needs no room.
     if spec.replicas.unwrap_or(0) <= 0 {
         return i32::MAX;
@@ -51,9 +58,18 @@ fn available(spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
         return 0;
     };
     let requirements = spec.replica_requirements.as_ref();
+    let one_pod = Amounts::from_iter([("pods", "1")]);
     let mut request = Amounts::read(requirements.and_then(|needs| needs.get("resourceRequest")));
-    request.add(&Amounts::from_iter([("pods", "1")]));
-    let available = free(summary).times(&request).unwrap_or(0);
+    request.add(&one_pod);
+    let free = free(summary);
+    let by_models = match room {
+        Room::Models if requirements.is_some() => models::available(cluster, &request),
+        Room::Models | Room::Summary => None,
+    };
+    let available = match by_models {
+        Some(available) => available.min(free.times(&one_pod).unwrap_or(0)),
+        None => free.times(&request).unwrap_or(0),
+    };
     i32::try_from(available).unwrap_or(i32::MAX)
 }
 
@@ -88,7 +104,91 @@ mod tests {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
         }))
         .unwrap();
-        Candidate::new(&spec, &cluster).available
+        Candidate::new(Room::Models, &spec, &cluster).available
+    }
+
+    /// Returns the replicas with this request for which there is room by models, of 2 CPUs with 4 GiB, and of 4 with 8.
+    fn by_models(status: &Value, request: &Value) -> [i32; 2] {
+        let range = |name: &str, min: &str| json!({ "name": name, "min": min, "max": "1Ti" });
+        let model = |grade: i64, cpu: &str, memory: &str| json!({ "grade": grade, "ranges": [range("cpu", cpu), range("memory", memory)] });
+        let models = [
+            model(0, "0", "0"),
+            model(1, "2", "4Gi"),
+            model(2, "4", "8Gi"),
+        ];
+        let cluster: ClusterView = from_value(json!({
+            "metadata": { "name": "m1" }, "spec": { "resourceModels": models },
+            "status": { "resourceSummary": status },
+        }))
+        .unwrap();
+        let spec: ResourceBindingSpec = from_value(json!({
+            "replicas": 1, "replicaRequirements": request,
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+        }))
+        .unwrap();
+        [Room::Models, Room::Summary].map(|room| Candidate::new(room, &spec, &cluster).available)
+    }
+
+    /// Room in parts that are too small for a replica is none, unless the feature is off. Case I94.
+    #[test]
+    fn models_count_whole_nodes() {
+        let status = |counts: Value, pods: u32| {
+            json!({
+                "allocatable": { "cpu": "100", "memory": "200Gi", "pods": pods.to_string() },
+                "allocatableModelings": counts,
+            })
+        };
+        let count = |grade: i64, count: i64| json!({ "grade": grade, "count": count });
+        let nodes = json!([count(0, 50), count(1, 3), count(2, 2)]);
+        let ask = |request: Value| json!({ "resourceRequest": request });
+        let cases = [
+            // Three nodes for one replica each, and two for two.
+            (ask(json!({ "cpu": "2" })), 7, 50),
+            (ask(json!({ "cpu": "1500m", "memory": "1Gi" })), 7, 66),
+            (ask(json!({ "cpu": "1", "memory": "4Gi" })), 7, 50),
+            // More than the least of any.
+            (ask(json!({ "cpu": "5" })), 0, 20),
+            // What no model tells of is nowhere.
+            (ask(json!({ "nvidia.com/gpu": "1" })), 0, 0),
+            // Pods alone: 110 on each node, but not more than the cluster has free.
+            (ask(json!({})), 1000, 1000),
+        ];
+        for (request, expected, without) in cases {
+            let rooms = by_models(&status(nodes.clone(), 1000), &request);
+            assert_eq!(rooms, [expected, without], "{request}");
+        }
+        let two = ask(json!({ "cpu": "2" }));
+        assert_eq!(by_models(&status(nodes.clone(), 4), &two), [4, 4]);
+        assert_eq!(by_models(&status(nodes.clone(), 0), &two), [0, 0]);
+        // Nothing is asked for: only pods count.
+        assert_eq!(by_models(&status(nodes, 1000), &Value::Null), [1000; 2]);
+        // Nodes are not counted, or by nobody who can count: the sum decides.
+        for counts in [json!([]), json!(null), json!([count(1, -1)])] {
+            assert_eq!(by_models(&status(counts, 1000), &two), [50, 50]);
+        }
+        // A grade without a model is no node.
+        assert_eq!(
+            by_models(&status(json!([count(7, 9)]), 1000), &two),
+            [0, 50]
+        );
+    }
+
+    /// A member of Karmada without nodes has no room, whichever way it is counted. Case I94.
+    #[test]
+    fn karmadas_cluster_is_read() {
+        let cluster: ClusterView =
+            serde_json::from_str(include_str!("fixtures/cluster.json")).unwrap();
+        assert_eq!(cluster.spec.resource_models.len(), 9);
+        let summary = cluster.status.resource_summary.unwrap();
+        assert_eq!(summary.allocatable_modelings.len(), 9);
+        let last = &cluster.spec.resource_models[8];
+        assert_eq!(last.grade, 8);
+        let mins = last
+            .ranges
+            .iter()
+            .map(|range| (&*range.name, &*range.min.0));
+        let mins: Vec<_> = mins.collect();
+        assert_eq!(mins, [("cpu", "128"), ("memory", "1Ti")]);
     }
 
     /// The scarcest of what a replica asks for bounds their number.

@@ -1,11 +1,12 @@
 //! One scheduling cycle: of the clusters that fit, some are selected, and replicas divided among them.
 
-use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector};
-use karmada_api::{Placement, TargetCluster};
+use karmada_api::TargetCluster;
+use karmada_api::placement::ClusterAffinityTerm;
 
 use super::facts::Facts;
 use super::failure::AffinityFailure;
-use super::strategy::Assignment;
+use super::strategy::{Assignment, ReplicaStrategy};
+use super::tiers::Tiers;
 use super::{divide, filter, groups, select, trigger};
 
 /// The clusters of a binding, and the group they are of.
@@ -22,7 +23,8 @@ pub(super) fn decide(facts: Facts<'_>) -> Result<Decision, Vec<AffinityFailure>>
     let groups = &facts.placement.cluster_affinities;
     if groups.is_empty() {
         check(facts)?;
-        let clusters = attempt(facts, facts.placement.cluster_affinity.as_ref());
+        let affinity = facts.placement.cluster_affinity.as_ref();
+        let clusters = attempt(facts, Tiers::only(affinity));
         let clusters = clusters.map_err(|failure| vec![failure])?;
         let group = None;
         return Ok(Decision { clusters, group });
@@ -45,41 +47,28 @@ pub(super) fn decide_among(
 ) -> Result<Decision, Vec<AffinityFailure>> {
     check(facts)?;
     let (group, clusters) =
-        groups::first_fit(groups, start, |group| attempt(facts, Some(&group.affinity)))?;
+        groups::first_fit(groups, start, |group| attempt(facts, Tiers::of(group)))?;
     let group = Some(group.affinity_name.clone());
     Ok(Decision { clusters, group })
 }
 
-fn attempt(
-    facts: Facts<'_>,
-    affinity: Option<&ClusterSelector>,
-) -> Result<Vec<TargetCluster>, AffinityFailure> {
-    let fitting = filter::fitting(facts, affinity).map_err(AffinityFailure::Unfit)?;
-    let selected = select::select(facts, &fitting)?;
-    divide::divide(facts, &selected)
+fn attempt(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, AffinityFailure> {
+    let tiers = match facts.strategy {
+        // What needs no room has nothing to overflow.
+        ReplicaStrategy::None => tiers.first(),
+        _ => tiers,
+    };
+    let fitting = filter::fitting(facts, tiers).map_err(AffinityFailure::Unfit)?;
+    let selected = select::select(facts, tiers, &fitting)?;
+    divide::divide(facts, tiers, &selected)
 }
 
 /// Checks that the placement can be decided at all.
 fn check(facts: Facts<'_>) -> Result<(), Vec<AffinityFailure>> {
-    if let Some(failure) = unsupported(facts.placement) {
-        return Err(vec![failure]);
-    }
     // A list without a cluster is rather a fault of the API than the end of every workload.
     if facts.fleet.clusters.is_empty() {
         let message = "0/0 clusters are available: no cluster exists.";
         return Err(vec![AffinityFailure::error(message)]);
     }
     Ok(())
-}
-
-/// Returns what the placement asks for and this scheduler does not do.
-fn unsupported(placement: &Placement) -> Option<AffinityFailure> {
-    let mut groups = placement.cluster_affinities.iter();
-    if placement.workload_affinity.is_some() {
-        Some(AffinityFailure::unsupported("workloadAffinity"))
-    } else if groups.any(|group| group.overflow_affinities.is_some()) {
-        Some(AffinityFailure::unsupported("overflowAffinities"))
-    } else {
-        None
-    }
 }

@@ -11,12 +11,14 @@ use super::cluster_selector::selects;
 use super::facts::Facts;
 use super::failure::AffinityFailure;
 use super::strategy::{Assignment, ReplicaStrategy};
+use super::tiers::Tiers;
 use super::trigger;
 
 /// Returns the replicas of each selected cluster. Clusters that get none are left out, unless the scheduler keeps
 /// them.
 pub(super) fn divide(
     facts: Facts<'_>,
+    tiers: Tiers<'_>,
     selected: &[Candidate<'_>],
 ) -> Result<Vec<TargetCluster>, AffinityFailure> {
     let spec = facts.binding.spec;
@@ -27,8 +29,12 @@ pub(super) fn divide(
         ReplicaStrategy::None => return Ok(names.map(|name| target(name, None)).collect()),
         ReplicaStrategy::Duplicated => names.map(|name| (name, replicas)).collect(),
         ReplicaStrategy::Weighted(weights) => webster(replicas, &votes(weights, selected), uid),
-        ReplicaStrategy::Dynamic => change(facts, selected).divide(uid)?,
-        ReplicaStrategy::Aggregated => change(facts, selected).among_few().divide(uid)?,
+        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated if tiers.overflows() => {
+            overflow(facts, selected, uid)?
+        }
+        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => {
+            by_room(facts, replicas, selected, uid)?
+        }
     };
     let divided = divided
         .into_iter()
@@ -45,12 +51,47 @@ fn target(name: &str, replicas: Option<i32>) -> TargetCluster {
     }
 }
 
-fn change<'a>(facts: Facts<'_>, selected: &[Candidate<'a>]) -> Change<'a> {
-    let replicas = facts.binding.spec.replicas.unwrap_or_default();
-    match trigger::assignment(facts.binding) {
+/// Divides replicas by the room of the clusters.
+fn by_room<'a>(
+    facts: Facts<'_>,
+    replicas: i32,
+    selected: &[Candidate<'a>],
+    uid: &str,
+) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
+    let change = match trigger::assignment(facts.binding) {
         Assignment::Fresh => Change::fresh(replicas, selected),
         Assignment::Steady => Change::steady(replicas, selected),
+    };
+    match facts.strategy {
+        ReplicaStrategy::Aggregated => change.among_few().divide(uid),
+        _ => change.divide(uid),
     }
+}
+
+/// Divides replicas tier by tier: each gets as many of the rest as it has room for. So the last one is the first that
+/// loses some.
+fn overflow<'a>(
+    facts: Facts<'_>,
+    selected: &[Candidate<'a>],
+    uid: &str,
+) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
+    let mut tiers: BTreeMap<usize, Vec<Candidate<'a>>> = BTreeMap::new();
+    for candidate in selected {
+        tiers.entry(candidate.tier).or_default().push(*candidate);
+    }
+    let mut rest = facts.binding.spec.replicas.unwrap_or_default();
+    let mut divided = BTreeMap::new();
+    for tier in tiers.values() {
+        let room = tier.iter().map(Candidate::capacity);
+        let room = room.fold(0, i64::saturating_add).min(i64::from(rest));
+        let part = i32::try_from(room).unwrap_or_default();
+        divided.extend(by_room(facts, part, tier, uid)?);
+        rest -= part;
+    }
+    if rest > 0 {
+        return Err(AffinityFailure::Overflows);
+    }
+    Ok(divided)
 }
 
 /// Returns the greatest weight of each cluster. Clusters without one get nothing, unless none has any.

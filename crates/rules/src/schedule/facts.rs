@@ -5,6 +5,8 @@ use karmada_api::{ClusterView, Placement, ResourceBindingSpec, names};
 use objects::Metadata;
 use serde_json::Value;
 
+use super::estimates::Estimates;
+use super::neighbours::Neighbours;
 use super::strategy::ReplicaStrategy;
 use crate::binding_ref::BindingRef;
 
@@ -15,10 +17,22 @@ pub struct Scheduler {
     pub name: String,
     /// True if a cluster that gets no replica of a workload is a target all the same.
     pub keeps_empty: bool,
+    /// The way in which the room of a cluster is counted.
+    pub room: Room,
     /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
     pub evicts: bool,
     /// True if workloads return to an earlier group of clusters once it fits again.
     pub fails_back: bool,
+}
+
+/// The ways in which the room of a cluster is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// What its nodes together have left.
+    #[default]
+    Summary,
+    /// What each of its nodes has left by its model, where the cluster has models.
+    Models,
 }
 
 /// The scheduler of a binding that names none.
@@ -76,11 +90,15 @@ pub(super) fn named<'a>(clusters: &[&'a ClusterView], name: &str) -> Option<&'a 
 
 /// The occasion of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass {
+pub struct Pass<'a> {
     /// The time.
     pub now: Timestamp,
     /// True if labels or spec of a cluster have changed that the affinity in use selects or selected.
     pub cluster_changed: bool,
+    /// The other workloads of its groups; `None` if it is in none.
+    pub neighbours: Option<&'a Neighbours>,
+    /// What estimators say; `None` if none was asked.
+    pub estimates: Option<&'a Estimates>,
 }
 
 /// Everything that decides about one binding.
@@ -91,7 +109,7 @@ pub(super) struct Facts<'a> {
     pub(super) placement: &'a Placement,
     pub(super) strategy: ReplicaStrategy<'a>,
     pub(super) fleet: KnownClusters<'a>,
-    pub(super) pass: Pass,
+    pub(super) pass: Pass<'a>,
 }
 
 impl<'a> Facts<'a> {

@@ -10,6 +10,8 @@ pub enum AffinityFailure {
     Unfit(Unfit),
     /// The clusters that fit have room for this many replicas only.
     Short(i64),
+    /// The clusters of all tiers together lack room.
+    Overflows,
     /// The placement cannot be met or understood.
     Error(String),
     /// The placement asks for what this scheduler does not do.
@@ -42,12 +44,12 @@ pub(super) const SCHEDULER_ERROR: &str = "SchedulerError";
 
 /// Returns the reason of a condition for what failed. The order of the failures does not matter.
 pub(super) fn reason(failures: &[AffinityFailure]) -> &'static str {
-    use AffinityFailure::{Short, Unfit};
+    use AffinityFailure::{Overflows, Short, Unfit};
     if failures.iter().all(|failure| matches!(failure, Unfit(_))) {
         NO_CLUSTER_FIT
     } else if failures
         .iter()
-        .all(|failure| matches!(failure, Unfit(_) | Short(_)))
+        .all(|failure| matches!(failure, Unfit(_) | Short(_) | Overflows))
     {
         UNSCHEDULABLE
     } else {
@@ -63,6 +65,9 @@ impl fmt::Display for AffinityFailure {
                 f,
                 "Clusters available replicas {available} are not enough to schedule."
             ),
+            Self::Overflows => {
+                f.write_str("Clusters available replicas are not enough to schedule.")
+            }
             Self::Error(message) => f.write_str(message),
             Self::Unsupported(what) => write!(f, "Unsupported: {what}"),
         }

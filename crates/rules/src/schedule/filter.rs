@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 
 use karmada_api::ClusterView;
-use karmada_api::placement::{ClusterSelector, SpreadConstraint};
+use karmada_api::placement::SpreadConstraint;
 use objects::Metadata;
 use objects::taint::{show, untolerated};
 
-use super::cluster_selector::selects;
 use super::facts::Facts;
 use super::failure::Unfit;
+use super::tiers::Tiers;
 
 /// Returns the clusters that fit, of which there is at least one.
 pub(super) fn fitting<'a>(
     facts: Facts<'a>,
-    affinity: Option<&ClusterSelector>,
+    tiers: Tiers<'_>,
 ) -> Result<Vec<&'a ClusterView>, Unfit> {
     let clusters = facts.fleet.clusters;
     let mut fitting = Vec::new();
     let mut reasons = BTreeMap::new();
     for cluster in clusters {
-        match misfit(facts, affinity, cluster) {
+        match misfit(facts, tiers, cluster) {
             None => fitting.push(*cluster),
             Some(reason) => *reasons.entry(reason).or_default() += 1,
         }
@@ -33,11 +33,7 @@ pub(super) fn fitting<'a>(
 }
 
 /// Returns the reason why the cluster does not fit, or `None` if it does.
-fn misfit(
-    facts: Facts<'_>,
-    affinity: Option<&ClusterSelector>,
-    cluster: &ClusterView,
-) -> Option<String> {
+pub(super) fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) -> Option<String> {
     let (binding, placement) = (facts.binding, facts.placement);
     let name = cluster.metadata.name();
     if cluster.metadata.is_deleting() {
@@ -55,7 +51,7 @@ fn misfit(
             return Some(format!("cluster(s) had untolerated taint {{{taint}}}"));
         }
     }
-    if affinity.is_some_and(|affinity| !selects(affinity, cluster)) {
+    if tiers.tier(cluster).is_none() {
         return Some(
             "cluster(s) did not match the placement cluster affinity constraint".to_owned(),
         );
@@ -64,9 +60,13 @@ fn misfit(
         return Some(format!("cluster(s) did not have {field} property"));
     }
     let mut tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
-    tasks
-        .any(|task| task.from_cluster == name)
-        .then(|| "cluster(s) is in the process of eviction".to_owned())
+    if tasks.any(|task| task.from_cluster == name) {
+        return Some("cluster(s) is in the process of eviction".to_owned());
+    }
+    // Who came first stays, whoever comes into the group.
+    let neighbours = facts.pass.neighbours;
+    let neighbours = neighbours.filter(|_| !binding.has_target(name));
+    neighbours?.refusal(name).map(str::to_owned)
 }
 
 /// Returns the field that a constraint spreads by and the cluster does not have.

@@ -1,9 +1,10 @@
 //! The groups of clusters of a placement, of which the first that fits is used.
 
 use karmada_api::Placement;
-use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector};
+use karmada_api::placement::ClusterAffinityTerm;
 
 use super::failure::AffinityFailure;
+use super::tiers::Tiers;
 use crate::binding_ref::BindingRef;
 
 /// Returns the index of the group that the binding uses; 0 if it uses none of them.
@@ -14,22 +15,21 @@ pub(super) fn in_use(groups: &[ClusterAffinityTerm], binding: BindingRef<'_>) ->
     in_use.unwrap_or_default()
 }
 
-/// Returns the affinity in use; `None` selects every cluster.
+/// Returns the affinity in use, and `None` if the placement has none at all.
 pub(super) fn affinity_in_use<'a>(
     placement: &'a Placement,
     binding: BindingRef<'_>,
-) -> Option<&'a ClusterSelector> {
+) -> Option<Tiers<'a>> {
     let index = in_use(&placement.cluster_affinities, binding);
-    affinities(placement).nth(index).flatten()
+    affinities(placement).nth(index)
 }
 
-/// Iterates over the affinities of a placement: its groups, or the only one, which may be absent.
-pub(super) fn affinities(placement: &Placement) -> impl Iterator<Item = Option<&ClusterSelector>> {
+/// Iterates over the affinities of a placement: its groups, or the only one.
+pub(super) fn affinities(placement: &Placement) -> impl Iterator<Item = Tiers<'_>> {
     let groups = &placement.cluster_affinities;
-    let only = groups
-        .is_empty()
-        .then_some(placement.cluster_affinity.as_ref());
-    groups.iter().map(|group| Some(&group.affinity)).chain(only)
+    let only = groups.is_empty();
+    let only = only.then(|| Tiers::only(placement.cluster_affinity.as_ref()));
+    groups.iter().map(Tiers::of).chain(only)
 }
 
 /// Tries the groups from `start` to the last, then those before `start`, and returns the first that

@@ -11,38 +11,46 @@
 //!
 //! The first of the four that has something to do ends the pass. Each file is below those that use it:
 //!
-//! - Which cluster fits: `filter`, with `taints` and `cluster_selector`. Which of them are used: `select`, by
-//!   `regions` and by room (`capacity`). How many replicas each gets: `divide`, by the `strategy`.
+//! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used:
+//!   `select`, by `regions` and by room (`capacity`, `models`, `estimates`). How many replicas each gets: `divide`, by the
+//!   `strategy`, tier by tier.
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
 //! - When divided replicas move at all: `trigger`.
 //! - What users read: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
+mod asked;
 mod capacity;
 mod cluster_selector;
 mod cycle;
 mod divide;
+mod estimates;
 mod eviction;
 mod facts;
 mod failback;
 mod failure;
 mod filter;
 mod groups;
+mod models;
+mod neighbours;
 mod outcome;
 mod plan;
 mod regions;
 mod select;
 mod strategy;
+mod tiers;
 mod trigger;
 mod wake;
 mod write;
 
 pub use cluster_selector::selects;
 pub use divide::webster;
-pub use facts::{KnownClusters, Pass, Scheduler};
+pub use estimates::Estimates;
+pub use facts::{KnownClusters, Pass, Room, Scheduler};
 pub use failure::{AffinityFailure, Unfit};
+pub use neighbours::Neighbours;
 pub use outcome::SchedulePlan;
-pub use plan::plan;
+pub use plan::{clusters_to_ask, plan};
 pub use trigger::is_unscheduled;
 pub use wake::{concerns, is_observed, next_due, waits_for_room};
 pub use write::{SUCCESS, SpecWrite, StatusWrite};

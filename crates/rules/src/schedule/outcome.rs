@@ -60,7 +60,7 @@ pub(super) fn scheduled(
     binding: BindingRef<'_>,
     decision: Decision,
     evictions: Vec<GracefulEvictionTask>,
-    pass: Pass,
+    pass: Pass<'_>,
 ) -> SchedulePlan {
     let Decision { clusters, group } = decision;
     let moved = by_name(binding.targets()) != by_name(&clusters);
@@ -106,7 +106,7 @@ fn by_name<'a>(targets: impl IntoIterator<Item = &'a TargetCluster>) -> BTreeMap
 pub(super) fn failed(
     binding: BindingRef<'_>,
     failures: &[AffinityFailure],
-    pass: Pass,
+    pass: Pass<'_>,
 ) -> SchedulePlan {
     let runs = binding.targets().next().is_some();
     let mut unsupported = failures

@@ -1,9 +1,10 @@
 //! The decision about one binding.
 
-use karmada_api::{Placement, TargetCluster};
+use karmada_api::{ClusterView, Placement, TargetCluster};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::asked::{is_candidate, needs_room};
 use super::facts::{Facts, KnownClusters, Pass, Scheduler};
 use super::failure::AffinityFailure;
 use super::outcome::{SchedulePlan, failed, observed, scheduled};
@@ -16,13 +17,12 @@ pub fn plan(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
     fleet: KnownClusters<'_>,
-    pass: Pass,
+    pass: Pass<'_>,
 ) -> SchedulePlan {
     if !scheduler.schedules(binding) {
         return SchedulePlan::Unchanged;
     }
-    let placement = binding.spec.placement.as_ref();
-    let placement = match Placement::deserialize(placement.unwrap_or(&Value::Null)) {
+    let placement = match placement(binding) {
         Ok(placement) => placement,
         Err(error) => {
             let message = format!("the placement cannot be read: {error}");
@@ -58,6 +58,44 @@ pub fn plan(
         Err(_) if !fleet.complete => SchedulePlan::Unchanged,
         Err(failures) => failed(binding, &failures, pass),
     }
+}
+
+/// Returns the clusters whose estimators are to be asked before this binding is decided, on the same facts but without
+/// their estimates. Those only take room away: what stays as it is without them needs none.
+pub fn clusters_to_ask<'a>(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    fleet: KnownClusters<'a>,
+    pass: Pass<'_>,
+) -> Vec<&'a ClusterView> {
+    let SchedulePlan::Write { .. } = plan(scheduler, binding, fleet, pass) else {
+        return Vec::new();
+    };
+    let Ok(placement) = placement(binding) else {
+        return Vec::new();
+    };
+    let Ok(strategy) = ReplicaStrategy::of(binding.spec, &placement) else {
+        return Vec::new();
+    };
+    let facts = Facts {
+        scheduler,
+        binding,
+        placement: &placement,
+        strategy,
+        fleet,
+        pass,
+    };
+    if !needs_room(facts) {
+        return Vec::new();
+    }
+    let clusters = fleet.clusters.iter().copied();
+    let clusters = clusters.filter(|cluster| is_candidate(facts, cluster));
+    clusters.collect()
+}
+
+fn placement(binding: BindingRef<'_>) -> Result<Placement, serde_json::Error> {
+    let placement = binding.spec.placement.as_ref();
+    Placement::deserialize(placement.unwrap_or(&Value::Null))
 }
 
 /// Returns `true` if a target would go that may exist, though it could not be read.

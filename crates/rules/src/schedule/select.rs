@@ -4,21 +4,34 @@ use karmada_api::ClusterView;
 use karmada_api::placement::SpreadConstraint;
 
 use super::capacity::Candidate;
+use super::estimates::Estimates;
 use super::facts::Facts;
 use super::failure::AffinityFailure;
 use super::regions::{self, Bounds, Demand, bound};
 use super::strategy::{Assignment, ReplicaStrategy};
+use super::tiers::Tiers;
 use super::trigger;
 
 /// Returns the clusters to use.
 pub(super) fn select<'a>(
     facts: Facts<'_>,
+    tiers: Tiers<'_>,
     fitting: &[&'a ClusterView],
 ) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     let spec = facts.binding.spec;
     let candidates = fitting.iter();
     let mut candidates: Vec<_> = candidates
-        .map(|cluster| Candidate::new(spec, cluster))
+        .map(|cluster| {
+            let candidate = Candidate::new(facts.scheduler.room, spec, cluster);
+            let estimates = facts.pass.estimates;
+            let bound =
+                |estimates: &Estimates| estimates.bound(candidate.name, candidate.available);
+            Candidate {
+                tier: tiers.tier(cluster).unwrap_or_default(),
+                available: estimates.map_or(candidate.available, bound),
+                ..candidate
+            }
+        })
         .collect();
     let constraints = &facts.placement.spread_constraints;
     // Every cluster with a weight gets its part: a bound of their number would drop replicas.
@@ -82,10 +95,18 @@ fn by<'a>(constraints: &'a [SpreadConstraint], field: &str) -> Option<&'a Spread
     constraints.find(|constraint| groups(constraint) == Some(field))
 }
 
-/// Sorts clusters by preference: what runs already stays where it is, and the rest goes where there is room.
+/// Sorts clusters by preference: the earlier tiers first; of each, what runs already stays where it is, and the rest
+/// goes where there is room.
 fn prefer(candidates: &mut [Candidate<'_>]) {
-    candidates
-        .sort_by_key(|candidate| (!candidate.is_target, -candidate.capacity(), candidate.name));
+    candidates.sort_by_key(|candidate| {
+        let is_new = !candidate.is_target;
+        (
+            candidate.tier,
+            is_new,
+            -candidate.capacity(),
+            candidate.name,
+        )
+    });
 }
 
 /// Returns the first clusters within the bounds. Where these lack room for the `needed` replicas, the last

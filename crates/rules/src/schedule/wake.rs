@@ -5,7 +5,6 @@ use karmada_api::ClusterView;
 use objects::Metadata;
 use objects::taint::first_untolerated;
 
-use super::cluster_selector::selects;
 use super::eviction::{end_of, has_to_leave, is_suspended};
 use super::facts::{Scheduler, named};
 use super::failback::may_return;
@@ -21,8 +20,7 @@ const RETRY: SignedDuration = SignedDuration::from_mins(5);
 pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterView) -> bool {
     binding.has_target(cluster.metadata.name())
         || binding.placement().is_some_and(|placement| {
-            affinities(&placement)
-                .any(|affinity| affinity.is_none_or(|affinity| selects(affinity, cluster)))
+            affinities(&placement).any(|affinity| affinity.tier(cluster).is_some())
         })
 }
 
@@ -42,7 +40,7 @@ pub fn waits_for_room(
 pub fn is_observed(binding: BindingRef<'_>, cluster: &ClusterView) -> bool {
     binding.placement().is_some_and(|placement| {
         let affinity = affinity_in_use(&placement, binding);
-        affinity.is_none_or(|affinity| selects(affinity, cluster))
+        affinity.is_none_or(|affinity| affinity.tier(cluster).is_some())
     })
 }
 

@@ -511,7 +511,12 @@ async fn starting_api_loses_nothing() {
     stage.kill().await;
     stage.writes();
     let list = "/apis/placement.kubernetes-fleet.io/v1beta1/resourceoverrides";
-    stage.refuse(&format!("GET {list}"), 404, "NotFound", "404 page not found");
+    stage.refuse(
+        &format!("GET {list}"),
+        404,
+        "NotFound",
+        "404 page not found",
+    );
     stage.start(&[]).await;
     stage.settle().await;
     assert_eq!(stage.written(), [""; 0]);

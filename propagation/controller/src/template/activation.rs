@@ -5,7 +5,7 @@ use karmada_api::condition::FALSE;
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation::{self, Activation, Bound, Facts, Record};
-use karmada_rules::propagation::binding;
+use karmada_rules::propagation::binding::{self, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::status::POLICY_APPLIED;
@@ -22,11 +22,13 @@ impl TemplateReconciler {
         &self,
         subject: &Subject,
         policy: &Candidate<'_>,
+        scheduling: &Scheduling,
     ) -> Result<Activation, TemplateError> {
         let is_lazy = policy.spec.is_lazy();
         let bound = subject.bound().map(StoredBinding::view).map(|own| Bound {
             record: Record::of(own.metadata),
-            is_current: is_lazy && binding::is_current(&subject.template, policy.spec, own.spec),
+            is_current: is_lazy
+                && binding::is_current(&subject.template, policy.spec, scheduling, own.spec),
             is_claimed: Claim::of(own.metadata).is_some_and(|claim| claim.is_of(policy)),
         });
         let policy_changed = if is_lazy && bound.is_none() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_rules::propagation::activation::{Activation, Record};
-use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource, Place};
+use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource, Place, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_runtime::write::WriteError;
@@ -25,6 +25,10 @@ pub(super) enum TemplateError {
     Read(#[source] kube::Error),
     #[error("policy {0} exists and is not in the cache yet")]
     Unseen(Key),
+    #[error("there is no PriorityClass {0}, which the policy names")]
+    NoPriorityClass(String),
+    #[error("PriorityClass {0} is not in the cache yet")]
+    UnseenPriorityClass(String),
     #[error("the names that its binding may have are those of other bindings")]
     NoName,
 }
@@ -57,6 +61,7 @@ impl Subject {
         policy: &Candidate<'_>,
         claim: &Claim,
         activation: &Activation,
+        scheduling: &Scheduling,
     ) -> BindingPlan {
         let (record, is_followed) = match activation {
             Activation::Holds(_) => return BindingPlan::Unchanged,
@@ -67,6 +72,7 @@ impl Subject {
             template: &self.template,
             policy: policy.spec,
             claim,
+            scheduling,
             record,
             is_followed,
         };

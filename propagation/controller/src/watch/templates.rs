@@ -19,6 +19,7 @@ use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 
 use super::kinds::kinds_of;
+use super::priorities::{has_priority, priority_class};
 use super::{SharedIndex, wake_former};
 use crate::index::{StoredBinding, TemplateKey, is_referring, template_of};
 
@@ -166,8 +167,10 @@ impl SharedIndex {
     pub(super) fn want(&self) {
         let index = self.index.lock();
         let mut wanted: BTreeSet<_> = index.kinds().cloned().collect();
-        drop(index);
         wanted.extend(customizing());
+        let are_named = !index.policies_where(has_priority).is_empty();
+        drop(index);
+        wanted.extend(are_named.then(priority_class));
         self.templates.want(wanted);
     }
 
@@ -175,6 +178,9 @@ impl SharedIndex {
     pub(super) fn observe_templates(&self, kind: &GroupVersionKind, event: DynamicEvent) {
         if customizing().contains(kind) {
             return self.customization(kind, event);
+        }
+        if *kind == priority_class() {
+            self.wake_prioritized();
         }
         match event {
             DynamicEvent::Changed(transitions) => {

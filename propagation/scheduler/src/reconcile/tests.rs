@@ -1,7 +1,11 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
 use karmada_api::{ClusterView, names};
 use karmada_rules::schedule::Scheduler;
+use karmada_runtime::controller;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WouldWrite, Writer};
@@ -10,10 +14,12 @@ use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::watch::observe_binding;
 
+mod estimates;
 mod evict;
 mod fail_back;
+mod groups;
+mod priority;
 mod unscheduled;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
@@ -83,6 +89,7 @@ impl Stage {
         let queue = Queue::default();
         let reconciler = Reconciler {
             index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
+            estimators: None,
             client: api.client(),
             writes,
             events: None,
@@ -111,11 +118,26 @@ impl Stage {
         let index = &self.reconciler.index;
         if stored["kind"] == "ResourceBinding" {
             let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
-            index.observe(|index| observe_binding(&mut index.bindings, event));
+            index.observe(|index| index.observe_binding(event));
         } else {
             let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
-            index.observe(|index| observe_binding(&mut index.cluster_bindings, event));
+            index.observe(|index| index.observe_cluster_binding(event));
         }
+    }
+
+    /// Starts the loop of the scheduler, which goes on while the program is kept.
+    fn run(self) -> (TestApi, Program) {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut program = Program::new(crate::identity::IDENTITY, address);
+        let leadership = Leadership::always();
+        controller::spawn(
+            &mut program,
+            "test",
+            self.reconciler,
+            self.queue,
+            leadership,
+        );
+        (self.api, program)
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {

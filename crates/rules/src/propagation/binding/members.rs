@@ -1,11 +1,12 @@
 //! The members of a binding's spec that are written whole.
 
 use karmada_api::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER};
-use karmada_api::{PropagationSpec, ResourceBindingSpec};
+use karmada_api::{PropagationSpec, ResourceBindingSpec, WorkloadAffinityGroups};
 use objects::Metadata;
 use serde_json::{Map, Value, json};
 
-use crate::propagation::interpret::{Replicas, same_requirements};
+use super::scheduling::Scheduling;
+use crate::propagation::interpret::{replicas, same_requirements};
 
 /// A member of a binding's spec.
 pub(super) struct Member {
@@ -20,16 +21,37 @@ pub(super) struct Member {
 pub(super) fn members(
     template: &Value,
     policy: &PropagationSpec,
+    scheduling: &Scheduling,
     current: &ResourceBindingSpec,
 ) -> Vec<Member> {
     of_template(template, current)
         .into_iter()
         .chain(of_policy(policy, current))
+        .chain(of_scheduling(scheduling, current))
         .collect()
 }
 
+fn of_scheduling(scheduling: &Scheduling, current: &ResourceBindingSpec) -> [Member; 2] {
+    let Scheduling { groups, priority } = scheduling;
+    let current_priority = current.schedule_priority.as_ref();
+    let none = WorkloadAffinityGroups::default();
+    [
+        Member {
+            name: "workloadAffinityGroups",
+            wanted: groups.as_ref().map(|groups| json!(groups)),
+            is_current: groups.as_ref().unwrap_or(&none)
+                == current.workload_affinity_groups.as_ref().unwrap_or(&none),
+        },
+        Member {
+            name: "schedulePriority",
+            wanted: priority.map(|priority| json!({ "priority": priority })),
+            is_current: *priority == current_priority.map(|current| current.priority),
+        },
+    ]
+}
+
 fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
-    let replicas = Replicas::of(template);
+    let replicas = replicas(template);
     let namespace = template.namespace();
     let needs = current.replica_requirements.as_ref();
     let ours = replicas.requirements.as_ref();
@@ -103,14 +125,14 @@ fn text(name: &'static str, wanted: Option<&str>, current: Option<&str>, default
 }
 
 /// Returns the requirements with the namespace whose quota estimators heed, and with the class that a feature of
-/// Karmada adds.
+/// Karmada adds where the template's kind does not tell it.
 fn completed(mut requirements: Value, namespace: &str, current: Option<&Value>) -> Value {
     const CLASS: &str = "priorityClassName";
     let class = current.and_then(|current| current.get(CLASS));
     let namespace = Some(json!(namespace)).filter(|_| !namespace.is_empty());
     for (name, value) in [("namespace", namespace), (CLASS, class.cloned())] {
         if let (Some(value), Some(requirements)) = (value, requirements.as_object_mut()) {
-            requirements.insert(name.to_owned(), value);
+            requirements.entry(name).or_insert(value);
         }
     }
     requirements

@@ -53,6 +53,10 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
         template: object,
         policy: &policy.spec,
         claim: &claim,
+        scheduling: &Scheduling {
+            groups: groups(object, &policy.spec),
+            priority: None,
+        },
         record: &record(&Candidate::from(&policy), object),
         is_followed: true,
     };
@@ -211,6 +215,7 @@ fn unfollowed_policy_moves_claim() {
         template: &deployment(),
         policy: &typed.spec,
         claim: &claim,
+        scheduling: &Scheduling::default(),
         record: &record,
         is_followed: false,
     };

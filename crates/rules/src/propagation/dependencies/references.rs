@@ -6,6 +6,7 @@ use objects::{Metadata, api_version, kind};
 use serde_json::Value;
 
 use super::{Dependency, Labels};
+use crate::propagation::interpret::needs;
 
 /// The label that names the Service of an `EndpointSlice`.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -17,6 +18,15 @@ pub fn references(object: &Value) -> BTreeSet<Dependency> {
         namespace: object.namespace(),
         found: BTreeSet::new(),
     };
+    if let Some(needs) = needs(object) {
+        for pod in needs.pods {
+            found.pod(pod);
+        }
+        for (kind, name) in needs.objects {
+            found.add(kind, &name.into(), "");
+        }
+        return found.found;
+    }
     let pod = match (api_version(object), kind(object)) {
         ("v1", "Pod") => "/spec",
         ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")

@@ -464,6 +464,7 @@ fn with_policy(map: &Value, binding: &ResourceBinding) -> BindingPlan {
         template: map,
         policy: &policy,
         claim: &claim,
+        scheduling: &binding::Scheduling::default(),
         record: &Record::default(),
         is_followed: true,
     };

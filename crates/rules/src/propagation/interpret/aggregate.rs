@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use objects::{Metadata, group_kind};
 use serde_json::{Map, Value, json};
 
-use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET, number};
+use super::members::{MemberStatus, earliest, is_observed, latest, statuses, sums, text};
+use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET};
 
 const REPLICA_SET: [&str; 4] = [
     "replicas",
@@ -14,23 +15,12 @@ const REPLICA_SET: [&str; 4] = [
     "availableReplicas",
 ];
 
-/// The reported state of a template's copy in one member.
-#[derive(Clone, Copy, Debug)]
-pub struct MemberStatus<'a> {
-    /// The cluster.
-    pub cluster: &'a str,
-    /// Its status as [`reflect`](fn@super::reflect) returned it, if there is one yet.
-    pub status: Option<&'a Value>,
-    /// The generation of the template from which its manifest was made last.
-    pub manifest_generation: i64,
-}
-
 /// Returns the merge patch (RFC 7396) of the status of `template`, and `None` if its status is up to date or
 /// its kind has none that could be put together.
 ///
 /// `rebuilt` is true if every manifest is made from the template as it is now. Only then may
 /// `observedGeneration` become the template's.
-pub fn template_status(
+pub(super) fn template_status(
     template: &Value,
     members: &[MemberStatus<'_>],
     rebuilt: bool,
@@ -73,15 +63,8 @@ fn put_together(
     }
 }
 
-/// Returns `true` if a member's controller has seen the newest manifest.
-fn is_observed(member: &MemberStatus<'_>) -> bool {
-    number(member.status, "resourceTemplateGeneration") >= member.manifest_generation
-        && number(member.status, "observedGeneration") >= number(member.status, "generation")
-        && member.status.is_some()
-}
-
-/// Compares as Kubernetes writes: zeros and empty lists may be absent.
-fn is_same(current: Option<&Value>, new: &Value) -> bool {
+/// Compares as Kubernetes writes: zeros, empty lists and empty texts may be absent.
+pub(super) fn is_same(current: Option<&Value>, new: &Value) -> bool {
     match (current.unwrap_or(&Value::Null), new) {
         (Value::Null, new) => is_nothing(new),
         (current, Value::Null) => is_nothing(current),
@@ -97,41 +80,11 @@ fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.values().all(is_nothing),
-        _ => false,
+        Value::Bool(_) => false,
     }
-}
-
-fn statuses<'a>(members: &'a [MemberStatus<'a>]) -> impl Iterator<Item = &'a Value> {
-    members.iter().filter_map(|member| member.status)
-}
-
-fn sums(members: &[MemberStatus<'_>], names: &[&str]) -> Map<String, Value> {
-    let mut sums = Map::new();
-    for name in names {
-        let numbers = statuses(members).map(|status| number(Some(status), name));
-        let sum = numbers.fold(0_i64, i64::saturating_add);
-        sums.insert((*name).to_owned(), sum.into());
-    }
-    sums
-}
-
-fn text<'a>(part: &'a Value, name: &str) -> Option<&'a str> {
-    part.get(name).and_then(Value::as_str)
-}
-
-/// Returns the smallest of the times; RFC 3339 in UTC without fractions sorts as text.
-fn earliest<'a>(members: &'a [MemberStatus<'a>], name: &str) -> Option<&'a str> {
-    statuses(members)
-        .filter_map(|status| text(status, name))
-        .min()
-}
-
-fn latest<'a>(members: &'a [MemberStatus<'a>], name: &str) -> Option<&'a str> {
-    statuses(members)
-        .filter_map(|status| text(status, name))
-        .max()
 }
 
 /// Returns the True condition `kind` of a job.

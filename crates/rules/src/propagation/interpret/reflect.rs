@@ -47,10 +47,9 @@ const JOB: [&str; 6] = [
     "failed",
 ];
 
-/// Returns the status of an object in a member as it is reported to the control plane, and `None` if it has
-/// none.
-pub fn reflect(object: &Value) -> Option<Value> {
-    let status = object.get("status").filter(|status| !status.is_null())?;
+/// Returns the `status` of an object in a member as it is reported to the control plane, and `None` if nothing
+/// is. Of a kind without a rule it is all of it.
+pub(super) fn reflect(object: &Value, status: &Value) -> Option<Value> {
     match group_kind(object) {
         ("apps", "Deployment") => Some(workload(object, &DEPLOYMENT, &[])),
         ("apps", "StatefulSet") => Some(workload(object, &STATEFUL_SET[2..], &STATEFUL_SET[..2])),
@@ -105,24 +104,24 @@ fn workload(object: &Value, counts: &[&str], always: &[&str]) -> Value {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
-    let template = object.annotation(TEMPLATE_GENERATION);
-    let generations = [
-        ("generation", object.generation().unwrap_or_default()),
-        (
-            "observedGeneration",
-            number(Some(status), "observedGeneration"),
-        ),
-        (
-            "resourceTemplateGeneration",
-            template
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
-        ),
-    ];
-    for (name, generation) in generations {
-        if generation != 0 {
-            reflected.insert(name.to_owned(), generation.into());
-        }
+    let observed = number(Some(status), "observedGeneration");
+    if observed != 0 {
+        reflected.insert("observedGeneration".to_owned(), observed.into());
     }
+    reflected.extend(generations(object));
     Value::Object(reflected)
+}
+
+/// Returns the generation of an object, and that of the template it was made from, as they are reported.
+pub(super) fn generations(object: &Value) -> impl Iterator<Item = (String, Value)> {
+    let template = object.annotation(TEMPLATE_GENERATION);
+    let template = template.and_then(|text| text.parse::<i64>().ok());
+    let generations = [
+        ("generation", object.generation()),
+        ("resourceTemplateGeneration", template),
+    ];
+    generations.into_iter().filter_map(|(name, generation)| {
+        let generation = generation.filter(|generation| *generation != 0)?;
+        Some((name.to_owned(), generation.into()))
+    })
 }

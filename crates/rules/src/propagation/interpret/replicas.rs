@@ -15,8 +15,8 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// Reads the replicas of a template.
-    pub fn of(object: &Value) -> Self {
+    /// Reads the replicas of a template of one of Kubernetes' own kinds.
+    pub(super) fn of(object: &Value) -> Self {
         let spec = object.get("spec");
         let field = |name: &str| spec.and_then(|spec| spec.get(name)).and_then(Value::as_i64);
         let (count, pod) = match (api_version(object), kind(object)) {
@@ -31,10 +31,15 @@ impl Replicas {
             ("v1", "Pod") => (1, spec),
             _ => return Self::default(),
         };
+        Self::new(count, pod.and_then(requirements))
+    }
+
+    /// Creates `count` replicas, each with the same requirements.
+    pub(super) fn new(count: i64, requirements: Option<Value>) -> Self {
         Self {
             // Go leaves a zero out, and a binding that has it would be written by turns.
             count: i32::try_from(count).ok().filter(|&count| count > 0),
-            requirements: pod.and_then(requirements),
+            requirements,
         }
     }
 }
@@ -43,7 +48,8 @@ fn pod_template(object: &Value) -> Option<&Value> {
     object.pointer("/spec/template/spec")
 }
 
-fn requirements(pod: &Value) -> Option<Value> {
+/// Returns what each of the Pods with the spec `pod` needs, as a binding has it.
+pub(super) fn requirements(pod: &Value) -> Option<Value> {
     let mut requirements = Map::new();
     if let Some(claim) = node_claim(pod) {
         requirements.insert("nodeClaim".to_owned(), claim);
@@ -56,7 +62,7 @@ fn requirements(pod: &Value) -> Option<Value> {
 }
 
 /// Returns the demands on the node of a replica.
-fn node_claim(pod: &Value) -> Option<Value> {
+pub(super) fn node_claim(pod: &Value) -> Option<Value> {
     let affinity = pod
         .pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution")
         .filter(|affinity| affinity.is_object());
@@ -76,11 +82,14 @@ fn node_claim(pod: &Value) -> Option<Value> {
     (!claim.is_empty()).then(|| claim.into())
 }
 
-/// Returns `true` if two requirements of a binding ask for the same, whatever their quantities look like.
-pub fn same_requirements(a: Option<&Value>, b: Option<&Value>) -> bool {
+/// Returns `true` if the requirements of a binding ask for the same as `ours`, whatever their quantities look like.
+pub fn same_requirements(ours: Option<&Value>, theirs: Option<&Value>) -> bool {
     // The binding may have `namespace` and `priorityClassName`, too, which a feature of Karmada adds.
-    part(a, "nodeClaim") == part(b, "nodeClaim")
-        && Amounts::read(part(a, "resourceRequest")) == Amounts::read(part(b, "resourceRequest"))
+    let class = part(ours, "priorityClassName");
+    let amounts = |of| Amounts::read(part(of, "resourceRequest"));
+    part(ours, "nodeClaim") == part(theirs, "nodeClaim")
+        && amounts(ours) == amounts(theirs)
+        && (class.is_none() || class == part(theirs, "priorityClassName"))
 }
 
 fn part<'a>(requirements: Option<&'a Value>, name: &str) -> Option<&'a Value> {

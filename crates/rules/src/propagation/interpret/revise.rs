@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::schedule::webster;
 
-/// Sets the replicas of a workload, or the parallelism of a Job. Other kinds have none.
-pub fn revise(object: &mut Value, replicas: i32) {
+/// Sets the replicas of a workload of Kubernetes' own, or the parallelism of a Job. Other kinds have none.
+pub(super) fn revise(object: &mut Value, replicas: i32) {
     let field = match (api_version(object), kind(object)) {
         ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => "replicas",
         ("batch/v1", "Job") => "parallelism",
@@ -23,7 +23,8 @@ pub fn revise_completions(job: &mut Value, completions: i32) {
     set(job, "completions", completions);
 }
 
-fn set(object: &mut Value, field: &str, number: i32) {
+/// Sets a number of the spec.
+pub(super) fn set(object: &mut Value, field: &str, number: i32) {
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert(field.to_owned(), number.into());
     }

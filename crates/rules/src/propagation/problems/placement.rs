@@ -4,12 +4,18 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Toleration;
 use karmada_api::Placement;
-use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector, SpreadConstraint};
+use karmada_api::placement::{
+    ClusterAffinityTerm, ClusterSelector, ReplicaScheduling, SpreadConstraint, WorkloadAffinity,
+};
+use objects::qualified_name::is_qualified;
 
 use super::found::Found;
 
 /// The longest name of a group of clusters.
 const MAX_AFFINITY_NAME: usize = 32;
+
+/// The fields of clusters by which a template may be spread.
+const SPREAD_FIELDS: [&str; 4] = ["cluster", "region", "zone", "provider"];
 
 /// Finds the problems of a placement.
 pub(super) fn placement(found: &mut Found, placement: &Placement) {
@@ -25,8 +31,29 @@ pub(super) fn placement(found: &mut Found, placement: &Placement) {
         operator(found, toleration);
     }
     division(found, placement);
-    if placement.workload_affinity.is_some() {
-        found.unsupported("workloadAffinity");
+    let mut terms = placement.cluster_affinities.iter();
+    let overflows = terms.any(|term| !term.overflow_affinities.is_empty());
+    let division = placement.replica_scheduling.as_ref();
+    if overflows && !division.is_some_and(divides_by_room) {
+        found.invalid("overflowAffinities can only be used together with dynamic weight or aggregated scheduling");
+    }
+    if let Some(affinity) = &placement.workload_affinity {
+        workload_affinity(found, affinity);
+    }
+}
+
+fn workload_affinity(found: &mut Found, affinity: &WorkloadAffinity) {
+    let terms = [&affinity.affinity, &affinity.anti_affinity];
+    let keys = terms.map(|term| term.as_ref().map(|term| term.group_by_label_key.as_str()));
+    for key in keys.into_iter().flatten().filter(|key| !is_qualified(key)) {
+        found.invalid(format!(
+            "groupByLabelKey {key:?} must be the key of a label"
+        ));
+    }
+    if let [Some(together), Some(apart)] = keys
+        && together == apart
+    {
+        found.invalid("affinity and antiAffinity must not use the same groupByLabelKey");
     }
 }
 
@@ -37,13 +64,35 @@ fn groups(found: &mut Found, terms: &[ClusterAffinityTerm]) {
         if !names.insert(name) {
             found.invalid("each affinity term in a policy must have a unique name");
         }
-        if name.len() > MAX_AFFINITY_NAME || !is_label_name(name) {
-            found.invalid(format!("affinityName {name:?} must be a qualified name of 1 to {MAX_AFFINITY_NAME} characters"));
-        }
+        affinity_name(found, name);
         fields(found, &term.affinity);
-        if term.overflow_affinities.is_some() {
-            found.unsupported("overflowAffinities");
+        overflow(found, term);
+    }
+}
+
+fn overflow(found: &mut Found, term: &ClusterAffinityTerm) {
+    let tiers = &term.overflow_affinities;
+    if !tiers.is_empty() && term.affinity == ClusterSelector::default() {
+        found.invalid(
+            "overflowAffinities can only be used together with the inline ClusterAffinity",
+        );
+    }
+    let mut names = BTreeSet::from([term.affinity_name.as_str()]);
+    for tier in tiers {
+        let name = tier.affinity_name.as_str();
+        if !names.insert(name) {
+            found.invalid("overflow affinity name must be unique and must not duplicate the primary group's affinityName");
         }
+        affinity_name(found, name);
+        fields(found, &tier.affinity);
+    }
+}
+
+fn affinity_name(found: &mut Found, name: &str) {
+    if name.len() > MAX_AFFINITY_NAME || !is_label_name(name) {
+        found.invalid(format!(
+            "affinityName {name:?} must be a qualified name of 1 to {MAX_AFFINITY_NAME} characters"
+        ));
     }
 }
 
@@ -89,15 +138,7 @@ fn spread(found: &mut Found, constraints: &[SpreadConstraint]) {
         found.invalid("the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled");
     }
     for field in &fields {
-        if !["cluster", "region"].contains(&field.as_str()) {
-            found.unsupported(format_args!("spreadByField {field}"));
-        }
-    }
-    if constraints
-        .iter()
-        .any(|by| given(by.spread_by_label.as_ref()).is_some())
-    {
-        found.unsupported("spreadByLabel");
+        found.known("spreadByField", Some(field), &SPREAD_FIELDS);
     }
 }
 
@@ -151,6 +192,14 @@ fn division(found: &mut Found, placement: &Placement) {
     }
     let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
     found.known("dynamicWeight", dynamic, &["AvailableReplicas"]);
+}
+
+fn divides_by_room(division: &ReplicaScheduling) -> bool {
+    let preference = division.replica_division_preference.as_deref();
+    let weights = division.weight_preference.as_ref();
+    let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
+    division.replica_scheduling_type.as_deref() != Some("Duplicated")
+        && (preference == Some("Aggregated") || dynamic.is_some_and(|way| !way.is_empty()))
 }
 
 /// Returns `true` if the text is the name of a label: letters, digits, `-`, `_` and `.`, with a letter

@@ -66,6 +66,12 @@ fn selectors_are_checked() {
         ],
     );
     expect(&json!({ "preemption": "Always" }), &[]);
+    let source = |name: &str| json!({ "schedulePriority": { "priorityClassSource": name, "priorityClassName": "a" } });
+    expect(&source("KubePriorityClass"), &[]);
+    expect(
+        &source("Newer"),
+        &["priorityClassSource Newer is not supported by karmada-rs"],
+    );
     expect(
         &json!({ "preemption": "Sometimes" }),
         &["preemption Sometimes is not supported by karmada-rs"],
@@ -133,11 +139,52 @@ fn affinities_are_checked() {
     expect(&placed(json!({ "clusterAffinities": [term] })), &messages);
 }
 
+/// Overflow needs a group that overflows, names of its own, and replicas that go where there is room. Case I92.
+#[test]
+fn overflow_is_checked() {
+    let in_m1 = json!({ "clusterNames": ["m1"] });
+    let placed = |inline: &Value, tiers: &[&str], scheduling: &Value| {
+        let tiers = tiers.iter().map(|name| json!({ "affinityName": name }));
+        let mut term = inline.clone();
+        term["affinityName"] = json!("a");
+        term["overflowAffinities"] = tiers.collect();
+        json!({ "placement": { "clusterAffinities": [term], "replicaScheduling": scheduling } })
+    };
+    let aggregated = json!({ "replicaDivisionPreference": "Aggregated" });
+    let dynamic = json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } });
+    for scheduling in [&aggregated, &dynamic] {
+        expect(&placed(&in_m1, &["b", "c"], scheduling), &[]);
+    }
+    let by_room = "! overflowAffinities can only be used together with dynamic weight or aggregated scheduling";
+    let duplicated =
+        json!({ "replicaSchedulingType": "Duplicated", "replicaDivisionPreference": "Aggregated" });
+    for scheduling in [&Value::Null, &json!({}), &duplicated] {
+        expect(&placed(&in_m1, &["b"], scheduling), &[by_room]);
+        expect(&placed(&in_m1, &[], scheduling), &[]);
+    }
+    expect(
+        &placed(&json!({}), &["b"], &dynamic),
+        &["! overflowAffinities can only be used together with the inline ClusterAffinity"],
+    );
+    for tiers in [["b", "b"], ["a", "b"]] {
+        expect(
+            &placed(&in_m1, &tiers, &dynamic),
+            &[
+                "! overflow affinity name must be unique and must not duplicate the primary group's affinityName",
+            ],
+        );
+    }
+    expect(
+        &placed(&in_m1, &["-"], &dynamic),
+        &["! affinityName \"-\" must be a qualified name of 1 to 32 characters"],
+    );
+}
+
 #[test]
 fn spread_constraints_are_checked() {
     let by = |field: &str, min: i64, max: i64| json!({ "spreadByField": field, "minGroups": min, "maxGroups": max });
     let needs_cluster = "! the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled";
-    let table: [(Value, &[&str]); 11] = [
+    let table: [(Value, &[&str]); 14] = [
         (json!([{}]), &[]),
         (json!([by("cluster", 1, 2)]), &[]),
         (
@@ -160,25 +207,19 @@ fn spread_constraints_are_checked() {
             ]),
             &["! multiple cluster spread constraints are not allowed"],
         ),
+        (json!([by("zone", 1, 2)]), &[needs_cluster]),
+        (json!([by("provider", 1, 2), by("cluster", 1, 2)]), &[]),
+        (json!([by("zone", 1, 2), by("cluster", 1, 2)]), &[]),
         (
-            json!([by("zone", 1, 2)]),
-            &[
-                needs_cluster,
-                "spreadByField zone is not supported by karmada-rs",
-            ],
+            json!([by("rack", 1, 2), by("cluster", 1, 2)]),
+            &["spreadByField rack is not supported by karmada-rs"],
         ),
-        (
-            json!([by("provider", 1, 2), by("cluster", 1, 2)]),
-            &["spreadByField provider is not supported by karmada-rs"],
-        ),
+        (json!([{ "spreadByLabel": "a" }]), &[]),
         (json!([by("region", 1, 2), by("cluster", 1, 2)]), &[]),
         (json!([by("region", 1, 2)]), &[needs_cluster]),
         (
             json!([{ "spreadByField": "cluster", "spreadByLabel": "a" }]),
-            &[
-                "! spreadByLabel should not co-exist with spreadByField",
-                "spreadByLabel is not supported by karmada-rs",
-            ],
+            &["! spreadByLabel should not co-exist with spreadByField"],
         ),
     ];
     for (constraints, expected) in table {
@@ -187,6 +228,31 @@ fn spread_constraints_are_checked() {
             expected,
         );
     }
+}
+
+/// Workloads are grouped by labels, and cannot be together and apart. Case I91.
+#[test]
+fn workload_affinity_is_checked() {
+    let grouped = |affinity: Value| json!({ "placement": { "workloadAffinity": affinity } });
+    let by = |key: &str| json!({ "groupByLabelKey": key });
+    let both = |together: &str, apart: &str| {
+        grouped(json!({ "affinity": by(together), "antiAffinity": by(apart) }))
+    };
+    expect(&grouped(json!({})), &[]);
+    expect(&grouped(json!({ "affinity": by("app") })), &[]);
+    expect(&both("app.io/group", "tier"), &[]);
+    expect(
+        &both("app", "app"),
+        &["! affinity and antiAffinity must not use the same groupByLabelKey"],
+    );
+    expect(
+        &both("app", "a b"),
+        &["! groupByLabelKey \"a b\" must be the key of a label"],
+    );
+    expect(
+        &grouped(json!({ "affinity": {} })),
+        &["! groupByLabelKey \"\" must be the key of a label"],
+    );
 }
 
 #[test]
@@ -209,14 +275,6 @@ fn tolerations_and_weights_are_checked() {
 fn unsupported_features_are_named() {
     let divided = |fields: Value| json!({ "placement": { "replicaScheduling": fields } });
     let table = [
-        (
-            json!({ "placement": { "workloadAffinity": {} } }),
-            "workloadAffinity",
-        ),
-        (
-            json!({ "placement": { "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] } }),
-            "overflowAffinities",
-        ),
         (
             divided(json!({ "replicaDivisionPreference": "New" })),
             "replicaDivisionPreference New",

@@ -59,6 +59,8 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
         pass: Pass {
             now: at(NOW),
             cluster_changed: false,
+            neighbours: None,
+            estimates: None,
         },
     };
     let tasks = new_evictions(facts);

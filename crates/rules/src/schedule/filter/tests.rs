@@ -58,9 +58,11 @@ fn refusal(
         pass: Pass {
             now: NOW.parse().unwrap(),
             cluster_changed: false,
+            neighbours: None,
+            estimates: None,
         },
     };
-    let fitting = fitting(facts, placement.cluster_affinity.as_ref());
+    let fitting = fitting(facts, Tiers::only(placement.cluster_affinity.as_ref()));
     fitting.err().map(|unfit| unfit.to_string())
 }
 

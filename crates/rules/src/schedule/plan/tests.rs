@@ -7,9 +7,13 @@ use self::room::{by_room, spread, with_room};
 use super::*;
 use crate::binding_ref::SCHEDULED;
 
+mod estimates;
 mod evict;
 mod fail_back;
+mod neighbours;
+mod overflow;
 mod room;
+mod zones;
 
 fn scheduler() -> Scheduler {
     Scheduler {
@@ -18,10 +22,12 @@ fn scheduler() -> Scheduler {
     }
 }
 
-fn pass() -> Pass {
+fn pass() -> Pass<'static> {
     Pass {
         now: "2026-11-22T08:00:00.5Z".parse().unwrap(),
         cluster_changed: false,
+        neighbours: None,
+        estimates: None,
     }
 }
 
@@ -56,7 +62,7 @@ fn unscheduled(placement: &Value, replicas: i32) -> Value {
     })
 }
 
-fn planned(binding: &Value, clusters: &[ClusterView], pass: Pass) -> SchedulePlan {
+fn planned(binding: &Value, clusters: &[ClusterView], pass: Pass<'_>) -> SchedulePlan {
     let binding: ResourceBinding = from_value(binding.clone()).unwrap();
     let clusters: Vec<_> = clusters.iter().collect();
     let fleet = KnownClusters {
@@ -349,6 +355,8 @@ fn cluster_change_moves_time() {
     let later = Pass {
         now: "2026-11-22T09:00:00Z".parse().unwrap(),
         cluster_changed: true,
+        neighbours: None,
+        estimates: None,
     };
     let mut after = running.clone();
     apply_plan(&mut after, &planned(&running, &fleet(), later), false);
@@ -376,8 +384,6 @@ fn unsupported_moves_nothing() {
     let clusters = fleet();
     let placements = [
         divided(&json!({ "replicaScheduling": newer })),
-        json!({ "workloadAffinity": {} }),
-        json!({ "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] }),
         json!({ "replicaScheduling": { "replicaSchedulingType": "Newer" } }),
         json!({ "clusterAffinity": 7 }),
     ];
@@ -397,10 +403,6 @@ fn unsupported_moves_nothing() {
             "{placement}"
         );
     }
-    let zone = json!({ "spreadConstraints": [{ "spreadByLabel": "zone", "maxGroups": 1 }] });
-    let (_, reason, message) = scheduled_condition(&settled(unscheduled(&zone, 3), &clusters));
-    assert_eq!(reason, "SchedulerError");
-    assert_eq!(message, "just support cluster and region spread constraint");
 }
 
 /// The bounds of the number of clusters hold, and keep what runs.

@@ -10,6 +10,7 @@ fn regions<'a>(sizes: &[(i64, usize)], cluster: &'a ClusterView) -> Vec<Region<'
     let candidate = Candidate {
         cluster,
         name: "m",
+        tier: 0,
         is_target: false,
         assigned: 0,
         available: 0,

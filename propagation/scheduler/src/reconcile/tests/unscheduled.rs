@@ -1,8 +1,4 @@
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-
-use karmada_runtime::controller;
-use karmada_runtime::program::Program;
 
 use super::*;
 
@@ -41,18 +37,9 @@ async fn any_cluster_wakes_unscheduled() {
 /// The watch of the clusters may miss what would wake it.
 #[tokio::test(start_paused = true)]
 async fn unscheduled_binding_is_retried() {
-    let Stage {
-        api,
-        reconciler,
-        queue,
-    } = Stage::without_its_cluster().await;
-    let index = Arc::clone(&reconciler.index);
-    let mut program = Program::new(
-        crate::identity::IDENTITY,
-        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-    );
-    let leadership = Leadership::always();
-    controller::spawn(&mut program, "test", reconciler, queue, leadership);
+    let stage = Stage::without_its_cluster().await;
+    let index = Arc::clone(&stage.reconciler.index);
+    let (api, _program) = stage.run();
     // Virtual time advances only once every task is idle.
     tokio::time::sleep(Duration::from_secs(1)).await;
     index.observe(|index| {

@@ -15,12 +15,14 @@ use super::super::{
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
-const RIGHTS: [&str; 5] = [
+const RIGHTS: [&str; 7] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
     "propagation/everything/rights.yaml",
     "propagation/cluster/cluster-controller.yaml",
     "propagation/collect-endpoints/rights.yaml",
+    "propagation/rebalance/rights.yaml",
+    "propagation/estimators/rights.yaml",
 ];
 
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
@@ -191,6 +193,11 @@ fn of_scheduler() -> Vec<Attempt> {
             "PATCH",
             BINDING,
             json!({ "spec": { "clusters": [{ "name": "member1" }] } }),
+        ),
+        allowed(
+            "PATCH",
+            BINDING,
+            json!({ "spec": { "rescheduleTriggeredAt": "2026-11-22T08:00:00Z" } }),
         ),
         allowed(
             "PATCH",

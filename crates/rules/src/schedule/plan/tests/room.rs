@@ -22,7 +22,7 @@ pub(super) fn with_room(rooms: &[u32]) -> Vec<ClusterView> {
 }
 
 /// Returns the replicas of `member1`, `member2` and so on.
-fn running(replicas: &[i32]) -> Value {
+pub(super) fn running(replicas: &[i32]) -> Value {
     let members = replicas.iter().enumerate();
     let members = members.filter(|(_, replicas)| **replicas > 0);
     members

@@ -1,0 +1,52 @@
+//! What is known of a kind.
+
+use serde_json::{Map, Value};
+
+use super::aggregation::Aggregation;
+use crate::propagation::interpret::replicas::Replicas;
+
+/// What is known of a kind, operation by operation. What is `None` is as for kinds of which nothing is known.
+pub(in crate::propagation::interpret) struct Interpreter {
+    /// The replicas of a template.
+    pub(in crate::propagation::interpret) replicas: Option<fn(&Value) -> Replicas>,
+    /// Sets the replicas of a manifest.
+    pub(in crate::propagation::interpret) revise: Option<fn(&mut Value, i32)>,
+    /// Returns `true` for an object in a member that is well.
+    pub(in crate::propagation::interpret) is_healthy: Option<fn(&Value) -> bool>,
+    /// Returns what is reported of the status of an object in a member.
+    pub(in crate::propagation::interpret) reflect: Option<fn(&Value) -> Value>,
+    /// Returns the status of a template as it should be, whole; `None` if it is to be left as it is.
+    pub(in crate::propagation::interpret) aggregate: Option<fn(&Aggregation<'_>) -> Option<Status>>,
+    /// Keeps in the first object, which is to replace the second in a member, what was set there.
+    pub(in crate::propagation::interpret) retain: Option<fn(&mut Value, &Value)>,
+    /// Returns what a template needs beside it.
+    pub(in crate::propagation::interpret) needs: Option<fn(&Value) -> Needs<'_>>,
+}
+
+impl Interpreter {
+    /// Knows nothing.
+    pub(super) const NONE: Self = Self {
+        replicas: None,
+        revise: None,
+        is_healthy: None,
+        reflect: None,
+        aggregate: None,
+        retain: None,
+        needs: None,
+    };
+}
+
+/// The fields of a status.
+pub(in crate::propagation::interpret) type Status = Map<String, Value>;
+
+/// A kind: its group and version, its name, and what is known of it.
+pub(super) type Known = (&'static str, &'static str, Interpreter);
+
+/// What a template needs in its namespace before it starts.
+#[derive(Debug, Default)]
+pub(crate) struct Needs<'a> {
+    /// The specs of its Pods: what these refer to.
+    pub(crate) pods: Vec<&'a Value>,
+    /// The kinds and names of other objects of the core group; one without a name counts as absent.
+    pub(crate) objects: Vec<(&'static str, &'a str)>,
+}

@@ -1,0 +1,24 @@
+//! Which clusters have their estimators asked.
+
+use karmada_api::ClusterView;
+
+use super::facts::Facts;
+use super::filter::misfit;
+use super::groups::affinities;
+use super::strategy::ReplicaStrategy;
+
+/// Returns `true` if the room of clusters decides which of them are used, or how many replicas each gets.
+pub(super) fn needs_room(facts: Facts<'_>) -> bool {
+    let has_replicas = facts.binding.spec.replicas.is_some_and(|count| count > 0);
+    has_replicas
+        && match facts.strategy {
+            ReplicaStrategy::None | ReplicaStrategy::Weighted(_) => false,
+            ReplicaStrategy::Duplicated => !facts.placement.spread_constraints.is_empty(),
+            ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => true,
+        }
+}
+
+/// Returns `true` if the cluster fits by one of the affinities.
+pub(super) fn is_candidate(facts: Facts<'_>, cluster: &ClusterView) -> bool {
+    affinities(facts.placement).any(|tiers| misfit(facts, tiers, cluster).is_none())
+}

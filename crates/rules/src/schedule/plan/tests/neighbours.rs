@@ -1,0 +1,87 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::schedule::Neighbours;
+
+fn clusters(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Returns the names of the clusters that a binding gets which has these, and the reason and message if it gets none.
+fn decided(neighbours: &Neighbours, has: &[&str]) -> Result<Vec<String>, (String, String)> {
+    let mut binding = unscheduled(&json!({}), 1);
+    binding["spec"]["clusters"] = has
+        .iter()
+        .map(|name| json!({ "name": name, "replicas": 1 }))
+        .collect();
+    let pass = Pass {
+        neighbours: Some(neighbours),
+        estimates: None,
+        ..pass()
+    };
+    let plan = planned(&binding, &fleet(), pass);
+    apply_plan(&mut binding, &plan, false);
+    let (status, reason, message) = scheduled_condition(&binding);
+    if status == "True" {
+        Ok(targets(&binding)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect())
+    } else {
+        Err((reason, message))
+    }
+}
+
+/// A workload goes only where all those are that it is to be together with. Case I91.
+#[test]
+fn together_shares_clusters() {
+    let with = |others: &[&[&str]]| Neighbours {
+        together: others.iter().map(|names| clusters(names)).collect(),
+        apart: BTreeSet::new(),
+    };
+    assert_eq!(
+        decided(&with(&[]), &[]).unwrap().len(),
+        3,
+        "the first chooses"
+    );
+    let two: [&[&str]; 2] = [&["member1", "member2"], &["member2", "member3"]];
+    assert_eq!(decided(&with(&two), &[]).unwrap(), ["member2"]);
+    let nowhere: [&[&str]; 2] = [&["member1"], &["member2"]];
+    let (reason, message) = decided(&with(&nowhere), &[]).unwrap_err();
+    assert_eq!(reason, "NoClusterFit");
+    assert_eq!(
+        message,
+        "0/3 clusters are available: 3 ResourceBinding with the same affinity group does not target this cluster."
+    );
+}
+
+/// A workload goes to no cluster of those that it is to be apart from. Case I91.
+#[test]
+fn apart_shares_none() {
+    let from = |names: &[&str]| Neighbours {
+        together: Vec::new(),
+        apart: clusters(names),
+    };
+    let others = from(&["member1", "member3"]);
+    assert_eq!(decided(&others, &[]).unwrap(), ["member2"]);
+    let everywhere = from(&["member1", "member2", "member3"]);
+    let (reason, message) = decided(&everywhere, &[]).unwrap_err();
+    assert_eq!(reason, "NoClusterFit");
+    assert_eq!(
+        message,
+        "0/3 clusters are available: 3 cluster already has workload with the same anti-affinity group."
+    );
+}
+
+/// What runs already stays, whoever comes into its groups. Case I91.
+#[test]
+fn running_workload_stays() {
+    let others = Neighbours {
+        together: vec![clusters(&["member2"])],
+        apart: clusters(&["member1"]),
+    };
+    assert_eq!(
+        decided(&others, &["member1"]).unwrap(),
+        ["member1", "member2"]
+    );
+}

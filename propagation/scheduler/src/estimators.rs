@@ -1,0 +1,176 @@
+//! The estimators of clusters, which know what single nodes and quotas leave of their room.
+//!
+//! ```text
+//! binding → message → estimator of each cluster that may get it → rules::schedule::Estimates
+//! ```
+//!
+//! `connection` says where an estimator is, and connects to it. Whoever does not answer in time is unknown to the decision
+//! at hand, and not asked again for a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::future::join_all;
+use karmada_api::{ClusterView, ResourceBindingSpec};
+use karmada_rules::schedule::Estimates;
+use karmada_runtime::error::{Chain, LastError};
+use karmada_runtime::metrics::Registry;
+use kube::Client;
+use objects::Metadata;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::{Instant, timeout};
+use tonic::transport::Channel;
+
+pub(crate) use self::args::EstimatorArgs;
+use self::connection::{Connector, EstimatorError};
+use self::message::{MaxAvailableReplicasRequest, ReplicaRequirements};
+
+mod args;
+mod connection;
+mod message;
+#[cfg(test)]
+mod tests;
+
+/// The time for which an estimator that has failed is not asked: decisions do not wait for one that is dead.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The estimators of all clusters.
+#[derive(Debug)]
+pub(crate) struct Estimators {
+    args: EstimatorArgs,
+    connector: Connector,
+    links: Mutex<BTreeMap<String, Link>>,
+    answers: Family<MemberLabels, Gauge>,
+}
+
+/// What is known of one estimator.
+#[derive(Debug, Default)]
+struct Link {
+    channel: Option<Channel>,
+    asked_after: Option<Instant>,
+    error: LastError,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MemberLabels {
+    member: String,
+}
+
+impl Estimators {
+    /// Creates the estimators, of which `client` reads where they are, and registers `estimator_answers{member}`.
+    pub(crate) fn new(args: EstimatorArgs, client: Client, registry: &mut Registry) -> Self {
+        let answers = Family::default();
+        registry.register(
+            "estimator_answers",
+            "1 for a member whose estimator answered when it was asked last, 0 for one whose did not",
+            Family::clone(&answers),
+        );
+        Self {
+            connector: Connector::new(&args, client),
+            links: Mutex::default(),
+            answers,
+            args,
+        }
+    }
+
+    /// Asks for how many replicas of the binding the clusters have room. All answer at the same time, and none that fails
+    /// takes the answer of another away.
+    pub(crate) async fn ask(
+        &self,
+        spec: &ResourceBindingSpec,
+        clusters: &[&ClusterView],
+    ) -> Estimates {
+        let needs = match ReplicaRequirements::read(spec.replica_requirements.as_ref()) {
+            Ok(needs) => needs,
+            Err(error) => {
+                tracing::warn!(template = spec.resource.name, %error, "Requirements not understood");
+                return Estimates::default();
+            }
+        };
+        let asked = clusters.iter().filter(|cluster| self.args.asks(cluster));
+        let answers = asked.map(async |cluster| {
+            let cluster = cluster.metadata.name();
+            let answer = self.answer(cluster, needs.clone()).await;
+            Some((cluster.to_owned(), answer?))
+        });
+        join_all(answers).await.into_iter().flatten().collect()
+    }
+
+    /// Forgets the estimators of clusters that are gone.
+    pub(crate) fn retain<'a>(&self, clusters: impl Iterator<Item = &'a str>) {
+        let clusters: BTreeSet<_> = clusters.collect();
+        let mut links = self.links.lock();
+        links.retain(|cluster, _| {
+            let stays = clusters.contains(&**cluster);
+            if !stays {
+                self.answers.remove(&labels(cluster));
+            }
+            stays
+        });
+    }
+
+    /// Returns the answer of one estimator, or `None` if it gives none.
+    async fn answer(&self, cluster: &str, needs: Option<ReplicaRequirements>) -> Option<i32> {
+        let known = {
+            let links = self.links.lock();
+            let link = links.get(cluster);
+            let pause = link.and_then(|link| link.asked_after);
+            if pause.is_some_and(|until| Instant::now() < until) {
+                return None;
+            }
+            link.and_then(|link| link.channel.clone())
+        };
+        let request = MaxAvailableReplicasRequest {
+            cluster: cluster.to_owned(),
+            replica_requirements: needs,
+        };
+        let asked = async {
+            let channel = match known {
+                Some(channel) => channel,
+                None => self.connector.connect(cluster).await?,
+            };
+            let replicas = request.send(channel.clone()).await?;
+            Ok((channel, replicas))
+        };
+        let answered = match timeout(self.args.timeout(), asked).await {
+            Ok(answered) => answered,
+            Err(_) => Err(EstimatorError::Timeout(self.args.timeout())),
+        };
+        self.note(cluster, answered)
+    }
+
+    fn note(&self, cluster: &str, answered: Result<(Channel, i32), EstimatorError>) -> Option<i32> {
+        self.answers
+            .get_or_create(&labels(cluster))
+            .set(i64::from(answered.is_ok()));
+        let mut links = self.links.lock();
+        let link = links.entry(cluster.to_owned()).or_default();
+        match answered {
+            Ok((channel, replicas)) => {
+                link.channel = Some(channel);
+                link.asked_after = None;
+                link.error.clear();
+                Some(replicas)
+            }
+            Err(error) => {
+                // It is looked for anew: it may be somewhere else by now.
+                link.channel = None;
+                link.asked_after = Some(Instant::now() + PAUSE);
+                let error = Chain(&error).to_string();
+                if link.error.replace(&error) {
+                    tracing::warn!(cluster, error, "Estimator does not answer");
+                }
+                None
+            }
+        }
+    }
+}
+
+fn labels(cluster: &str) -> MemberLabels {
+    MemberLabels {
+        member: cluster.to_owned(),
+    }
+}

@@ -1,0 +1,221 @@
+//! What is asked of an estimator, and what it answers, in the protocol buffers of Karmada's
+//! `pkg/estimator/pb/service.proto` and of Kubernetes.
+
+use std::collections::BTreeMap;
+
+use http::uri::PathAndQuery;
+use k8s_openapi::api::core::v1;
+use objects::lenient::nullable;
+use prost::Message;
+use serde::Deserialize;
+use serde_json::Value;
+use tonic::client::Grpc;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
+
+const METHOD: &str =
+    "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
+
+/// Asks for how many replicas a cluster has room.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MaxAvailableReplicasRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) cluster: String,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) replica_requirements: Option<ReplicaRequirements>,
+}
+
+/// Answers with a number of replicas, which is -1 if it is not known.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MaxAvailableReplicasResponse {
+    #[prost(int32, tag = "1")]
+    pub(crate) max_replicas: i32,
+}
+
+/// What one replica needs.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ReplicaRequirements {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) node_claim: Option<NodeClaim>,
+    #[prost(string, tag = "3")]
+    pub(crate) namespace: String,
+    #[prost(string, tag = "4")]
+    pub(crate) priority_class_name: String,
+    /// By the names of resources, amounts as `Quantity`.
+    #[prost(btree_map = "string, bytes", tag = "5")]
+    pub(crate) resource_request_bytes: BTreeMap<String, Vec<u8>>,
+}
+
+/// The nodes on which a replica may be.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct NodeClaim {
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub(crate) node_selector: BTreeMap<String, String>,
+    /// A `NodeSelector`.
+    #[prost(bytes = "vec", tag = "4")]
+    pub(crate) node_affinity_bytes: Vec<u8>,
+    /// A `Toleration` each.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub(crate) tolerations_bytes: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Quantity {
+    #[prost(string, tag = "1")]
+    pub(crate) string: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct NodeSelector {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct NodeSelectorTerm {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) match_expressions: Vec<NodeSelectorRequirement>,
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) match_fields: Vec<NodeSelectorRequirement>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct NodeSelectorRequirement {
+    #[prost(string, tag = "1")]
+    pub(crate) key: String,
+    #[prost(string, tag = "2")]
+    pub(crate) operator: String,
+    #[prost(string, repeated, tag = "3")]
+    pub(crate) values: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Toleration {
+    #[prost(string, tag = "1")]
+    pub(crate) key: String,
+    #[prost(string, tag = "2")]
+    pub(crate) operator: String,
+    #[prost(string, tag = "3")]
+    pub(crate) value: String,
+    #[prost(string, tag = "4")]
+    pub(crate) effect: String,
+    #[prost(int64, optional, tag = "5")]
+    pub(crate) seconds: Option<i64>,
+}
+
+impl MaxAvailableReplicasRequest {
+    /// Sends the request and returns the answer.
+    pub(crate) async fn send(self, channel: Channel) -> Result<i32, Status> {
+        let mut client = Grpc::new(channel);
+        let not_ready = |error: tonic::transport::Error| Status::unavailable(error.to_string());
+        client.ready().await.map_err(not_ready)?;
+        let codec: ProstCodec<Self, MaxAvailableReplicasResponse> = ProstCodec::default();
+        let method = PathAndQuery::from_static(METHOD);
+        let answer = client.unary(Request::new(self), method, codec).await?;
+        Ok(answer.into_inner().max_replicas)
+    }
+}
+
+/// The same, as a binding has it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Needs {
+    node_claim: Option<Claim>,
+    #[serde(deserialize_with = "nullable")]
+    namespace: String,
+    #[serde(deserialize_with = "nullable")]
+    priority_class_name: String,
+    #[serde(deserialize_with = "nullable")]
+    resource_request: BTreeMap<String, Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Claim {
+    hard_node_affinity: Option<v1::NodeSelector>,
+    #[serde(deserialize_with = "nullable")]
+    node_selector: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
+    tolerations: Vec<v1::Toleration>,
+}
+
+impl ReplicaRequirements {
+    /// Reads the requirements of a binding.
+    ///
+    /// # Errors
+    /// Fails if they are not as Karmada writes them.
+    pub(crate) fn read(requirements: Option<&Value>) -> Result<Option<Self>, serde_json::Error> {
+        let Some(requirements) = requirements else {
+            return Ok(None);
+        };
+        let needs: Option<Needs> = Deserialize::deserialize(requirements)?;
+        Ok(needs.map(Self::from))
+    }
+}
+
+impl From<Needs> for ReplicaRequirements {
+    fn from(needs: Needs) -> Self {
+        let requests = needs.resource_request.into_iter();
+        let requests = requests.map(|(name, amount)| {
+            let string = match amount {
+                Value::String(amount) => amount,
+                number => number.to_string(),
+            };
+            (name, Quantity { string }.encode_to_vec())
+        });
+        Self {
+            node_claim: needs.node_claim.map(NodeClaim::from),
+            namespace: needs.namespace,
+            priority_class_name: needs.priority_class_name,
+            resource_request_bytes: requests.collect(),
+        }
+    }
+}
+
+impl From<Claim> for NodeClaim {
+    fn from(claim: Claim) -> Self {
+        let affinity = claim.hard_node_affinity.map(NodeSelector::from);
+        let tolerations = claim.tolerations.into_iter().map(Toleration::from);
+        Self {
+            node_selector: claim.node_selector,
+            node_affinity_bytes: affinity.map(|one| one.encode_to_vec()).unwrap_or_default(),
+            tolerations_bytes: tolerations.map(|one| one.encode_to_vec()).collect(),
+        }
+    }
+}
+
+impl From<v1::NodeSelector> for NodeSelector {
+    fn from(selector: v1::NodeSelector) -> Self {
+        let terms = selector.node_selector_terms.into_iter();
+        let terms = terms.map(|term| NodeSelectorTerm {
+            match_expressions: requirements(term.match_expressions),
+            match_fields: requirements(term.match_fields),
+        });
+        Self {
+            node_selector_terms: terms.collect(),
+        }
+    }
+}
+
+fn requirements(of: Option<Vec<v1::NodeSelectorRequirement>>) -> Vec<NodeSelectorRequirement> {
+    let requirements = of.into_iter().flatten();
+    let requirements = requirements.map(|one| NodeSelectorRequirement {
+        key: one.key,
+        operator: one.operator,
+        values: one.values.unwrap_or_default(),
+    });
+    requirements.collect()
+}
+
+impl From<v1::Toleration> for Toleration {
+    fn from(toleration: v1::Toleration) -> Self {
+        Self {
+            key: toleration.key.unwrap_or_default(),
+            operator: toleration.operator.unwrap_or_default(),
+            value: toleration.value.unwrap_or_default(),
+            effect: toleration.effect.unwrap_or_default(),
+            seconds: toleration.toleration_seconds,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+use clap::Parser;
+use lab_parts::test_api::TestApi;
+use serde_json::{Value, from_value, json};
+
+use self::server::{Answers, Server};
+use super::message::NodeClaim;
+use super::*;
+
+mod server;
+
+const SERVICES: &str = "/api/v1/namespaces/karmada-system/services";
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    estimators: EstimatorArgs,
+}
+
+/// An API that says where the estimators of clusters are.
+struct Stage {
+    api: TestApi,
+    estimators: Estimators,
+}
+
+impl Stage {
+    /// Creates a stage on which the estimator of each cluster has this port.
+    async fn new(flags: &[&str], ports: &[(&str, u16)]) -> Self {
+        let api = TestApi::with_kinds([]);
+        api.create_namespace("karmada-system").await;
+        for (cluster, port) in ports {
+            let service = json!({
+                "metadata": { "name": format!("karmada-scheduler-estimator-{cluster}") },
+                "spec": {
+                    "type": "ExternalName", "externalName": "localhost",
+                    "ports": [{ "port": 10352, "targetPort": port }],
+                },
+            });
+            api.send("POST", SERVICES, &service).await;
+        }
+        let args = Flags::parse_from([&["scheduler"], flags].concat()).estimators;
+        let estimators = Estimators::new(args, api.client(), &mut Registry::default());
+        Self { api, estimators }
+    }
+
+    /// Returns the answers of the estimators of these clusters.
+    async fn ask(&self, clusters: &[&str]) -> Estimates {
+        let clusters: Vec<_> = clusters.iter().map(|name| cluster(name)).collect();
+        let clusters: Vec<_> = clusters.iter().collect();
+        self.estimators.ask(&spec(), &clusters).await
+    }
+}
+
+fn cluster(name: &str) -> ClusterView {
+    from_value(json!({ "metadata": { "name": name }, "spec": { "syncMode": "Push" } })).unwrap()
+}
+
+fn spec() -> ResourceBindingSpec {
+    from_value(json!({
+        "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+        "replicas": 5, "replicaRequirements": requirements(),
+    }))
+    .unwrap()
+}
+
+fn requirements() -> Value {
+    let required = json!({ "key": "disk", "operator": "In", "values": ["ssd"] });
+    json!({
+        "resourceRequest": { "cpu": "100m" }, "namespace": "shop", "priorityClassName": "high",
+        "nodeClaim": {
+            "nodeSelector": { "arch": "arm64" },
+            "hardNodeAffinity": { "nodeSelectorTerms": [{ "matchExpressions": [required] }] },
+            "tolerations": [{ "key": "gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5 }],
+        },
+    })
+}
+
+fn estimates<const N: usize>(answers: [(&str, i32); N]) -> Estimates {
+    answers
+        .map(|(name, replicas)| (name.to_owned(), replicas))
+        .into_iter()
+        .collect()
+}
+
+/// What is asked are the bytes that Karmada's generated code and that of Kubernetes write.
+#[test]
+fn request_has_karmadas_bytes() {
+    let request = MaxAvailableReplicasRequest {
+        cluster: "m1".to_owned(),
+        replica_requirements: ReplicaRequirements::read(Some(&requirements())).unwrap(),
+    };
+    let toleration = b"\x0a\x03gpu\x12\x06Exists\x22\x09NoExecute\x28\x05";
+    let bytes = |tag: u8, value: &[u8]| {
+        let length = u8::try_from(value.len()).unwrap();
+        [&[tag, length], value].concat()
+    };
+    let requirement = b"\x0a\x04disk\x12\x02In\x1a\x03ssd";
+    let affinity = bytes(0x0a, &bytes(0x0a, requirement));
+    let claim = [
+        bytes(0x12, b"\x0a\x04arch\x12\x05arm64"),
+        bytes(0x22, &affinity),
+        bytes(0x2a, toleration),
+    ];
+    let needs = [
+        bytes(0x0a, &claim.concat()),
+        bytes(0x1a, b"shop"),
+        bytes(0x22, b"high"),
+        bytes(0x2a, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
+    ];
+    let expected = [bytes(0x0a, b"m1"), bytes(0x12, &needs.concat())].concat();
+    assert_eq!(prost::Message::encode_to_vec(&request), expected);
+}
+
+/// What a binding leaves out, or has as null, is left out.
+#[test]
+fn gaps_are_no_needs() {
+    let read = |value: Value| ReplicaRequirements::read(Some(&value)).unwrap();
+    assert_eq!(ReplicaRequirements::read(None).unwrap(), None);
+    assert_eq!(read(Value::Null), None);
+    let gaps = json!({ "nodeClaim": null, "namespace": null, "resourceRequest": null });
+    assert_eq!(read(gaps), Some(ReplicaRequirements::default()));
+    let claim = json!({ "nodeClaim": { "tolerations": null, "nodeSelector": null } });
+    assert_eq!(read(claim).unwrap().node_claim, Some(NodeClaim::default()));
+    assert!(ReplicaRequirements::read(Some(&json!({ "resourceRequest": [] }))).is_err());
+}
+
+/// One that does not know, that refuses, that is away or whose place is unknown takes no other's answer away. Case I95.
+#[tokio::test]
+async fn failing_ones_are_unknown() {
+    let knows = Server::start(Answers::Replicas(3)).await;
+    let does_not = Server::start(Answers::Replicas(-1)).await;
+    let refuses = Server::start(Answers::Error).await;
+    let away = Server::closed_port().await;
+    let ports = [
+        ("m1", knows.port),
+        ("m2", does_not.port),
+        ("m3", refuses.port),
+        ("m4", away),
+    ];
+    let stage = Stage::new(&[], &ports).await;
+    let service = json!({
+        "metadata": { "name": "karmada-scheduler-estimator-m5" },
+        "spec": { "type": "ExternalName", "externalName": "localhost", "ports": [{ "port": 1 }] },
+    });
+    stage.api.send("POST", SERVICES, &service).await;
+    let answers = stage.ask(&["m1", "m2", "m3", "m4", "m5"]).await;
+    assert_eq!(answers, estimates([("m1", 3)]));
+    let asked = knows.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].cluster, "m1");
+    assert_eq!(
+        asked[0].replica_requirements,
+        ReplicaRequirements::read(Some(&requirements())).unwrap()
+    );
+}
+
+/// One that is silent costs its time once, and is asked again after a while, where it is by then. Case I95.
+#[tokio::test]
+async fn silent_one_is_asked_later() {
+    let silent = Server::start(Answers::Never).await;
+    let flags = ["--scheduler-estimator-timeout=100ms"];
+    let stage = Stage::new(&flags, &[("m1", silent.port)]).await;
+    assert_eq!(stage.ask(&["m1"]).await, estimates([]));
+    assert_eq!(stage.ask(&["m1"]).await, estimates([]));
+    assert_eq!(silent.asked().len(), 1);
+
+    let speaks = Server::start(Answers::Replicas(2)).await;
+    let ports = json!({ "spec": { "ports": [{ "port": 10352, "targetPort": speaks.port }] } });
+    let service = format!("{SERVICES}/karmada-scheduler-estimator-m1");
+    stage.api.send("PATCH", &service, &ports).await;
+    tokio::time::pause();
+    tokio::time::advance(PAUSE).await;
+    tokio::time::resume();
+    assert_eq!(stage.ask(&["m1"]).await, estimates([("m1", 2)]));
+    assert_eq!(stage.ask(&["m1"]).await, estimates([("m1", 2)]));
+    assert_eq!(speaks.asked().len(), 2);
+    // The connection stays.
+    assert_eq!(speaks.connections(), 1);
+}
+
+/// Estimators are verified by the authority that is named, and shown our certificate. Case I95.
+#[tokio::test]
+async fn estimators_are_verified() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start_with_tls(Answers::Replicas(4), directory.path()).await;
+    let flag = |name: &str, file: &str| {
+        let path = directory.path().join(file);
+        format!("--{name}={}", path.display())
+    };
+    let ours = [
+        flag("scheduler-estimator-cert-file", "client.crt"),
+        flag("scheduler-estimator-key-file", "client.key"),
+    ];
+    let by = |file: &str| vec![flag("scheduler-estimator-ca-file", file)];
+    let unverified = || vec!["--insecure-skip-estimator-verify".to_owned()];
+    let known = Some(estimates([("m1", 4)]));
+    for (flags, shows_ours, expected) in [
+        (by("ca.crt"), true, known.clone()),
+        (unverified(), true, known),
+        (by("ca.crt"), false, None),
+        (by("other.crt"), true, None),
+        (by("missing.crt"), true, None),
+        (vec![], false, None),
+    ] {
+        let shown = ours.iter().filter(|_| shows_ours);
+        let flags: Vec<&str> = flags.iter().chain(shown).map(|flag| &**flag).collect();
+        let stage = Stage::new(&flags, &[("m1", server.port)]).await;
+        let answers = stage.ask(&["m1"]).await;
+        assert_eq!(answers, expected.unwrap_or_default(), "{flags:?}");
+    }
+}
+
+/// Clusters of mode Pull may be left out, and those that are gone are forgotten.
+#[tokio::test]
+async fn some_clusters_are_left_out() {
+    let server = Server::start(Answers::Replicas(3)).await;
+    let flags = ["--disable-scheduler-estimator-in-pull-mode"];
+    let stage = Stage::new(&flags, &[("m1", server.port), ("m2", server.port)]).await;
+    let mut pulls = cluster("m2");
+    pulls.spec.sync_mode = "Pull".to_owned();
+    let clusters = [&cluster("m1"), &pulls];
+    let answers = stage.estimators.ask(&spec(), &clusters).await;
+    assert_eq!(answers, estimates([("m1", 3)]));
+    assert!(stage.estimators.links.lock().contains_key("m1"));
+    stage.estimators.retain(["m2"].into_iter());
+    assert!(stage.estimators.links.lock().is_empty());
+}

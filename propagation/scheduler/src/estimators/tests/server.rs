@@ -1,0 +1,174 @@
+//! An estimator in place of Karmada's: it speaks its protocol on loopback and answers as a test says.
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tonic::server::Grpc;
+use tonic::{Request, Response, Status};
+use tonic_prost::ProstCodec;
+
+use super::super::message::{MaxAvailableReplicasRequest, MaxAvailableReplicasResponse};
+
+/// What the server answers.
+#[derive(Clone, Copy)]
+pub(super) enum Answers {
+    Replicas(i32),
+    Error,
+    Never,
+}
+
+/// A server that ends when it is dropped.
+pub(super) struct Server {
+    pub(super) port: u16,
+    seen: Seen,
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    asked: Arc<Mutex<Vec<MaxAvailableReplicasRequest>>>,
+    connections: Arc<Mutex<usize>>,
+}
+
+impl Server {
+    /// Starts a server that speaks plaintext.
+    pub(super) async fn start(answers: Answers) -> Self {
+        Self::start_on(answers, None).await
+    }
+
+    /// Starts a server that speaks TLS 1.3 as Karmada's does, and writes to the directory what its clients need.
+    pub(super) async fn start_with_tls(answers: Answers, directory: &Path) -> Self {
+        Self::start_on(answers, Some(certify(directory))).await
+    }
+
+    /// Returns a port on which nobody listens.
+    pub(super) async fn closed_port() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap().port()
+    }
+
+    async fn start_on(answers: Answers, tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Seen::default();
+        let mut tasks = JoinSet::new();
+        let noted = seen.clone();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (tls, seen) = (tls.clone(), noted.clone());
+                connections.spawn(async move {
+                    match tls {
+                        None => serve(stream, answers, seen).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, answers, seen).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        Self {
+            port,
+            seen,
+            _tasks: tasks,
+        }
+    }
+
+    /// Returns what was asked so far.
+    pub(super) fn asked(&self) -> Vec<MaxAvailableReplicasRequest> {
+        self.seen.asked.lock().clone()
+    }
+
+    /// Returns the number of connections so far.
+    pub(super) fn connections(&self) -> usize {
+        *self.seen.connections.lock()
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    answers: Answers,
+    seen: Seen,
+) {
+    *seen.connections.lock() += 1;
+    let answer = move |request: Request<MaxAvailableReplicasRequest>| {
+        seen.asked.lock().push(request.into_inner());
+        async move {
+            match answers {
+                Answers::Replicas(max_replicas) => {
+                    Ok(Response::new(MaxAvailableReplicasResponse { max_replicas }))
+                }
+                Answers::Error => Err(Status::internal("no nodes are known")),
+                Answers::Never => std::future::pending().await,
+            }
+        }
+    };
+    let service = service_fn(move |request| {
+        let answer = tower::service_fn(answer.clone());
+        async move {
+            let codec: ProstCodec<MaxAvailableReplicasResponse, MaxAvailableReplicasRequest> =
+                ProstCodec::default();
+            Ok::<_, Infallible>(Grpc::new(codec).unary(answer, request).await)
+        }
+    });
+    let server = http2::Builder::new(TokioExecutor::new());
+    // A client that goes away is no fault of a test.
+    drop(server.serve_connection(TokioIo::new(stream), service).await);
+}
+
+/// Makes an authority, the certificates of a server and of a client, and another authority.
+fn certify(directory: &Path) -> TlsAcceptor {
+    let authority = |file: &str| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let own = params.self_signed(&key).unwrap();
+        fs::write(directory.join(file), own.pem()).unwrap();
+        (Issuer::new(params, key), own)
+    };
+    let (issuer, own) = authority("ca.crt");
+    authority("other.crt");
+    let sign = |purpose: ExtendedKeyUsagePurpose| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.extended_key_usages = vec![purpose];
+        (params.signed_by(&key, &issuer).unwrap(), key)
+    };
+    let (certificate, key) = sign(ExtendedKeyUsagePurpose::ClientAuth);
+    fs::write(directory.join("client.crt"), certificate.pem()).unwrap();
+    fs::write(directory.join("client.key"), key.serialize_pem()).unwrap();
+    let (certificate, key) = sign(ExtendedKeyUsagePurpose::ServerAuth);
+
+    let mut clients = RootCertStore::empty();
+    clients.add(own.der().clone()).unwrap();
+    let clients = WebPkiClientVerifier::builder(Arc::new(clients))
+        .build()
+        .unwrap();
+    let versions = [&rustls::version::TLS13];
+    let mut config = ServerConfig::builder_with_protocol_versions(&versions)
+        .with_client_cert_verifier(clients)
+        .with_single_cert(
+            vec![CertificateDer::from(certificate.der().to_vec())],
+            PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
+        )
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}

@@ -1,0 +1,175 @@
+//! Serves the requests to schedule workloads anew, in a fleet without Karmada.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::rebalancer::RebalancedWorkload;
+use karmada_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer, names};
+use karmada_rules::rebalance;
+use karmada_runtime::cache::Cache;
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
+use objects::{Key, Metadata};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::watch::SharedIndex;
+
+/// Serves requests to schedule workloads anew.
+pub(crate) struct RebalanceReconciler {
+    pub(crate) requests: Arc<Mutex<Cache<WorkloadRebalancer>>>,
+    pub(crate) queue: Queue<Key>,
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) client: Client,
+    pub(crate) writes: WriteMode,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+/// Watches the requests, which `queue` gets.
+pub(crate) fn watch(
+    program: &mut Program,
+    client: &Client,
+    queue: &Queue<Key>,
+) -> Arc<Mutex<Cache<WorkloadRebalancer>>> {
+    let requests: Arc<Mutex<Cache<_>>> = Arc::default();
+    let (observed, queue) = (Arc::clone(&requests), queue.clone());
+    let all = Api::all(client.clone());
+    let name = "workloadrebalancers";
+    program.watch(name, all, Config::default(), move |event| {
+        let changes = observed.lock().observe(event);
+        queue.add_all(changes.into_iter().map(|change| change.key));
+    });
+    let observed = Arc::clone(&requests);
+    program.report_undecoded(move || vec![("WorkloadRebalancer", observed.lock().undecoded())]);
+    requests
+}
+
+impl Controller for RebalanceReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        let requests = self.requests.lock();
+        requests.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let request = self.requests.lock().get(key).cloned();
+        let Some(request) = request.filter(|request| !request.metadata.is_deleting()) else {
+            return Ok(());
+        };
+        let Some(created) = &request.metadata.creation_timestamp else {
+            return Ok(());
+        };
+        let (mut observed, mut failure) = (rebalance::observed(&request), None);
+        for item in observed.iter_mut().filter(|item| item.result.is_none()) {
+            match self.trigger(&item.workload, created).await {
+                Ok(has_binding) => rebalance::settle(item, has_binding),
+                Err(error) => failure = Some(error),
+            }
+        }
+        let now = (self.clock)();
+        let status = rebalance::status(&request, observed, now);
+        let is_settled = status.is_none();
+        if let Some(status) = status {
+            let requests: Api<WorkloadRebalancer> = Api::all(self.client.clone());
+            let patch = Patch::Merge(json!({ "status": status }));
+            let parameters = PatchParams::default();
+            let call = requests.patch_status(&key.name, &parameters, &patch);
+            unless_missing(self.writes.write("rebalancer", call).await)?;
+        }
+        if let Some(failure) = failure {
+            return Err(failure.into());
+        }
+        // What was written wakes it once more.
+        match rebalance::expires(&request).filter(|_| is_settled) {
+            Some(at) if at <= now => self.delete(&request).await,
+            Some(at) => {
+                self.queue.add_at_time(key.clone(), at, now);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl RebalanceReconciler {
+    /// Asks for the workload to be scheduled anew. Returns `false` if it has no binding.
+    async fn trigger(&self, workload: &RebalancedWorkload, at: &Time) -> Result<bool, WriteError> {
+        let group = objects::group(&workload.api_version);
+        let namespace = &workload.namespace;
+        let names = names::bindings(group, &workload.kind, &workload.name);
+        let keys: Vec<_> = names
+            .map(|name| Key::new(namespace.clone(), name))
+            .collect();
+        let template = Key::new(namespace.clone(), workload.name.clone());
+        let is_own = |key: &Key| {
+            let spec = self.index.spec_of(key, group, &workload.kind, &template)?;
+            Some(rebalance::is_triggered(&spec, at))
+        };
+        if keys.iter().any(|key| is_own(key) == Some(true)) {
+            return Ok(true);
+        }
+        // One that the watch has still to show may be there, too.
+        for key in &keys {
+            match self.trigger_binding(key, workload, at).await {
+                Ok(()) => return Ok(true),
+                Err(error)
+                    if [WriteErrorKind::Missing, WriteErrorKind::Invalid]
+                        .contains(&error.kind()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn trigger_binding(
+        &self,
+        key: &Key,
+        workload: &RebalancedWorkload,
+        at: &Time,
+    ) -> Result<(), WriteError> {
+        let (client, parameters) = (self.client.clone(), PatchParams::default());
+        let patch: Patch<()> = rebalance::trigger(workload, at).into();
+        if key.namespace.is_empty() {
+            let bindings: Api<ClusterResourceBinding> = Api::all(client);
+            let call = bindings.patch_metadata(&key.name, &parameters, &patch);
+            self.writes.write("trigger", call).await.map(drop)
+        } else {
+            let bindings: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
+            let call = bindings.patch_metadata(&key.name, &parameters, &patch);
+            self.writes.write("trigger", call).await.map(drop)
+        }
+    }
+
+    /// Deletes a request whose time is over, unless it has changed.
+    async fn delete(&self, request: &WorkloadRebalancer) -> Result<(), BoxError> {
+        let requests: Api<WorkloadRebalancer> = Api::all(self.client.clone());
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions {
+                resource_version: request.metadata.resource_version.clone(),
+                uid: request.metadata.uid.clone(),
+            }),
+            ..DeleteParams::default()
+        };
+        let call = requests.delete(request.metadata.name(), &parameters);
+        unless_missing(self.writes.write("rebalancer", call).await)
+    }
+}
+
+/// Fails unless the object was written, or was deleted meanwhile.
+fn unless_missing<T>(written: Result<Option<T>, WriteError>) -> Result<(), BoxError> {
+    match written {
+        Err(error) if error.kind() != WriteErrorKind::Missing => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
