@@ -24,9 +24,8 @@ use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;
 
-use self::decision::Decided;
 pub(crate) use self::memory::Activations;
-use self::subject::{Claimed, Subject, TemplateError, Written};
+use self::subject::{Claimed, Decided, Subject, TemplateError, Written};
 use crate::args::Features;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};

@@ -26,8 +26,7 @@ use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use self::kinds::{kinds_of, selected};
-use self::priorities::has_priority;
+use self::kinds::{has_priority, kinds_of, selected};
 pub(crate) use self::templates::ForbiddenKind;
 use crate::index::{
     Index, Policy, StoredBinding, TemplateKey, is_referring, listed_kinds, referrer_keys,

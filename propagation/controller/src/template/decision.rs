@@ -7,16 +7,8 @@ use karmada_rules::propagation::claim::Claim;
 use objects::Metadata;
 
 use super::TemplateReconciler;
-use super::subject::{Subject, TemplateError};
+use super::subject::{Decided, Subject, TemplateError};
 use crate::reason::Reason;
-
-/// What becomes of the binding of a template.
-pub(super) struct Decided {
-    pub(super) activation: Activation,
-    pub(super) plan: BindingPlan,
-    /// The reason why it cannot follow its policy, which leaves it as it is.
-    pub(super) refusal: Option<TemplateError>,
-}
 
 impl TemplateReconciler {
     /// Decides what becomes of the binding of a template.

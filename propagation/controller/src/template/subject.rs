@@ -1,4 +1,4 @@
-//! A template with what belongs to it, and what was written of it.
+//! A template with what belongs to it, what is decided about it, and what was written of it.
 
 use std::fmt;
 
@@ -31,6 +31,14 @@ pub(super) enum TemplateError {
     UnseenPriorityClass(String),
     #[error("the names that its binding may have are those of other bindings")]
     NoName,
+}
+
+/// What becomes of the binding of a template.
+pub(super) struct Decided {
+    pub(super) activation: Activation,
+    pub(super) plan: BindingPlan,
+    /// The reason why it cannot follow its policy, which leaves it as it is.
+    pub(super) refusal: Option<TemplateError>,
 }
 
 /// A template with its binding and the claim on them.

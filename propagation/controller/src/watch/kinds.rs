@@ -27,3 +27,13 @@ pub(super) fn kinds_of(policy: Option<&Candidate<'_>>) -> BTreeSet<GroupVersionK
         .map(|selector| GroupVersionKind::new(&selector.api_version, &selector.kind))
         .collect()
 }
+
+/// Returns the kind of the priorities that policies name.
+pub(super) fn priority_class() -> GroupVersionKind {
+    GroupVersionKind::new("scheduling.k8s.io/v1", "PriorityClass")
+}
+
+/// Returns `true` if the policy names a PriorityClass.
+pub(super) fn has_priority(policy: &Candidate<'_>) -> bool {
+    policy.spec.schedule_priority.is_some()
+}

@@ -1,10 +1,10 @@
 //! The priorities that policies name, each of a PriorityClass.
 
-use karmada_rules::propagation::candidate::Candidate;
 use karmada_runtime::dynamic::WatchState;
-use objects::{GroupVersionKind, Key};
+use objects::Key;
 
 use super::SharedIndex;
+use super::kinds::{has_priority, priority_class};
 use crate::index::Policy;
 
 impl SharedIndex {
@@ -33,14 +33,4 @@ impl SharedIndex {
         let policies: Vec<_> = policies.iter().map(Policy::candidate).collect();
         self.wake_templates_of(&policies);
     }
-}
-
-/// Returns the kind of a priority.
-pub(super) fn priority_class() -> GroupVersionKind {
-    GroupVersionKind::new("scheduling.k8s.io/v1", "PriorityClass")
-}
-
-/// Returns `true` if the policy names a PriorityClass.
-pub(super) fn has_priority(policy: &Candidate<'_>) -> bool {
-    policy.spec.schedule_priority.is_some()
 }

@@ -18,8 +18,7 @@ use kube::Resource;
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 
-use super::kinds::kinds_of;
-use super::priorities::{has_priority, priority_class};
+use super::kinds::{has_priority, kinds_of, priority_class};
 use super::{SharedIndex, wake_former};
 use crate::index::{StoredBinding, TemplateKey, is_referring, template_of};
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::interpreter::{Interpreter, Known, Needs};
+use super::interpreter::{Interpreter, Known};
+use super::needs::Needs;
 use super::reading::{count, list, pods, text};
 use super::retention::keep_suspension;
 use crate::propagation::interpret::replicas::{Replicas, node_claim};

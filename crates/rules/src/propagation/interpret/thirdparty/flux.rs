@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::aggregation::Aggregation;
-use super::interpreter::{Interpreter, Known, Needs};
+use super::interpreter::{Interpreter, Known};
+use super::needs::Needs;
 use super::reading::{has_condition, list, observed_part, text};
 use super::retention::keep_suspension;
 

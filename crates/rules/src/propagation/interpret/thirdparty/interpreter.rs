@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::aggregation::Aggregation;
+use super::needs::Needs;
 use crate::propagation::interpret::replicas::Replicas;
 
 /// What is known of a kind, operation by operation. What is `None` is as for kinds of which nothing is known.
@@ -41,12 +42,3 @@ pub(in crate::propagation::interpret) type Status = Map<String, Value>;
 
 /// A kind: its group and version, its name, and what is known of it.
 pub(super) type Known = (&'static str, &'static str, Interpreter);
-
-/// What a template needs in its namespace before it starts.
-#[derive(Debug, Default)]
-pub(crate) struct Needs<'a> {
-    /// The specs of its Pods: what these refer to.
-    pub(crate) pods: Vec<&'a Value>,
-    /// The kinds and names of other objects of the core group; one without a name counts as absent.
-    pub(crate) objects: Vec<(&'static str, &'a str)>,
-}

@@ -2,7 +2,7 @@
 //! `pkg/resourceinterpreter/default/thirdparty`), in one version each: a file for a project.
 //!
 //! A file lists its kinds, each with what is known of it. `aggregation` has what members report and puts it together
-//! in the ways that the projects share, `reading` reads single objects. Absent numbers count as 0, absent texts as empty.
+//! in the ways that the projects share, `reading` reads single objects, `needs` is what they refer to. Absent numbers count as 0, absent texts as empty.
 
 mod aggregation;
 mod argo;
@@ -12,6 +12,7 @@ mod interpreter;
 mod kruise;
 mod kubeflow;
 mod kyverno;
+mod needs;
 mod ray;
 mod reading;
 mod retention;
@@ -24,8 +25,8 @@ use objects::{api_version, group, kind};
 use serde_json::Value;
 
 pub(super) use aggregation::Aggregation;
-pub(crate) use interpreter::Needs;
 use interpreter::{Interpreter, Known};
+pub(crate) use needs::Needs;
 
 /// Returns what is known of the kind of an object, in its version.
 pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {

@@ -5,7 +5,8 @@ use objects::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
 use super::aggregation::Aggregation;
-use super::interpreter::{Interpreter, Known, Needs};
+use super::interpreter::{Interpreter, Known};
+use super::needs::Needs;
 use super::reading::{count, entries, has_condition, list, text};
 use crate::propagation::interpret::replicas::{Replicas, requirements};
 

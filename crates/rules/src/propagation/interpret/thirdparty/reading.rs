@@ -3,7 +3,7 @@
 use objects::condition::TRUE;
 use serde_json::{Map, Value};
 
-use super::interpreter::Needs;
+use super::needs::Needs;
 use crate::propagation::interpret::reflect::generations;
 
 /// Returns the text at a path; empty if there is none.
