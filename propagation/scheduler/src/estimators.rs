@@ -43,7 +43,7 @@ pub(crate) struct Estimators {
     args: EstimatorArgs,
     connector: Connector,
     links: Mutex<BTreeMap<String, Link>>,
-    answers: Family<MemberLabels, Gauge>,
+    answers: Answers,
 }
 
 /// What is known of one estimator.
@@ -54,20 +54,36 @@ struct Link {
     error: LastError,
 }
 
+/// Which estimators answered; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers(Family<MemberLabels, Gauge>);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct MemberLabels {
     member: String,
 }
 
-impl Estimators {
-    /// Creates the estimators, of which `client` reads where they are, and registers `estimator_answers{member}`.
-    pub(crate) fn new(args: EstimatorArgs, client: Client, registry: &mut Registry) -> Self {
-        let answers = Family::default();
+impl Answers {
+    /// Registers `estimator_answers{member}`.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let answers = Self::default();
         registry.register(
             "estimator_answers",
-            "1 for a member whose estimator answered when it was asked last, 0 for one whose did not",
-            Family::clone(&answers),
+            "1 for a member whose estimator answered when it was asked last, 0 for one whose did not, with --enable-scheduler-estimator",
+            answers.0.clone(),
         );
+        answers
+    }
+
+    fn note(&self, member: &str, answered: bool) {
+        let gauge = self.0.get_or_create(&labels(member));
+        gauge.set(i64::from(answered));
+    }
+}
+
+impl Estimators {
+    /// Creates the estimators; `client` reads where they are.
+    pub(crate) fn new(args: EstimatorArgs, client: Client, answers: Answers) -> Self {
         Self {
             connector: Connector::new(&args, client),
             links: Mutex::default(),
@@ -106,7 +122,7 @@ impl Estimators {
         links.retain(|cluster, _| {
             let stays = clusters.contains(&**cluster);
             if !stays {
-                self.answers.remove(&labels(cluster));
+                self.answers.0.remove(&labels(cluster));
             }
             stays
         });
@@ -143,9 +159,7 @@ impl Estimators {
     }
 
     fn note(&self, cluster: &str, answered: Result<(Channel, i32), EstimatorError>) -> Option<i32> {
-        self.answers
-            .get_or_create(&labels(cluster))
-            .set(i64::from(answered.is_ok()));
+        self.answers.note(cluster, answered.is_ok());
         let mut links = self.links.lock();
         let link = links.entry(cluster.to_owned()).or_default();
         match answered {

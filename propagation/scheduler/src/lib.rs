@@ -36,7 +36,7 @@ use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
-use crate::estimators::Estimators;
+use crate::estimators::{Answers, Estimators};
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
@@ -92,10 +92,11 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         let (name, leadership) = ("workloadrebalancer", leadership.clone());
         controller::spawn(program, name, rebalancers, queue, leadership);
     }
-    let estimators = args.estimators.enable_scheduler_estimator.then(|| {
-        let args = args.estimators.clone();
-        Estimators::new(args, client.clone(), &mut program.registry)
-    });
+    let answers = Answers::register(&mut program.registry);
+    let estimators = args.estimators.clone();
+    let estimators = estimators
+        .enable_scheduler_estimator
+        .then(|| Estimators::new(estimators, client.clone(), answers));
     let reconciler = Reconciler {
         index,
         estimators,

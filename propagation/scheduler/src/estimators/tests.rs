@@ -2,7 +2,7 @@ use clap::Parser;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
-use self::server::{Answers, Server};
+use self::server::{Script, Server};
 use super::message::NodeClaim;
 use super::*;
 
@@ -38,7 +38,7 @@ impl Stage {
             api.send("POST", SERVICES, &service).await;
         }
         let args = Flags::parse_from([&["scheduler"], flags].concat()).estimators;
-        let estimators = Estimators::new(args, api.client(), &mut Registry::default());
+        let estimators = Estimators::new(args, api.client(), Answers::default());
         Self { api, estimators }
     }
 
@@ -126,9 +126,9 @@ fn gaps_are_no_needs() {
 /// One that does not know, that refuses, that is away or whose place is unknown takes no other's answer away. Case I95.
 #[tokio::test]
 async fn failing_ones_are_unknown() {
-    let knows = Server::start(Answers::Replicas(3)).await;
-    let does_not = Server::start(Answers::Replicas(-1)).await;
-    let refuses = Server::start(Answers::Error).await;
+    let knows = Server::start(Script::Replicas(3)).await;
+    let does_not = Server::start(Script::Replicas(-1)).await;
+    let refuses = Server::start(Script::Error).await;
     let away = Server::closed_port().await;
     let ports = [
         ("m1", knows.port),
@@ -156,14 +156,14 @@ async fn failing_ones_are_unknown() {
 /// One that is silent costs its time once, and is asked again after a while, where it is by then. Case I95.
 #[tokio::test]
 async fn silent_one_is_asked_later() {
-    let silent = Server::start(Answers::Never).await;
+    let silent = Server::start(Script::Never).await;
     let flags = ["--scheduler-estimator-timeout=100ms"];
     let stage = Stage::new(&flags, &[("m1", silent.port)]).await;
     assert_eq!(stage.ask(&["m1"]).await, estimates([]));
     assert_eq!(stage.ask(&["m1"]).await, estimates([]));
     assert_eq!(silent.asked().len(), 1);
 
-    let speaks = Server::start(Answers::Replicas(2)).await;
+    let speaks = Server::start(Script::Replicas(2)).await;
     let ports = json!({ "spec": { "ports": [{ "port": 10352, "targetPort": speaks.port }] } });
     let service = format!("{SERVICES}/karmada-scheduler-estimator-m1");
     stage.api.send("PATCH", &service, &ports).await;
@@ -181,7 +181,7 @@ async fn silent_one_is_asked_later() {
 #[tokio::test]
 async fn estimators_are_verified() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start_with_tls(Answers::Replicas(4), directory.path()).await;
+    let server = Server::start_with_tls(Script::Replicas(4), directory.path()).await;
     let flag = |name: &str, file: &str| {
         let path = directory.path().join(file);
         format!("--{name}={}", path.display())
@@ -212,7 +212,7 @@ async fn estimators_are_verified() {
 /// Clusters of mode Pull may be left out, and those that are gone are forgotten.
 #[tokio::test]
 async fn some_clusters_are_left_out() {
-    let server = Server::start(Answers::Replicas(3)).await;
+    let server = Server::start(Script::Replicas(3)).await;
     let flags = ["--disable-scheduler-estimator-in-pull-mode"];
     let stage = Stage::new(&flags, &[("m1", server.port), ("m2", server.port)]).await;
     let mut pulls = cluster("m2");

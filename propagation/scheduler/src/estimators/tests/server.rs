@@ -26,7 +26,7 @@ use super::super::message::{MaxAvailableReplicasRequest, MaxAvailableReplicasRes
 
 /// What the server answers.
 #[derive(Clone, Copy)]
-pub(super) enum Answers {
+pub(super) enum Script {
     Replicas(i32),
     Error,
     Never,
@@ -47,13 +47,13 @@ struct Seen {
 
 impl Server {
     /// Starts a server that speaks plaintext.
-    pub(super) async fn start(answers: Answers) -> Self {
-        Self::start_on(answers, None).await
+    pub(super) async fn start(script: Script) -> Self {
+        Self::start_on(script, None).await
     }
 
     /// Starts a server that speaks TLS 1.3 as Karmada's does, and writes to the directory what its clients need.
-    pub(super) async fn start_with_tls(answers: Answers, directory: &Path) -> Self {
-        Self::start_on(answers, Some(certify(directory))).await
+    pub(super) async fn start_with_tls(script: Script, directory: &Path) -> Self {
+        Self::start_on(script, Some(certify(directory))).await
     }
 
     /// Returns a port on which nobody listens.
@@ -62,7 +62,7 @@ impl Server {
         listener.local_addr().unwrap().port()
     }
 
-    async fn start_on(answers: Answers, tls: Option<TlsAcceptor>) -> Self {
+    async fn start_on(script: Script, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Seen::default();
@@ -74,10 +74,10 @@ impl Server {
                 let (tls, seen) = (tls.clone(), noted.clone());
                 connections.spawn(async move {
                     match tls {
-                        None => serve(stream, answers, seen).await,
+                        None => serve(stream, script, seen).await,
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
-                                serve(stream, answers, seen).await;
+                                serve(stream, script, seen).await;
                             }
                         }
                     }
@@ -104,19 +104,19 @@ impl Server {
 
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    answers: Answers,
+    script: Script,
     seen: Seen,
 ) {
     *seen.connections.lock() += 1;
     let answer = move |request: Request<MaxAvailableReplicasRequest>| {
         seen.asked.lock().push(request.into_inner());
         async move {
-            match answers {
-                Answers::Replicas(max_replicas) => {
+            match script {
+                Script::Replicas(max_replicas) => {
                     Ok(Response::new(MaxAvailableReplicasResponse { max_replicas }))
                 }
-                Answers::Error => Err(Status::internal("no nodes are known")),
-                Answers::Never => std::future::pending().await,
+                Script::Error => Err(Status::internal("no nodes are known")),
+                Script::Never => std::future::pending().await,
             }
         }
     };

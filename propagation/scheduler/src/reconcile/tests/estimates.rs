@@ -1,10 +1,10 @@
 use std::net::TcpListener;
 
 use clap::Parser;
-use karmada_runtime::metrics::Registry;
 
 use super::*;
 use crate::args::Args;
+use crate::estimators::Answers;
 
 /// A cluster whose estimator is away is scheduled to by its status, and only where its room matters is it asked at
 /// all. Case I95.
@@ -28,7 +28,7 @@ async fn dead_estimator_stops_nothing() {
         let services = "/api/v1/namespaces/karmada-system/services";
         stage.api.send("POST", services, &service).await;
     }
-    stage.reconciler.estimators = Some(Estimators::new(args, client, &mut Registry::default()));
+    stage.reconciler.estimators = Some(Estimators::new(args, client, Answers::default()));
     for name in ["m1", "m2"] {
         let mut roomy = cluster(name, 2);
         let room = json!({ "allocatable": { "pods": "10" } });
