@@ -1,9 +1,15 @@
 //! The kinds that the users of a Karmada interpret by scripts or webhooks of their own.
 
+mod operation;
+mod script;
+
 use std::collections::BTreeSet;
 
 use objects::GroupVersionKind;
 use serde_json::Value;
+
+pub use operation::Operation;
+pub use script::Script;
 
 /// The group and version of the objects that customize interpretation.
 pub const API_VERSION: &str = "config.karmada.io/v1alpha1";
