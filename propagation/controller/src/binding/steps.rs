@@ -45,6 +45,14 @@ impl BindingReconciler {
                     outcome.refused.get_or_insert(trouble);
                     false
                 }
+                WorkStep::Unrevised(error) => {
+                    let unrevised = format!("cluster {cluster}: {error}");
+                    outcome
+                        .error
+                        .get_or_insert_with(|| unrevised.clone().into());
+                    outcome.failed.get_or_insert(unrevised);
+                    false
+                }
                 WorkStep::Taken(other) => {
                     let taken =
                         format!("cluster {cluster}: work {name} is that of binding({other})");
