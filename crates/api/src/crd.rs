@@ -9,14 +9,15 @@ use schemars::transform::AddNullable;
 use serde_json::{Value, json};
 
 use crate::cluster_view::{ClusterViewSpec, ClusterViewStatus};
+use crate::customization::CustomizationSpec;
 use crate::overrides::OverrideSpec;
 use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
 use crate::rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
-    MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
-    Work, WorkloadRebalancer,
+    MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding,
+    ResourceInterpreterCustomization, ServiceExport, Work, WorkloadRebalancer,
 };
 
 /// Returns the definitions that Karmada has too, with our additions to them.
@@ -31,7 +32,8 @@ pub fn installed() -> serde_json::Result<Vec<Value>> {
 }
 
 /// Returns the definitions of the kinds that Karmada serves itself, for a fleet without Karmada: its
-/// clusters, policies, bindings and Works, requests to schedule anew, and the exports of Services.
+/// clusters, policies, bindings and Works, requests to schedule anew, the scripts that interpret kinds, and the
+/// exports of Services.
 ///
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.
@@ -56,6 +58,7 @@ pub fn fleet() -> serde_json::Result<Vec<Value>> {
         policy::<ClusterOverridePolicy>("Cluster", "cop", &schema::<OverrideSpec>()),
         work(),
         rebalancer(),
+        customization(),
         kind_definition::<ServiceExport>("Namespaced", "svcex", json!({}), json!([age()])),
     ]);
     Ok(definitions)
@@ -113,6 +116,16 @@ fn rebalancer() -> Value {
     let status = schema::<WorkloadRebalancerStatus>();
     let properties = json!({ "spec": spec, "status": status });
     kind_definition::<WorkloadRebalancer>("Cluster", "", properties, json!([age()]))
+}
+
+fn customization() -> Value {
+    let columns = json!([
+        { "name": "TARGET-API-VERSION", "type": "string", "jsonPath": ".spec.target.apiVersion" },
+        { "name": "TARGET-KIND", "type": "string", "jsonPath": ".spec.target.kind" },
+        age(),
+    ]);
+    let properties = json!({ "spec": schema::<CustomizationSpec>() });
+    kind_definition::<ResourceInterpreterCustomization>("Cluster", "ric", properties, columns)
 }
 
 pub(crate) fn age() -> Value {

@@ -9,6 +9,7 @@ mod cluster;
 pub mod cluster_view;
 pub mod condition;
 pub mod crd;
+mod customization;
 mod export;
 pub mod fleet;
 mod ingress;
@@ -30,6 +31,10 @@ pub use binding::{
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_view::ClusterView;
 pub use condition::Condition;
+pub use customization::{
+    CustomizationRules, CustomizationSpec, CustomizationTarget, LuaScript,
+    ResourceInterpreterCustomization,
+};
 pub use export::ServiceExport;
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,

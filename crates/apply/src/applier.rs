@@ -1,5 +1,6 @@
 //! Applies the manifests of units, and observes their objects.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::error::MemberError;
 use crate::findings::{Findings, REJECTION, Verdict};
 use crate::outcome::Outcome;
 use crate::ownership::{Ownership, WriteStyle};
-use crate::plan::{ApplyPlan, plan};
+use crate::plan::{ApplyPlan, plan, replacing};
 use crate::records::Records;
 use crate::requests::Requests;
 use crate::result::{Again, SyncResult, Synced};
@@ -230,7 +231,7 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
     ) -> Result<Option<Option<String>>, MemberError> {
-        if !self.is_settled(one, object) {
+        if !self.is_settled(one, object).await? {
             return Ok(None);
         }
         let has_note = |note: Option<&str>| {
@@ -291,12 +292,47 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         cached: &Value,
     ) -> Result<Option<Value>, MemberError> {
-        if !self.needs_nothing(one, cached, LastWrite::Unknown) {
+        if !self.finds_nothing(one, cached).await? {
             return Ok(None);
         }
         let path = self.requests.path(one).await?;
-        let object = self.requests.get(&path).await?;
-        Ok(object.filter(|object| self.needs_nothing(one, object, LastWrite::Unknown)))
+        match self.requests.get(&path).await? {
+            Some(object) if self.finds_nothing(one, &object).await? => Ok(Some(object)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns `true` if a sync would find nothing to write, whatever was written last.
+    async fn finds_nothing(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: &Value,
+    ) -> Result<bool, MemberError> {
+        let customized = self.customized(one, object).await?;
+        let one = ManifestRef {
+            manifest: &customized,
+            ..*one
+        };
+        Ok(self.needs_nothing(&one, object, LastWrite::Unknown))
+    }
+
+    /// Returns the manifest as it is to replace `object`, with what a script keeps of that.
+    pub(crate) async fn customized<'m>(
+        &self,
+        one: &ManifestRef<'m, O::Source>,
+        object: &Value,
+    ) -> Result<Cow<'m, Value>, MemberError> {
+        let is_replaced = self.ownership.write_style(one.unit) == WriteStyle::Replace;
+        if !is_replaced || self.ownership.customization(one.manifest).is_none() {
+            return Ok(Cow::Borrowed(one.manifest));
+        }
+        let body = replacing(&*self.ownership, one, object);
+        let customized = self.ownership.customize(body, object).await;
+        let failed = |reason| MemberError::Customization {
+            object: one.name(),
+            reason,
+        };
+        customized.map(Cow::Owned).map_err(failed)
     }
 
     /// Returns `true` if a sync would find nothing to write to the object.
@@ -311,31 +347,38 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
-    fn is_settled(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+    async fn is_settled(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: &Value,
+    ) -> Result<bool, MemberError> {
         // What says so may be where a record does not look, as its owners are.
         if self.ownership.unit_of(object).as_ref() != Some(&one.unit.key) {
-            return false;
+            return Ok(false);
         }
         let style = self.ownership.write_style(one.unit);
         let comparison = self.comparison(one, Some(object));
+        // Another script may want another object.
+        let customization = self.ownership.customization(one.manifest);
         let record = self.records.lock().of(one);
+        let record = record.filter(|record| record.is_by(customization));
         let last = match record {
             // The edit may have taken a field out, which only the managed fields show.
-            Some(before) if !before.is_of(one) => return false,
+            Some(before) if !before.is_of(one) => return Ok(false),
             Some(before) if before.has_left(object) && before.is_compared(comparison) => {
-                return true;
+                return Ok(true);
             }
-            _ if comparison.looks_beyond() => return false,
+            _ if comparison.looks_beyond() => return Ok(false),
             // What somebody added shows in them, too.
             Some(before) if style == WriteStyle::Replace && !before.has_left_content(object) => {
-                return false;
+                return Ok(false);
             }
             Some(_) => LastWrite::OfManifest,
             None => one.unit.last_write,
         };
         let may_hide_more = style == WriteStyle::Replace && self.hides_others(one, object);
         if last == LastWrite::Unknown || may_hide_more {
-            return false;
+            return Ok(false);
         }
         let mut known = one.manifest.clone();
         if style == WriteStyle::Replace {
@@ -345,11 +388,16 @@ impl<O: Ownership> Applier<O> {
             manifest: &known,
             ..*one
         };
+        let customized = self.customized(&known, object).await?;
+        let known = ManifestRef {
+            manifest: &customized,
+            ..known
+        };
         let is_settled = self.needs_nothing(&known, object, last);
         if is_settled {
             self.settle(one, object, comparison);
         }
-        is_settled
+        Ok(is_settled)
     }
 
     /// Returns `true` if others have written something of an object from the cache, outside of metadata and status.
@@ -374,8 +422,9 @@ impl<O: Ownership> Applier<O> {
             WriteStyle::Apply | WriteStyle::ApplyUnforced => managers.have_applied_all(object),
             WriteStyle::Replace => managers.have_updated_all(object),
         };
+        let customization = self.ownership.customization(one.manifest);
         let mut records = self.records.lock();
-        records.settle(one, object, (is_ours, comparison));
+        records.settle(one, object, is_ours, (comparison, customization));
     }
 }
 

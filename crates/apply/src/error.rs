@@ -32,6 +32,14 @@ pub enum MemberError {
         /// The reason, and the way out.
         reason: String,
     },
+    /// The script that has a say in what replaces the object has failed.
+    #[error("{object}: {reason}")]
+    Customization {
+        /// The object.
+        object: String,
+        /// The script's error.
+        reason: String,
+    },
     /// The object differs from its manifest, and is written only if it does not.
     #[error("{object} differs from its manifest")]
     Differs {

@@ -37,6 +37,23 @@ pub trait Ownership: Send + Sync + 'static {
     /// Keeps in `body`, which is to replace `object`, what programs in the cluster have set there and may.
     fn retain(&self, _body: &mut Value, _object: &Value) {}
 
+    /// Returns by what it is known which script has a say in what replaces the object of a manifest; `None` if none has.
+    fn customization(&self, _manifest: &Value) -> Option<u64> {
+        None
+    }
+
+    /// Returns what replaces `object` where the engine would replace it by `body`, if a script has a say in it.
+    ///
+    /// # Errors
+    /// Fails with the reason if the script does.
+    fn customize(
+        &self,
+        body: Value,
+        _object: &Value,
+    ) -> impl Future<Output = Result<Value, String>> + Send {
+        async { Ok(body) }
+    }
+
     /// Returns the wave of a manifest: it is applied once all of earlier waves have been tried, and together with
     /// those of its own.
     fn wave(&self, one: &ManifestRef<'_, Self::Source>) -> usize {

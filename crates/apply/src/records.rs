@@ -35,6 +35,8 @@ pub(crate) struct Record {
     is_ours: bool,
     /// The comparison that was made.
     comparison: Comparison,
+    /// The script that had a say in it.
+    customization: Option<u64>,
     /// The hash of the note on it, if one was looked for.
     note: Option<u64>,
 }
@@ -89,7 +91,8 @@ impl Records {
         &mut self,
         one: &ManifestRef<'_, S>,
         object: &Value,
-        (is_ours, comparison): (Option<bool>, Comparison),
+        is_ours: Option<bool>,
+        (comparison, customization): (Comparison, Option<u64>),
     ) {
         let before = self.of(one);
         let unit = self.units.entry(one.unit.key.clone()).or_default();
@@ -103,6 +106,7 @@ impl Records {
                 object: Settled::of(object),
                 is_ours: is_ours.unwrap_or_else(|| before.is_some_and(|record| record.is_ours)),
                 comparison,
+                customization,
                 note: before.and_then(|record| record.note),
             });
         }
@@ -143,6 +147,11 @@ impl Record {
     /// Returns `true` if it is about the manifest as it is now.
     pub(crate) fn is_of<S>(self, one: &ManifestRef<'_, S>) -> bool {
         self.manifest == one.hash()
+    }
+
+    /// Returns `true` if the same script had a say in it, or none has and had.
+    pub(crate) fn is_by(self, customization: Option<u64>) -> bool {
+        self.customization == customization
     }
 
     /// Returns `true` if the object is as it was left.

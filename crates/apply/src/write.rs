@@ -1,5 +1,7 @@
 //! Writes an object that needs it.
 
+use std::borrow::Cow;
+
 use karmada_runtime::write::WriteMode;
 use objects::drift::take_left_out;
 use objects::ownership::{Comparison, ObservedObject};
@@ -46,6 +48,10 @@ impl<O: Ownership> Applier<O> {
         }
         let records = self.records.lock();
         if let Some(object) = cached.seen() {
+            // What a script keeps of the object is in no cache for certain.
+            if self.ownership.customization(one.manifest).is_some() {
+                return None;
+            }
             let is_as_left = records.of(one)?.has_left_ours(object);
             let is_as_left = is_as_left && !self.hides_others(one, object);
             return is_as_left.then(|| rewrite(&*self.ownership, one, object, style))?;
@@ -156,8 +162,16 @@ impl<O: Ownership> Applier<O> {
                 compared: None,
             })));
         }
+        let manifest = match &object {
+            Some(found) => self.customized(known, found).await?,
+            None => Cow::Borrowed(known.manifest),
+        };
+        let known = ManifestRef {
+            manifest: &manifest,
+            ..*known
+        };
         let last = LastWrite::Unknown;
-        let mut plan = plan(&*self.ownership, known, object.as_ref(), style, last);
+        let mut plan = plan(&*self.ownership, &known, object.as_ref(), style, last);
         if let ApplyPlan::Refuse { reason } = plan {
             return leave(Verdict::Refused { reason });
         }

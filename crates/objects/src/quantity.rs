@@ -6,6 +6,32 @@ use std::ops::{Add, Sub};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quantity(i128);
 
+/// The notation of a quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Notation {
+    /// `1500m`, `3k`.
+    #[default]
+    Decimal,
+    /// `64Mi`.
+    Binary,
+    /// `3e3`.
+    Exponent,
+}
+
+impl Notation {
+    /// Returns the notation of a quantity.
+    pub fn of(text: &str) -> Self {
+        let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        if suffix.ends_with('i') {
+            Self::Binary
+        } else if suffix.len() > 1 && suffix.starts_with(['e', 'E']) {
+            Self::Exponent
+        } else {
+            Self::Decimal
+        }
+    }
+}
+
 const NANOS: i128 = 1_000_000_000;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DECIMAL: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
@@ -65,6 +91,59 @@ impl Quantity {
     /// Returns the amount in units, rounded up.
     pub fn units(self) -> i128 {
         ceil(self.0, NANOS)
+    }
+
+    /// Returns `true` if there is nothing.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns the amount as the nearest number.
+    pub fn approximate(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "it is the nearest")]
+        let billionths = self.0 as f64;
+        billionths / 1e9
+    }
+
+    /// Returns the canonical text in a notation (apimachinery, `Quantity.CanonicalizeBytes`).
+    pub fn text(self, notation: Notation) -> String {
+        let is_small = self.0.abs() < 1024 * NANOS;
+        match notation {
+            Notation::Binary if !is_small => self.binary(),
+            Notation::Binary | Notation::Decimal => self.thousands(|power| {
+                const SMALL: [&str; 3] = ["n", "u", "m"];
+                let large = || {
+                    DECIMAL
+                        .get(power.wrapping_sub(3))
+                        .map(|text| (*text).to_owned())
+                };
+                SMALL
+                    .get(power)
+                    .map(|text| (*text).to_owned())
+                    .or_else(large)
+            }),
+            Notation::Exponent => self.thousands(|power| {
+                let exponent = 3 * i32::try_from(power).ok()? - 9;
+                Some(match exponent {
+                    0 => String::new(),
+                    exponent => format!("e{exponent}"),
+                })
+            }),
+        }
+    }
+
+    /// Returns the amount in the largest power of a thousand, counted from a billionth, of which it is a multiple and
+    /// that has a suffix.
+    fn thousands(self, suffix: impl Fn(usize) -> Option<String>) -> String {
+        let (mut amount, mut power) = (self.0, 0);
+        if amount == 0 {
+            return "0".to_owned();
+        }
+        while amount % 1000 == 0 && suffix(power + 1).is_some() {
+            amount /= 1000;
+            power += 1;
+        }
+        format!("{amount}{}", suffix(power).unwrap_or_default())
     }
 
     /// Returns the canonical text of thousandths, such as CPU is counted in.

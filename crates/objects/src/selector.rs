@@ -11,10 +11,19 @@ pub fn selects(selector: &LabelSelector, object: &impl Metadata) -> bool {
     let mut labels = selector.match_labels.iter().flatten();
     let mut requirements = selector.match_expressions.iter().flatten();
     labels.all(|(key, value)| object.label(key) == Some(value))
-        && requirements.all(|requirement| is_valid(requirement) && is_met(requirement, object))
+        && requirements
+            .all(|requirement| is_valid_requirement(requirement) && is_met(requirement, object))
 }
 
-fn is_valid(requirement: &LabelSelectorRequirement) -> bool {
+/// Returns `true` unless Kubernetes refuses the selector.
+pub fn is_valid(selector: &LabelSelector) -> bool {
+    let mut labels = selector.match_labels.iter().flatten();
+    let mut requirements = selector.match_expressions.iter().flatten();
+    labels.all(|(key, value)| is_qualified(key) && is_label_value(value))
+        && requirements.all(is_valid_requirement)
+}
+
+fn is_valid_requirement(requirement: &LabelSelectorRequirement) -> bool {
     let values = requirement.values.as_deref().unwrap_or_default();
     let has_its_values = match requirement.operator.as_str() {
         "In" | "NotIn" => !values.is_empty(),

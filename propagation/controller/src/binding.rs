@@ -15,7 +15,8 @@ use karmada_api::{ClusterResourceBinding, ResourceBinding, Work, execution_names
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::works::{self, WorkChange, WorkStep};
+use karmada_rules::propagation::interpret::Timed;
+use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
@@ -42,6 +43,8 @@ pub(crate) struct BindingReconciler {
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
+    /// Of the statuses of templates, which may have other troubles.
+    pub(crate) status_events: Arc<Events>,
     /// The time that conditions show.
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) gauges: WorkGauges,
@@ -156,10 +159,14 @@ impl BindingReconciler {
         works: &[Work],
     ) -> Result<bool, BoxError> {
         let binding = stored.view();
+        let revised = self.revised(binding, template).await;
         let known = self
             .index
             .read(|index| Known::read(index, &self.works, binding, template));
-        let facts = known.facts(binding, template, works);
+        let facts = WorkFacts {
+            revised,
+            ..known.facts(binding, template, works)
+        };
         let steps = works::plan(&facts, || Uuid::new_v4().to_string());
 
         let is_settled = steps.values().all(is_done);
@@ -178,6 +185,24 @@ impl BindingReconciler {
         let outcome = self.apply_all(binding, steps).await;
         self.record(stored, template, &outcome);
         outcome.error.map_or(Ok(is_settled), Err)
+    }
+
+    /// Returns the template with the replicas of each cluster, if a script makes it.
+    async fn revised(
+        &self,
+        binding: BindingRef<'_>,
+        template: &Value,
+    ) -> BTreeMap<i32, Result<Timed, String>> {
+        let mut revised = BTreeMap::new();
+        for replicas in works::revisions(binding) {
+            let answer = self.index.interpreters.revise(template, replicas).await;
+            let Some(answer) = answer else {
+                break;
+            };
+            let answer = answer.map_err(|failure| failure.to_string());
+            revised.insert(replicas, answer);
+        }
+        revised
     }
 
     /// Gives a binding the ID and the finalizer that it lacks.
@@ -202,7 +227,8 @@ impl BindingReconciler {
             | WorkStep::Deleting
             | WorkStep::NoCluster
             | WorkStep::Taken(_)
-            | WorkStep::Refused(_) => Ok(false),
+            | WorkStep::Refused(_)
+            | WorkStep::Unrevised(_) => Ok(false),
         }
     }
 

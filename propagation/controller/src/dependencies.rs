@@ -101,7 +101,7 @@ impl DependencyReconciler {
         template: &Value,
     ) -> Result<bool, BoxError> {
         let key = binding.key();
-        let wanted = dependencies::references(template);
+        let wanted = self.references(template).await?;
         // The finalizer must be there before anything is attached.
         if self
             .write(&key, dependencies::list(binding, &wanted))
@@ -131,6 +131,24 @@ impl DependencyReconciler {
         Ok(written)
     }
 
+    /// Returns what the template refers to. Scripts have the last word about it.
+    async fn references(&self, template: &Value) -> Result<BTreeSet<Dependency>, BoxError> {
+        let answer = self.index.interpreters.dependencies(template).await;
+        let reference = template_reference(template);
+        match answer {
+            None => Ok(dependencies::references(template)),
+            Some(Ok(found)) => {
+                self.events.settled(&reference);
+                Ok(found)
+            }
+            Some(Err(failure)) => {
+                let reason = Reason::GetDependenciesFailed;
+                self.events.trouble(&reference, reason, failure.to_string());
+                Err(failure.into())
+            }
+        }
+    }
+
     /// Returns the objects of a dependency that exist. The others are attached when they appear.
     fn objects(&self, dependency: &Dependency) -> Vec<(TemplateKey, Value)> {
         let named = TemplateKey::from(dependency);
@@ -154,8 +172,8 @@ impl DependencyReconciler {
         (template_key, object): (TemplateKey, Value),
     ) -> Result<bool, BoxError> {
         let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
-        let is_customized = |index: &Index| index.customized().covers(&template_key.kind);
-        if template::exclusion(&object, is_skipped).is_some() || self.index.read(is_customized) {
+        let refusal = self.index.interpreters.refusal(&template_key.kind);
+        if template::is_excluded(&object, is_skipped) || refusal.is_some() {
             return Ok(false);
         }
         let referrer_key = referrer.key();
@@ -261,7 +279,7 @@ impl DependencyReconciler {
         match dependencies::conflict(BindingRef::from(binding), referrers) {
             Some(note) => self
                 .events
-                .trouble(reference, Reason::DependencyPolicyConflict, note),
+                .trouble(&reference, Reason::DependencyPolicyConflict, note),
             None => self.events.settled(&reference),
         }
     }
@@ -286,7 +304,7 @@ impl DependencyReconciler {
             Err(error) => {
                 if is_trouble(&error) {
                     let reason = Reason::SyncScheduleResultToDependenciesFailed;
-                    self.events.trouble(reference, reason, error.to_string());
+                    self.events.trouble(&reference, reason, error.to_string());
                 }
                 Err(error)
             }

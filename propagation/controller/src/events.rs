@@ -16,8 +16,8 @@ type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
 /// Records Events.
 pub(crate) struct Events {
     record: Box<Record>,
-    /// The trouble of each object that was last recorded: its reason and its note.
-    troubles: Mutex<BTreeMap<Subject, (Reason, String)>>,
+    /// The troubles of each object that were last recorded: their reasons and notes.
+    troubles: Mutex<BTreeMap<Subject, Vec<(Reason, String)>>>,
 }
 
 /// The kind, namespace and name of an object.
@@ -50,21 +50,27 @@ impl Events {
     }
 
     /// Records the trouble of `regarding`, unless it is the one that was recorded last.
-    pub(crate) fn trouble(&self, regarding: ObjectReference, reason: Reason, note: String) {
-        let trouble = (reason, note.clone());
-        let before = self
-            .troubles
-            .lock()
-            .insert(subject(&regarding), trouble.clone());
-        if before != Some(trouble) {
-            tracing::warn!(object = %named(&regarding), reason = reason.as_str(), note, "Not as desired");
-            self.record(regarding, EventType::Warning, reason, note);
+    pub(crate) fn trouble(&self, regarding: &ObjectReference, reason: Reason, note: String) {
+        self.troubles(regarding, vec![(reason, note)]);
+    }
+
+    /// Records the troubles that `regarding` has at once, unless they are those that were recorded last.
+    pub(crate) fn troubles(&self, regarding: &ObjectReference, troubles: Vec<(Reason, String)>) {
+        let mut known = self.troubles.lock();
+        let before = known.insert(subject(regarding), troubles.clone());
+        drop(known);
+        if before.as_ref() == Some(&troubles) {
+            return;
+        }
+        for (reason, note) in troubles {
+            tracing::warn!(object = %named(regarding), reason = reason.as_str(), note, "Not as desired");
+            self.record(regarding.clone(), EventType::Warning, reason, note);
         }
     }
 
     /// Notes a trouble of `regarding` that was recorded before this replica began to lead.
     pub(crate) fn known(&self, regarding: &ObjectReference, reason: Reason, note: String) {
-        let trouble = (reason, note);
+        let trouble = vec![(reason, note)];
         self.troubles.lock().insert(subject(regarding), trouble);
     }
 

@@ -235,6 +235,19 @@ impl Index {
         changed
     }
 
+    /// Returns the customization `name`.
+    pub(crate) fn customization(&self, name: &str) -> Option<&Value> {
+        let kind = GroupVersionKind::new(customization::API_VERSION, customization::SCRIPTS);
+        self.customizations.get(&(kind, Key::cluster_scoped(name)))
+    }
+
+    /// Returns the keys of the customizations that have scripts.
+    pub(crate) fn customization_keys(&self) -> Vec<Key> {
+        let all = self.customizations.keys();
+        let scripts = all.filter(|(kind, _)| kind.kind == customization::SCRIPTS);
+        scripts.map(|(_, key)| key.clone()).collect()
+    }
+
     /// Replaces a customization by its new version, or removes it.
     pub(crate) fn customize(&mut self, kind: &GroupVersionKind, key: Key, object: Option<Value>) {
         let id = (kind.clone(), key);
@@ -244,7 +257,7 @@ impl Index {
         };
     }
 
-    /// Returns the kinds that are interpreted elsewhere.
+    /// Returns what the customizations say.
     pub(crate) fn customized(&self) -> Customized {
         let mut customized = Customized::default();
         self.customizations

@@ -7,12 +7,15 @@
 //!                                 dependencies  attaches the bindings of what a template refers to
 //!                                 binding       makes the Works of a binding, and reports what they report
 //!                                 namespace     makes the Works of a Namespace
+//!                                 customization tells a customization what is wrong with its scripts
 //! ```
 //!
 //! `watch` says which change wakes which key. A loop reads the `index` and `works`, asks one function of
 //! `rules::propagation`, and writes. Nothing is passed from loop to loop: each sees what another wrote once the
 //! watch shows it.
 //!
+//! - Whose script says what a template has, looks like or refers to: the `lua::Interpreters` of the index, which each
+//!   loop asks before the rules.
 //! - What a loop remembers of its own writes until then: `template/subject`, `binding/written`.
 //! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
 //! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.
@@ -20,6 +23,7 @@
 
 mod args;
 mod binding;
+mod customization;
 mod dependencies;
 mod events;
 mod identity;
@@ -46,6 +50,7 @@ use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::binding::{BindingReconciler, WorkGauges, WrittenStatuses};
+use crate::customization::CustomizationReconciler;
 use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
 pub use crate::identity::{IDENTITY, NAME};
@@ -70,61 +75,8 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: Args, client: Client, program: &mut Program) {
     let (leadership, writes) = write_mode(&args, &client, program);
-    let [events, work_events, dependency_events] = recorders(&args, &client, program);
-
-    let features = args.features();
     let queues = Queues::default();
-    let index = SharedIndex::watch(program, &client, queues.clone());
-    let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
-    let loops = Loops {
-        namespaces: NamespaceReconciler {
-            index: Arc::clone(&index),
-            works: Arc::clone(&works),
-            client: client.clone(),
-            writes: writes.clone(),
-            events: Arc::clone(&work_events),
-            queue: queues.namespaces.clone(),
-            skipped: args.skipped_propagating_namespaces.clone(),
-        },
-        bindings: BindingReconciler {
-            index: Arc::clone(&index),
-            works: Arc::clone(&works),
-            client: client.clone(),
-            writes: writes.clone(),
-            events: work_events,
-            clock: program.clock,
-            gauges: WorkGauges::register(&mut program.registry),
-            written: WrittenStatuses::default(),
-        },
-        dependencies: DependencyReconciler {
-            index: Arc::clone(&index),
-            client: client.clone(),
-            writes: writes.clone(),
-            events: dependency_events,
-            skipped: args.skipped_propagating_namespaces.clone(),
-        },
-        templates: TemplateReconciler {
-            index: Arc::clone(&index),
-            client: client.clone(),
-            writes: writes.clone(),
-            events: Arc::clone(&events),
-            skipped: args.skipped_propagating_namespaces,
-            features,
-            uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
-            unnamed: CountedTemplates::unnamed(&mut program.registry),
-            activations: Activations::register(&mut program.registry),
-            claimed: Mutex::default(),
-        },
-        policies: PolicyReconciler {
-            index,
-            client,
-            writes,
-            events,
-            works,
-            inherited: Mutex::default(),
-            not_looked_up: Mutex::default(),
-        },
-    };
+    let loops = Loops::new(args, client, program, writes, &queues);
     loops.spawn(program, queues, &leadership);
 }
 
@@ -144,9 +96,76 @@ struct Loops {
     namespaces: NamespaceReconciler,
     dependencies: DependencyReconciler,
     bindings: BindingReconciler,
+    customizations: CustomizationReconciler,
 }
 
 impl Loops {
+    fn new(
+        args: Args,
+        client: Client,
+        program: &mut Program,
+        writes: WriteMode,
+        queues: &Queues,
+    ) -> Self {
+        let recorders = Recorders::new(&args, &client, program);
+        let index = SharedIndex::watch(program, &client, queues.clone());
+        let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
+        Self {
+            customizations: CustomizationReconciler {
+                index: Arc::clone(&index),
+                events: recorders.customizations,
+            },
+            namespaces: NamespaceReconciler {
+                index: Arc::clone(&index),
+                works: Arc::clone(&works),
+                client: client.clone(),
+                writes: writes.clone(),
+                events: Arc::clone(&recorders.works),
+                queue: queues.namespaces.clone(),
+                skipped: args.skipped_propagating_namespaces.clone(),
+            },
+            bindings: BindingReconciler {
+                index: Arc::clone(&index),
+                works: Arc::clone(&works),
+                client: client.clone(),
+                writes: writes.clone(),
+                events: recorders.works,
+                status_events: recorders.statuses,
+                clock: program.clock,
+                gauges: WorkGauges::register(&mut program.registry),
+                written: WrittenStatuses::default(),
+            },
+            dependencies: DependencyReconciler {
+                index: Arc::clone(&index),
+                client: client.clone(),
+                writes: writes.clone(),
+                events: recorders.dependencies,
+                skipped: args.skipped_propagating_namespaces.clone(),
+            },
+            templates: TemplateReconciler {
+                index: Arc::clone(&index),
+                client: client.clone(),
+                writes: writes.clone(),
+                events: Arc::clone(&recorders.policies),
+                features: args.features(),
+                skipped: args.skipped_propagating_namespaces,
+                uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
+                unnamed: CountedTemplates::unnamed(&mut program.registry),
+                activations: Activations::register(&mut program.registry),
+                claimed: Mutex::default(),
+            },
+            policies: PolicyReconciler {
+                index,
+                client,
+                writes,
+                events: recorders.policies,
+                works,
+                inherited: Mutex::default(),
+                not_looked_up: Mutex::default(),
+            },
+        }
+    }
+
     fn spawn(self, program: &mut Program, queues: Queues, leadership: &Leadership) {
         let (name, queue) = ("template", queues.templates);
         controller::spawn(program, name, self.templates, queue, leadership.clone());
@@ -158,18 +177,45 @@ impl Loops {
         controller::spawn(program, name, self.dependencies, queue, leadership.clone());
         let (name, queue) = ("resourcebinding", queues.bindings);
         controller::spawn(program, name, self.bindings, queue, leadership.clone());
+        let (name, queue) = ("customization", queues.customizations);
+        controller::spawn(
+            program,
+            name,
+            self.customizations,
+            queue,
+            leadership.clone(),
+        );
     }
 }
 
-/// Returns a recorder of Events for templates and policies, one for Works, and one for dependencies. Each
-/// keeps the troubles of its own loops: a template may have some with its policy and with its Works.
-fn recorders(args: &Args, client: &Client, program: &mut Program) -> [Arc<Events>; 3] {
-    if args.observe_only {
-        return [(), (), ()].map(|()| Arc::new(Events::none()));
+/// Recorders of Events. Each keeps the troubles of its own loops: a template may have some with its policy, with its
+/// Works and with its status.
+struct Recorders {
+    policies: Arc<Events>,
+    works: Arc<Events>,
+    statuses: Arc<Events>,
+    dependencies: Arc<Events>,
+    customizations: Arc<Events>,
+}
+
+impl Recorders {
+    fn new(args: &Args, client: &Client, program: &mut Program) -> Self {
+        let recorder = (!args.observe_only)
+            .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+        let events = || {
+            Arc::new(match recorder.clone() {
+                None => Events::none(),
+                Some(recorder) => {
+                    Events::new(move |regarding, event| recorder.record(regarding, event))
+                }
+            })
+        };
+        Self {
+            policies: events(),
+            works: events(),
+            statuses: events(),
+            dependencies: events(),
+            customizations: events(),
+        }
     }
-    let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
-    [recorder.clone(), recorder.clone(), recorder].map(|recorder| {
-        let record = move |regarding, event| recorder.record(regarding, event);
-        Arc::new(Events::new(record))
-    })
 }

@@ -16,9 +16,9 @@ pub(crate) struct CountedTemplates {
 }
 
 impl CountedTemplates {
-    /// Counts the templates whose kind a script or webhook interprets.
+    /// Counts the templates whose kind nobody interprets who can be asked.
     pub(crate) fn uninterpreted(registry: &mut Registry) -> Self {
-        let help = "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind";
+        let help = "Templates that a policy selects and that are left alone, because a webhook interprets their kind, or a script that cannot be read";
         Self::register(registry, "uninterpreted_templates", help)
     }
 

@@ -86,7 +86,7 @@ impl Controller for NamespaceReconciler {
         match refused {
             Some(note) => {
                 let reason = Reason::ApplyOverridePolicyFailed;
-                self.events.trouble(reference, reason, note);
+                self.events.trouble(&reference, reason, note);
             }
             None => self.events.settled(&reference),
         }

@@ -63,7 +63,7 @@ impl Controller for PolicyReconciler {
             match self.forbidden(&candidate).filter(|_| is_claimed) {
                 Some(note) => self
                     .events
-                    .trouble(reference, Reason::ApplyPolicyFailed, note),
+                    .trouble(&reference, Reason::ApplyPolicyFailed, note),
                 None => self.events.settled(&reference),
             }
             if !is_claimed && let Some(patch) = claim::release(&candidate) {
@@ -106,17 +106,17 @@ impl PolicyReconciler {
             let notes: Vec<_> = found.iter().map(ToString::to_string).collect();
             let note = notes.join("; ");
             self.events
-                .trouble(policy.reference(), Reason::InvalidPolicy, note);
+                .trouble(&policy.reference(), Reason::InvalidPolicy, note);
         } else if !missing.is_empty() {
             let note = format!(
                 "Waits for the override policies that it depends on: {}",
                 missing.join(", ")
             );
             self.events
-                .trouble(policy.reference(), Reason::ApplyPolicyFailed, note);
+                .trouble(&policy.reference(), Reason::ApplyPolicyFailed, note);
         } else if let Some(note) = self.forbidden(&candidate) {
             self.events
-                .trouble(policy.reference(), Reason::ApplyPolicyFailed, note);
+                .trouble(&policy.reference(), Reason::ApplyPolicyFailed, note);
         } else if let unknown = self.unknown_clusters(candidate.spec)
             && !unknown.is_empty()
         {
@@ -145,7 +145,7 @@ impl PolicyReconciler {
         if is_inherited {
             self.events.known(&reference, reason, note);
         } else {
-            self.events.trouble(reference, reason, note);
+            self.events.trouble(&reference, reason, note);
         }
     }
 

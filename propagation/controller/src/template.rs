@@ -13,7 +13,7 @@ use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_rules::propagation::template::{self, Exclusion};
+use karmada_rules::propagation::template;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
@@ -25,7 +25,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use self::memory::Activations;
-use self::subject::{Claimed, Decided, Subject, TemplateError, Written};
+use self::subject::{Claimed, Subject, TemplateError, Written};
 use crate::args::Features;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
@@ -42,7 +42,8 @@ pub(crate) struct TemplateReconciler {
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<Regex>,
     pub(crate) features: Features,
-    /// The templates that a policy selects and that are not propagated, because others interpret their kind.
+    /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
+    /// be asked.
     pub(crate) uninterpreted: CountedTemplates,
     /// The templates for whose binding no name is left.
     pub(crate) unnamed: CountedTemplates,
@@ -78,7 +79,7 @@ impl Controller for TemplateReconciler {
             let error = TemplateError::NoName;
             let reason = Reason::ApplyPolicyFailed;
             self.events
-                .trouble(key.reference(), reason, error.to_string());
+                .trouble(&key.reference(), reason, error.to_string());
             return Err(error.into());
         };
         let policies = self.index.read(|index| index.policies_for(key));
@@ -131,16 +132,6 @@ impl TemplateReconciler {
             template,
             binding_key,
             binding,
-        })
-    }
-
-    /// Returns the reason for which the template is not propagated.
-    fn exclusion(&self, subject: &Subject) -> Option<Exclusion> {
-        let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
-        template::exclusion(&subject.template, is_skipped).or_else(|| {
-            let kind = &subject.key.kind;
-            let is_customized = self.index.read(|index| index.customized().covers(kind));
-            is_customized.then_some(Exclusion::Uninterpreted)
         })
     }
 
@@ -204,18 +195,23 @@ impl TemplateReconciler {
         subject: &Subject,
         policy: &Candidate<'_>,
     ) -> Result<bool, TemplateError> {
-        let exclusion = self.exclusion(subject);
+        let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
+        let is_excluded = template::is_excluded(&subject.template, is_skipped);
+        let refusal = self.index.interpreters.refusal(&subject.key.kind);
         // An object may be leaving for long, and must not keep a policy that is being deleted, too.
-        if exclusion.is_some() || subject.template.is_deleting() {
+        if is_excluded || refusal.is_some() || subject.template.is_deleting() {
             self.hold(subject, policy).await?;
         } else if self.index.read(Index::is_interpretation_known) {
             self.apply(subject, policy).await?;
         }
-        let is_refused = exclusion == Some(Exclusion::Uninterpreted);
-        if is_refused {
-            self.refuse(subject);
-        }
-        Ok(is_refused)
+        let Some(reason) = refusal.filter(|_| !is_excluded) else {
+            return Ok(false);
+        };
+        let note = format!("Neither binding nor Works are written of this kind: {reason}");
+        let reference = subject.reference();
+        self.events
+            .trouble(&reference, Reason::ApplyPolicyFailed, note);
+        Ok(true)
     }
 
     /// Brings the template and its binding to the policy.
@@ -224,11 +220,8 @@ impl TemplateReconciler {
         let Some(claim) = Claim::by(policy) else {
             return Ok(());
         };
-        let Decided {
-            activation,
-            plan,
-            refusal,
-        } = self.decide(subject, policy, &claim).await?;
+        let decided = self.decide(subject, policy, &claim).await?;
+        let (activation, plan) = (decided.activation, decided.plan);
         let held = activation.held();
         let is_news = plan.changes_spec();
         let replicas = plan.replicas();
@@ -238,7 +231,7 @@ impl TemplateReconciler {
             self.write_binding(subject, policy, plan),
         );
         let reference = subject.reference();
-        if let Some(error) = refusal {
+        if let Some(error) = decided.refusal {
             return Err(error);
         }
         match (template, binding) {
@@ -272,7 +265,7 @@ impl TemplateReconciler {
                 {
                     let note = format!("{error}: {source}");
                     self.events
-                        .trouble(reference, Reason::ApplyPolicyFailed, note);
+                        .trouble(&reference, Reason::ApplyPolicyFailed, note);
                 }
                 Err(error)
             }
@@ -291,14 +284,6 @@ impl TemplateReconciler {
             && !holder.is_deleting()
             && is_kept;
         is_taken.then_some(former)
-    }
-
-    /// Records that a template of a kind that is interpreted elsewhere is not propagated.
-    fn refuse(&self, subject: &Subject) {
-        let note = "The kind is interpreted by a script or webhook, which karmada-rs does not run: neither binding nor Works are written".to_owned();
-        let reference = subject.reference();
-        self.events
-            .trouble(reference, Reason::ApplyPolicyFailed, note);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
 mod cloneset;
+mod customizations;
 mod dependencies;
 mod events;
 mod evictions;
@@ -544,52 +545,6 @@ async fn skipped_namespace_has_none() {
         .start(&["--skipped-propagating-namespaces=sh.p"])
         .await;
     assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
-}
-
-/// A kind that others interpret is left alone.
-#[tokio::test(start_paused = true)]
-async fn customized_kind_is_left_alone() {
-    let mut stage = Stage::new().await;
-    let plural = "resourceinterpretercustomizations";
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.config.karmada.io") },
-        "spec": {
-            "group": "config.karmada.io",
-            "scope": "Cluster",
-            "names": {
-                "kind": "ResourceInterpreterCustomization",
-                "plural": plural,
-                "singular": "resourceinterpretercustomization",
-            },
-            "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": schema },
-            }],
-        },
-    });
-    stage.server.install(&definition).unwrap();
-    let path = format!("/apis/config.karmada.io/v1alpha1/{plural}");
-    let script = json!({
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": { "name": "script" },
-        "spec": { "target": { "apiVersion": "apps/v1", "kind": "Deployment" } },
-    });
-    stage.send("POST", &path, &script).await;
-    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
-    stage.send("POST", DEPLOYMENT, &deployment()).await;
-    stage.start(&[]).await;
-    assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
-    let events = stage.events("Deployment").await;
-    assert_eq!(events.len(), 1);
-    assert!(events[0].starts_with("ApplyPolicyFailed: "), "{events:?}");
-    // Without the script the kind is one of ours.
-    let script = format!("{path}/script");
-    stage.change("DELETE", &script, &json!({})).await;
-    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
 }
 
 /// What Karmada has made of a policy, a template and a binding is taken over without a write.

@@ -22,6 +22,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use lua::Interpreters;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -43,11 +44,14 @@ pub(crate) struct Queues {
     /// The bindings whose dependencies follow them.
     pub(crate) dependencies: Queue<Key>,
     pub(crate) namespaces: Queue<Key>,
+    /// The customizations, which are told what is wrong with them.
+    pub(crate) customizations: Queue<Key>,
 }
 
 /// The index behind a lock, the templates, and the queues of those that their changes wake.
 pub(crate) struct SharedIndex {
     pub(crate) templates: DynamicWatches,
+    pub(crate) interpreters: Interpreters,
     index: Mutex<Index>,
     queues: Queues,
 }
@@ -69,6 +73,7 @@ impl SharedIndex {
             });
         let shared = Arc::new(Self {
             templates,
+            interpreters: Interpreters::default(),
             index: Mutex::default(),
             queues,
         });
@@ -81,6 +86,9 @@ impl SharedIndex {
     pub(crate) fn watch(program: &mut Program, client: &Client, queues: Queues) -> Arc<Self> {
         let (shared, watching) = Self::new(client, queues);
         program.run_until_stopped("templates", watching);
+        let runs = shared.interpreters.runs();
+        let help = "Runs of the scripts that interpret kinds, by operation and outcome";
+        program.registry.register("script_runs", help, runs);
         let mut to = Watching {
             program,
             client,

@@ -3,7 +3,7 @@
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::work::{ManifestIdentifier, ManifestStatus};
-use karmada_rules::execution::StatusPlan;
+use karmada_rules::execution::{StatusPlan, SyncOutcome, identifier};
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
 
@@ -63,6 +63,28 @@ fn interpreted(manifest: &ManifestStatus) -> Event {
     let note = format!("Interpret health of object({object}) as {health}.");
     let reason = Reason::InterpretHealthSucceed;
     event(EventType::Normal, reason, &note, "Interpret")
+}
+
+/// Returns what there is to tell of scripts that have failed.
+pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
+    let mut troubles = Vec::new();
+    for (one, ordinal) in outcome.manifests.iter().zip(0..) {
+        let object = named(&identifier(one.manifest, ordinal));
+        if let Some(Err(error)) = &one.scripted.status {
+            let note = format!("Reflect status for object({object}) failed, err: {error}.");
+            troubles.push((Reason::ReflectStatusFailed, note));
+        }
+        if let Some(Err(error)) = &one.scripted.is_healthy {
+            let note = format!("Interpret health of object({object}) failed, err: {error}.");
+            troubles.push((Reason::InterpretHealthFailed, note));
+        }
+    }
+    troubles
+}
+
+/// Returns the Event about a script that has failed.
+pub(crate) fn warning(reason: Reason, note: &str) -> Event {
+    event(EventType::Warning, reason, note, "Interpret")
 }
 
 fn named(manifest: &ManifestIdentifier) -> String {

@@ -12,6 +12,7 @@ use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess, 
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use lua::Interpreters;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::endpoints::{SharedEndpoints, member};
 use crate::index::SharedIndex;
 use crate::ownership::KarmadaWork;
+use crate::scripts::SharedScripts;
 
 /// The objects of the Works of a member.
 pub(crate) type Member = Applier<KarmadaWork>;
@@ -27,6 +29,7 @@ pub(crate) type Member = Applier<KarmadaWork>;
 pub(crate) struct Fleet {
     client: Client,
     index: Arc<SharedIndex>,
+    interpreters: Arc<Interpreters>,
     /// Absent if no endpoints are collected.
     endpoints: Option<Arc<SharedEndpoints>>,
     background: Background,
@@ -49,14 +52,15 @@ struct Connection {
 impl Fleet {
     pub(crate) fn new(
         client: Client,
-        index: Arc<SharedIndex>,
+        scripts: &SharedScripts,
         endpoints: Option<Arc<SharedEndpoints>>,
         background: Background,
         connect: Connect,
     ) -> Self {
         Self {
             client,
-            index,
+            index: Arc::clone(&scripts.index),
+            interpreters: Arc::clone(&scripts.interpreters),
             endpoints,
             background,
             connect,
@@ -96,6 +100,7 @@ impl Fleet {
         let wake = move |wake| index.wake_one(&cluster_name, wake);
         let owner = KarmadaWork {
             namespace: execution_namespace(name),
+            interpreters: Arc::clone(&self.interpreters),
         };
         let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
         let (member, watches) = Applier::new(client, owner, wake);

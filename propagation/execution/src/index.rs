@@ -169,6 +169,20 @@ impl SharedIndex {
         }
     }
 
+    /// Wakes every Work whose manifests are of kinds that meet the condition.
+    pub(crate) fn wake_where(&self, is_concerned: impl Fn(&BTreeSet<GroupVersionKind>) -> bool) {
+        let index = self.index.lock();
+        let works = index.works.iter();
+        let concerned = works.filter(|(_, work)| is_concerned(&work.summary.kinds));
+        let keys: Vec<_> = concerned.map(|(key, _)| key.clone()).collect();
+        drop(index);
+        for key in keys {
+            if let Some(cluster) = cluster_of_execution_namespace(&key.namespace) {
+                self.queues.of(cluster).add(key.clone());
+            }
+        }
+    }
+
     /// Wakes a Work of a cluster after a change of it or of its objects.
     pub(crate) fn wake_one(&self, cluster: &str, wake: Wake) {
         let queue = self.queues.of(cluster);

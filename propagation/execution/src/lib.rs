@@ -11,6 +11,7 @@
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
+//! - What do users say of an object's status and health, and of what it keeps? `scripts`, by customizations.
 //! - What happens to one Work, and in which order? `reconcile`.
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
 
@@ -26,6 +27,7 @@ mod pending;
 mod reason;
 mod reconcile;
 mod report;
+mod scripts;
 mod stored;
 mod watch;
 
@@ -40,6 +42,7 @@ use karmada_runtime::members::{self, Background, Connect, MemberQueues};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
+use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::endpoints::SharedEndpoints;
@@ -51,6 +54,7 @@ use crate::pending::PendingReports;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::report::Reporter;
+use crate::scripts::SharedScripts;
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///
@@ -78,11 +82,12 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
     let queues = MemberQueues::default();
     let background = Background::spawn(program, "members");
     let index = Arc::new(SharedIndex::new(queues.clone()));
+    let scripts = SharedScripts::watch(program, &client, &index);
     let endpoints = args.collect_endpoints;
     let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
     let fleet = Arc::new(Fleet::new(
         client.clone(),
-        Arc::clone(&index),
+        &scripts,
         endpoints.clone(),
         background,
         connect,
@@ -112,6 +117,7 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
     let reconciler = Reconciler {
         index,
         fleet,
+        scripts,
         client: client.clone(),
         writes: writes.clone(),
         queues: queues.clone(),
@@ -121,6 +127,7 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
             events,
             clock: program.clock,
             pending: PendingReports::default(),
+            troubles: Mutex::default(),
         },
     };
     members::spawn(program, "work", reconciler, queues, leadership);

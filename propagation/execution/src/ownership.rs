@@ -1,16 +1,21 @@
 //! The objects in a member that belong to its Works.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
 use apply::{LastWrite, Ownership, Unit, WriteStyle};
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
 use karmada_rules::execution;
+use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::interpret;
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
+use lua::Interpreters;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
-use objects::{Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 
 /// The Works of one member, as the owner of their objects.
@@ -18,6 +23,8 @@ use serde_json::Value;
 pub(crate) struct KarmadaWork {
     /// The namespace of the member's Works.
     pub(crate) namespace: String,
+    /// The scripts that have a say in how objects are replaced.
+    pub(crate) interpreters: Arc<Interpreters>,
 }
 
 /// Returns the manifests of a Work as one unit.
@@ -67,7 +74,27 @@ impl Ownership for KarmadaWork {
     }
 
     fn retain(&self, body: &mut Value, object: &Value) {
-        interpret::retain(body, object);
+        if self.customization(body).is_none() {
+            interpret::retain(body, object);
+        }
+    }
+
+    fn customization(&self, manifest: &Value) -> Option<u64> {
+        let customized = self.interpreters.customized();
+        let kind = GroupVersionKind::of(manifest);
+        let script = customized.script(&kind, Operation::Retain)?;
+        let mut hasher = DefaultHasher::new();
+        script.source.hash(&mut hasher);
+        Some(hasher.finish())
+    }
+
+    async fn customize(&self, body: Value, object: &Value) -> Result<Value, String> {
+        match self.interpreters.retain(&body, object).await {
+            None => Ok(body),
+            // A time that the script puts in stays as it was first.
+            Some(Ok(retained)) => Ok(retained.with_times_of(object)),
+            Some(Err(failure)) => Err(failure.to_string()),
+        }
     }
 
     fn adoption(&self, unit: &Unit<'_, Work>, manifest: &Value, object: &Value) -> Adoption {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use apply::{MemberError, SyncResult, Synced};
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterView, Work};
-use karmada_rules::execution::{Outcome, SyncOutcome};
+use karmada_rules::execution::{Outcome, Scripted, SyncOutcome};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
@@ -22,6 +22,7 @@ use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::ownership::unit;
 use crate::report::{Reporter, works};
+use crate::scripts::SharedScripts;
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
 /// of the object tells.
@@ -31,6 +32,7 @@ const RECHECK: Duration = Duration::from_mins(1);
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) fleet: Arc<Fleet>,
+    pub(crate) scripts: Arc<SharedScripts>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     pub(crate) queues: MemberQueues<Key>,
@@ -44,6 +46,8 @@ enum WorkError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Member(#[from] MemberError),
+    #[error("{0}")]
+    Script(String),
 }
 
 impl MemberController for Reconciler {
@@ -56,7 +60,7 @@ impl MemberController for Reconciler {
 
     async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), ReconcileError> {
         let Some(stored) = self.index.work(key) else {
-            self.reporter.pending.forget(key);
+            self.reporter.forget(key);
             self.fleet.forget(cluster, key);
             return Ok(());
         };
@@ -90,6 +94,10 @@ impl Reconciler {
         view: &ClusterView,
         work: &Work,
     ) -> Result<(), ReconcileError> {
+        // Who says what an object keeps is to be known before it is written.
+        if !self.scripts.are_known() {
+            return Ok(());
+        }
         if let Some(due) = self.reporter.pending.awaited(work) {
             self.queues.of(cluster).add_at(Key::of(work), due);
             return Ok(());
@@ -110,21 +118,27 @@ impl Reconciler {
                 return Ok(());
             }
         };
-        self.report(cluster, work, &synced, untouched).await?;
+        let scripted = self.scripts.interpret(&synced).await;
+        let results = (synced.as_slice(), scripted.as_slice());
+        self.report(cluster, work, results, untouched).await?;
         if synced.iter().any(|one| one.note.is_some()) {
             let due = Instant::now() + RECHECK;
             self.queues.of(cluster).add_at(Key::of(work), due);
         }
         let errors = synced.into_iter().filter_map(|one| one.error);
-        self.judge(cluster, errors.collect())
+        self.judge(cluster, errors.collect())?;
+        match scripted.iter().find_map(Scripted::error) {
+            Some(error) => Err(WorkError::Script(error.to_owned()).into()),
+            None => Ok(()),
+        }
     }
 
-    /// Reports a sync, at once or after a while.
+    /// Reports a sync, at once or after a while, with what scripts say of the objects.
     async fn report(
         &self,
         cluster: &str,
         work: &Work,
-        synced: &[Synced],
+        (synced, scripted): (&[Synced], &[Scripted]),
         untouched: bool,
     ) -> Result<(), ReconcileError> {
         let is_written = synced.iter().any(|one| one.written);
@@ -140,12 +154,16 @@ impl Reconciler {
             return Ok(());
         }
         let manifests = work.spec.workload.manifests.iter();
-        let outcomes = manifests.zip(synced).map(|(manifest, one)| Outcome {
-            manifest,
-            error: one.error.as_ref().map(explained),
-            note: one.note.as_deref(),
-            object: &one.object,
-        });
+        let results = synced.iter().zip(scripted);
+        let outcomes = manifests
+            .zip(results)
+            .map(|(manifest, (one, scripted))| Outcome {
+                manifest,
+                error: one.error.as_ref().map(explained),
+                note: one.note.as_deref(),
+                object: &one.object,
+                scripted: scripted.clone(),
+            });
         let outcome = SyncOutcome {
             manifests: &outcomes.collect::<Vec<_>>(),
             untouched,
@@ -170,6 +188,7 @@ impl Reconciler {
             error: Some(text.clone()),
             note: None,
             object: &ObservedObject::Unknown,
+            scripted: Scripted::default(),
         });
         let outcome = SyncOutcome {
             manifests: &outcomes.collect::<Vec<_>>(),
@@ -239,6 +258,7 @@ impl Reconciler {
             }
             WorkError::Connect(error) => Err(error.into()),
             WorkError::Member(error) => self.judge(cluster, vec![error]),
+            error @ WorkError::Script(_) => Err(error.into()),
         }
     }
 

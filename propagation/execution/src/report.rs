@@ -1,6 +1,7 @@
 //! Reports what became of a Work in its status.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::Work;
@@ -10,9 +11,12 @@ use karmada_runtime::members::ReconcileError;
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
+use objects::Key;
+use parking_lot::Mutex;
 
-use crate::events::changes;
+use crate::events::{changes, troubles, warning};
 use crate::pending::PendingReports;
+use crate::reason::Reason;
 
 /// The number of edits of a Work that may overtake the report of one sync before that starts again.
 const MAX_EDITS: u32 = 4;
@@ -25,9 +29,38 @@ pub(crate) struct Reporter {
     pub(crate) events: Option<EventRecorder>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) pending: PendingReports,
+    /// The troubles of the scripts of each Work that were recorded last.
+    pub(crate) troubles: Mutex<BTreeMap<Key, Vec<(Reason, String)>>>,
 }
 
 impl Reporter {
+    /// Forgets a Work that is gone.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.pending.forget(key);
+        self.troubles.lock().remove(key);
+    }
+
+    /// Records which scripts have failed for a Work, unless they are those that were recorded last.
+    fn record_troubles(&self, work: &Work, outcome: SyncOutcome<'_>) {
+        let found = troubles(outcome);
+        let key = Key::of(work);
+        let mut known = self.troubles.lock();
+        let before = if found.is_empty() {
+            known.remove(&key)
+        } else {
+            known.insert(key, found.clone())
+        };
+        drop(known);
+        if before.unwrap_or_default() == found {
+            return;
+        }
+        if let Some(events) = &self.events {
+            for (reason, note) in &found {
+                events.record(work.object_ref(&()), warning(*reason, note));
+            }
+        }
+    }
+
     /// Writes the status of a Work if there is news.
     pub(crate) async fn report(
         &self,
@@ -36,6 +69,7 @@ impl Reporter {
     ) -> Result<(), ReconcileError> {
         let (works, parameters) = (works(&self.client, work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
+        self.record_troubles(work, outcome);
         let mut synced = Cow::Borrowed(work);
         let mut edits = 0;
         loop {

@@ -5,12 +5,16 @@ use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
 use karmada_api::{Condition, Work, names};
 use objects::condition::{self, find, transition};
+use objects::health::Health;
 use objects::ownership::ObservedObject;
 use objects::patch::guarded;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
-use crate::propagation::interpret::{health, reflect};
+use crate::propagation::interpret::{Timed, health, reflect};
+
+/// The health of an object whose script has failed.
+const UNKNOWN: &str = "Unknown";
 
 /// The state of one manifest after a sync.
 #[derive(Clone, Debug)]
@@ -23,6 +27,30 @@ pub struct Outcome<'a> {
     pub note: Option<&'a str>,
     /// The object in the member.
     pub object: &'a ObservedObject,
+    /// What scripts say of it.
+    pub scripted: Scripted,
+}
+
+/// What scripts say of an object in a member; each is absent where none is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Scripted {
+    /// The part of its status that is reported, or the error of the script.
+    pub status: Option<Result<Timed, String>>,
+    /// Whether it is well, or the error of the script.
+    pub is_healthy: Option<Result<bool, String>>,
+}
+
+impl Scripted {
+    /// Returns the error of the first script that has failed.
+    pub fn error(&self) -> Option<&str> {
+        let of_status = self
+            .status
+            .as_ref()
+            .and_then(|status| status.as_ref().err());
+        let of_health = self.is_healthy.as_ref();
+        let of_health = of_health.and_then(|health| health.as_ref().err());
+        of_status.or(of_health).map(String::as_str)
+    }
 }
 
 /// The results of a sync of a Work.
@@ -198,23 +226,41 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
         let identifier = identifier(outcome.manifest, ordinal);
         match outcome.object {
             ObservedObject::Present(object) | ObservedObject::Settled(object) => {
+                let before = current.iter().find(|one| one.identifier == identifier);
+                let before_status = before.and_then(|before| before.status.as_ref());
+                let status = match &outcome.scripted.status {
+                    None => reflect(object),
+                    Some(Ok(status)) => {
+                        let before = before_status.unwrap_or(&Value::Null);
+                        Some(status.clone().unless_only_times_differ_from(before))
+                    }
+                    // What was reported last stays, and so does the health.
+                    Some(Err(_)) => return before.cloned(),
+                };
+                let health = match &outcome.scripted.is_healthy {
+                    None => health(object).to_string(),
+                    Some(Ok(true)) => Health::Healthy.to_string(),
+                    Some(Ok(false)) => Health::Unhealthy.to_string(),
+                    Some(Err(_)) => UNKNOWN.to_owned(),
+                };
                 Some(ManifestStatus {
-                    status: reflect(object),
-                    health: Some(health(object).to_string()),
+                    status,
+                    health: Some(health),
                     identifier,
                 })
             }
             ObservedObject::Absent => None,
-            ObservedObject::Unknown => current
-                .iter()
-                .find(|status| status.identifier == identifier)
-                .cloned(),
+            ObservedObject::Unknown => {
+                let mut known = current.iter();
+                known.find(|one| one.identifier == identifier).cloned()
+            }
         }
     };
     outcomes.iter().zip(0..).filter_map(of_one).collect()
 }
 
-fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
+/// Returns by what a Work's status knows a manifest.
+pub fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
     let GroupVersionKind {
         group,
         version,

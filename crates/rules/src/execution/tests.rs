@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, from_str, from_value, json};
 
 use super::*;
+use crate::propagation::interpret::Timed;
 
 /// A Work and the object that Karmada made of it.
 struct Recorded {
@@ -69,6 +70,7 @@ fn status_after(
         error: error.map(str::to_owned),
         note: None,
         object,
+        scripted: Scripted::default(),
     };
     let synced = SyncOutcome {
         manifests: &[outcome],
@@ -84,6 +86,7 @@ fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> S
         error: None,
         note: None,
         object,
+        scripted: Scripted::default(),
     };
     let synced = SyncOutcome {
         manifests: &[outcome],
@@ -315,6 +318,69 @@ fn first_status_and_health_changes() {
     assert_eq!(changes(&object), (0, vec![]));
 }
 
+/// Plans the status of a Work whose object scripts interpret so.
+fn status_scripted(work: &Work, object: &Value, scripted: &Scripted) -> StatusPlan {
+    let manifest = &work.spec.workload.manifests[0];
+    let outcome = Outcome {
+        manifest,
+        error: None,
+        note: None,
+        object: &ObservedObject::Present(object.clone()),
+        scripted: scripted.clone(),
+    };
+    let synced = SyncOutcome {
+        manifests: &[outcome],
+        untouched: false,
+    };
+    status(work, synced, now())
+}
+
+/// Case I65: what scripts say of an object comes before the rules of its kind; what only a clock has changed in it is
+/// not reported.
+#[test]
+fn scripts_come_first() {
+    let Recorded {
+        mut work, object, ..
+    } = deployment();
+    let scripted = |at: &str| Scripted {
+        status: Some(Ok(Timed {
+            value: json!({ "n": 1, "at": at }),
+            at_another_time: Some(json!({ "n": 1, "at": "later" })),
+        })),
+        is_healthy: Some(Ok(false)),
+    };
+    let patch = status_scripted(&work, &object, &scripted("a"))
+        .patch
+        .unwrap();
+    let reported = &patch["status"]["manifestStatuses"][0];
+    assert_eq!(reported["status"], json!({ "n": 1, "at": "a" }));
+    assert_eq!(reported["health"], "Unhealthy");
+    work.status = from_value(patch["status"].clone()).unwrap();
+    assert_eq!(status_scripted(&work, &object, &scripted("b")).patch, None);
+}
+
+/// Case I69: where the script of a status fails, what was reported last stays; where that of the health does, the
+/// health is unknown.
+#[test]
+fn failed_scripts_report_nothing_new() {
+    let Recorded { work, object, .. } = deployment();
+    let before = work.status.as_ref().unwrap().manifest_statuses[0].clone();
+    let failed = Scripted {
+        status: Some(Err("no".to_owned())),
+        is_healthy: Some(Ok(false)),
+    };
+    let plan = status_scripted(&work, &object, &failed);
+    assert!(plan.interpreted.is_empty());
+    let failed = Scripted {
+        status: None,
+        is_healthy: Some(Err("no".to_owned())),
+    };
+    let patch = status_scripted(&work, &object, &failed).patch.unwrap();
+    let reported = &patch["status"]["manifestStatuses"][0];
+    assert_eq!(reported["health"], "Unknown");
+    assert_eq!(reported["status"], json!(before.status));
+}
+
 /// One error of all manifests, such as that of the connection, is said once.
 #[test]
 fn equal_errors_are_said_once() {
@@ -324,6 +390,7 @@ fn equal_errors_are_said_once() {
         error: error.map(str::to_owned),
         note: None,
         object: &ObservedObject::Unknown,
+        scripted: Scripted::default(),
     });
     let synced = SyncOutcome {
         manifests: &outcomes,
@@ -345,6 +412,7 @@ fn notes_follow_success() {
         error: None,
         note,
         object: &ObservedObject::Absent,
+        scripted: Scripted::default(),
     });
     let synced = SyncOutcome {
         manifests: &outcomes,

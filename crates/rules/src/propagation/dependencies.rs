@@ -11,10 +11,12 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, ObjectMeta,
+};
 use karmada_api::names;
-use objects::Metadata;
 use objects::patch::JsonPatch;
+use objects::{Metadata, selector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,7 +27,7 @@ use crate::binding_ref::BindingRef;
 pub use attached::{
     Need, Referrers, attach, conflict, detach, is_attached, is_paused, needed_clusters,
 };
-pub use references::references;
+pub use references::{pod_references, references};
 
 /// An object that a template refers to, or those that labels select in a namespace, as bindings list them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -51,16 +53,51 @@ pub struct Dependency {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Labels {
     /// The labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
+    /// The requirements on further labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<Requirement>,
+}
+
+/// A requirement on a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Requirement {
+    /// The label.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: String,
+    /// The values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+impl Labels {
+    /// Returns `true` unless Kubernetes refuses the selector.
+    pub fn is_valid(&self) -> bool {
+        selector::is_valid(&self.selector())
+    }
+
+    fn selector(&self) -> LabelSelector {
+        let requirements = self.match_expressions.iter();
+        let requirements = requirements.map(|requirement| LabelSelectorRequirement {
+            key: requirement.key.clone(),
+            operator: requirement.operator.clone(),
+            values: Some(requirement.values.clone()),
+        });
+        LabelSelector {
+            match_labels: Some(self.match_labels.clone()),
+            match_expressions: Some(requirements.collect()),
+        }
+    }
 }
 
 impl Dependency {
     /// Returns `true` if the labels of an object of the kind and namespace are those that are selected.
     pub fn selects(&self, object: &Value) -> bool {
-        self.label_selector.as_ref().is_some_and(|selector| {
-            let mut labels = selector.match_labels.iter();
-            labels.all(|(key, value)| object.label(key) == Some(value))
-        })
+        let selector = self.label_selector.as_ref();
+        selector.is_some_and(|labels| selector::selects(&labels.selector(), object))
     }
 
     /// Returns `true` if a binding is of an object that is named or selected. One whose template is not

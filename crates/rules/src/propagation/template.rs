@@ -4,26 +4,15 @@ use karmada_api::cluster_of_execution_namespace;
 use objects::{Metadata, api_version, group_kind};
 use serde_json::Value;
 
-/// A reason for which an object is not propagated, whatever a policy selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exclusion {
-    /// It belongs to a control plane, or is of a kind that is made where it is.
-    Reserved,
-    /// Karmada reads its kind by a program that karmada-rs does not have: another manifest than
-    /// Karmada's would get into every cluster.
-    Uninterpreted,
-}
-
-/// Returns the reason for which an object is never a template, or `None` if it may be one.
-/// `is_skipped` returns
-/// `true` for the namespaces that the user has excluded.
-pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Exclusion> {
+/// Returns `true` if an object is never a template, whatever a policy selects: it belongs to a control plane, or is of
+/// a kind that is made where it is. `is_skipped` returns `true` for the namespaces that the user has excluded.
+pub fn is_excluded(object: &Value, is_skipped: impl Fn(&str) -> bool) -> bool {
     let (group, kind) = group_kind(object);
     let own_namespace = match (api_version(object), kind) {
         ("v1", "Namespace") => object.name(),
         _ => object.namespace(),
     };
-    let is_reserved = is_reserved_namespace(own_namespace)
+    is_reserved_namespace(own_namespace)
         || (!own_namespace.is_empty() && is_skipped(own_namespace))
         || is_reserved_group(group)
         || matches!(
@@ -31,8 +20,7 @@ pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Ex
             ("", "Event") | ("coordination.k8s.io", "Lease")
         )
         || (kind == "ConfigMap" && object.name() == "extension-apiserver-authentication")
-        || object.label(CLAIMED_BY).is_some();
-    is_reserved.then_some(Exclusion::Reserved)
+        || object.label(CLAIMED_BY).is_some()
 }
 
 /// Returns `true` if the namespace belongs to a control plane of Karmada.
@@ -76,8 +64,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn expect(object: &Value, expected: Option<Exclusion>) {
-        let found = exclusion(object, |namespace| namespace.starts_with("kube-"));
+    fn expect(object: &Value, expected: bool) {
+        let found = is_excluded(object, |namespace| namespace.starts_with("kube-"));
         assert_eq!(found, expected, "{object}");
     }
 
@@ -91,46 +79,34 @@ mod tests {
             "karmada-es-m1",
             "kube-system",
         ] {
-            expect(&map(namespace, "a"), Some(Exclusion::Reserved));
-            expect(
-                &object("v1", "Namespace", "", namespace),
-                Some(Exclusion::Reserved),
-            );
+            expect(&map(namespace, "a"), true);
+            expect(&object("v1", "Namespace", "", namespace), true);
         }
         for namespace in ["shop", "karmada-shop"] {
-            expect(&map(namespace, "a"), None);
-            expect(&object("v1", "Namespace", "", namespace), None);
+            expect(&map(namespace, "a"), false);
+            expect(&object("v1", "Namespace", "", namespace), false);
         }
         let authentication = map("shop", "extension-apiserver-authentication");
-        expect(&authentication, Some(Exclusion::Reserved));
+        expect(&authentication, true);
         let mut claimed = map("shop", "a");
         claimed["metadata"]["labels"] = json!({ CLAIMED_BY: "x" });
-        expect(&claimed, Some(Exclusion::Reserved));
-        expect(&json!(null), None);
+        expect(&claimed, true);
+        expect(&json!(null), false);
     }
 
     /// Kinds of control planes are no templates; those of other projects are.
     #[test]
     fn excluded_kinds_are_no_templates() {
-        let reserved = Exclusion::Reserved;
         for (api_version, kind, expected) in [
-            (
-                "policy.karmada.io/v1alpha1",
-                "PropagationPolicy",
-                Some(reserved),
-            ),
-            (
-                "apps.karmada.io/v1alpha1",
-                "WorkloadRebalancer",
-                Some(reserved),
-            ),
-            ("x.karmada.io/v1", "Toy", None),
-            ("v1", "Event", Some(reserved)),
-            ("events.k8s.io/v1", "Event", Some(reserved)),
-            ("coordination.k8s.io/v1", "Lease", Some(reserved)),
-            ("apps.kruise.io/v1alpha1", "CloneSet", None),
-            ("argoproj.io/v1alpha1", "Workflow", None),
-            ("argoproj.io/v1alpha1", "Application", None),
+            ("policy.karmada.io/v1alpha1", "PropagationPolicy", true),
+            ("apps.karmada.io/v1alpha1", "WorkloadRebalancer", true),
+            ("x.karmada.io/v1", "Toy", false),
+            ("v1", "Event", true),
+            ("events.k8s.io/v1", "Event", true),
+            ("coordination.k8s.io/v1", "Lease", true),
+            ("apps.kruise.io/v1alpha1", "CloneSet", false),
+            ("argoproj.io/v1alpha1", "Workflow", false),
+            ("argoproj.io/v1alpha1", "Application", false),
         ] {
             expect(&object(api_version, kind, "shop", "a"), expected);
         }

@@ -16,7 +16,8 @@ use karmada_api::{TargetCluster, Work, names};
 use objects::{Key, Metadata};
 
 pub use self::change::{DesiredWork, WorkChange};
-use self::desired::{Order, desired, divided_completions};
+pub use self::desired::revisions;
+use self::desired::{Obstacle, Order, desired, divided_completions};
 use self::facts::purged_clusters;
 pub use self::facts::{WorkFacts, bound, id, is_delivered, work_name};
 pub(super) use self::facts::{cluster_of, kept_clusters, other_owner, wanted_clusters};
@@ -48,6 +49,8 @@ pub enum WorkStep {
     NoCluster,
     /// An override policy cannot be applied: the Work stays as it is.
     Refused(OverrideError),
+    /// The script that revises its manifest has failed with this error: the Work stays as it is.
+    Unrevised(String),
 }
 
 /// Plans the Works of a binding, by cluster. `new_id` makes the ID of a Work that has none. A binding
@@ -156,14 +159,15 @@ impl<'a> Planner<'a> {
             work_id: &work_id,
             suspended,
         };
-        match desired(self.facts, &order).map(|desired| desired.change(current)) {
+        match desired(self.facts, &order, current).map(|desired| desired.change(current)) {
             Ok(WorkChange::Create(_)) if self.awaits_removal => WorkStep::AwaitRemoval,
             // A pause is not put off.
             Ok(WorkChange::Patch { manifest: true, .. }) if self.awaits_removal && !suspended => {
                 WorkStep::AwaitRemoval
             }
             Ok(change) => WorkStep::Apply(change),
-            Err(error) => WorkStep::Refused(error),
+            Err(Obstacle::Override(error)) => WorkStep::Refused(error),
+            Err(Obstacle::Script(error)) => WorkStep::Unrevised(error),
         }
     }
 

@@ -72,6 +72,7 @@ impl Known {
         WorkFacts {
             binding,
             template,
+            revised: BTreeMap::new(),
             clusters: clusters
                 .map(|cluster| (cluster.metadata.name(), &**cluster))
                 .collect(),

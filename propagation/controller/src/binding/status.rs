@@ -5,11 +5,12 @@ use karmada_api::Work;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation;
 use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::interpret::template_status;
+use karmada_rules::propagation::interpret::{scripted_status, template_status};
 use karmada_rules::propagation::status::{self, StatusPlan};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write;
 use kube::api::{Patch, PatchParams};
+use lua::Failure;
 use objects::Metadata;
 use serde_json::{Value, json};
 
@@ -60,6 +61,33 @@ impl BindingReconciler {
         activation::waiting(binding.metadata, &policy.candidate())
     }
 
+    /// Returns the patch of the template's status if a script puts that together.
+    async fn scripted(
+        &self,
+        binding: BindingRef<'_>,
+        template: &Value,
+    ) -> Option<Result<Option<Value>, Failure>> {
+        let items = binding
+            .status
+            .and_then(|status| status.aggregated_status.as_ref());
+        let items = items.into_iter().flatten().map(|item| json!(item));
+        let interpreters = &self.index.interpreters;
+        let answer = interpreters.aggregate(template, items.collect()).await?;
+        let reference = template_reference(template);
+        Some(match answer {
+            Ok(status) => {
+                self.status_events.settled(&reference);
+                Ok(scripted_status(template, status))
+            }
+            Err(failure) => {
+                let reason = Reason::AggregateStatusFailed;
+                self.status_events
+                    .trouble(&reference, reason, failure.to_string());
+                Err(failure)
+            }
+        })
+    }
+
     /// Writes the status of the template, put together from those in the clusters. `is_settled` is true if
     /// every Work is made from the template as it is now.
     pub(super) async fn aggregate(
@@ -69,9 +97,14 @@ impl BindingReconciler {
         works: &[Work],
         is_settled: bool,
     ) -> Result<(), BoxError> {
-        let members = status::members(binding, works);
-        let rebuilt = is_settled && !members.is_empty();
-        let Some(mut body) = template_status(template, &members, rebuilt) else {
+        let patch = if let Some(patch) = self.scripted(binding, template).await {
+            patch?
+        } else {
+            let members = status::members(binding, works);
+            let rebuilt = is_settled && !members.is_empty();
+            template_status(template, &members, rebuilt)
+        };
+        let Some(mut body) = patch else {
             return Ok(());
         };
         // The echo of the same write may be still to come.

@@ -45,6 +45,14 @@ impl BindingReconciler {
                     outcome.refused.get_or_insert(trouble);
                     false
                 }
+                WorkStep::Unrevised(error) => {
+                    let unrevised = format!("cluster {cluster}: {error}");
+                    outcome
+                        .error
+                        .get_or_insert_with(|| unrevised.clone().into());
+                    outcome.failed.get_or_insert(unrevised);
+                    false
+                }
                 WorkStep::Taken(other) => {
                     let taken =
                         format!("cluster {cluster}: work {name} is that of binding({other})");
@@ -90,13 +98,11 @@ impl BindingReconciler {
         match (&failed, &outcome.refused) {
             (Some(note), _) => {
                 let reason = Reason::SyncWorkFailed;
-                self.events
-                    .trouble(of_template.clone(), reason, note.clone());
+                self.events.trouble(&of_template, reason, note.clone());
             }
             (None, Some(note)) => {
                 let reason = Reason::ApplyOverridePolicyFailed;
-                self.events
-                    .trouble(of_template.clone(), reason, note.clone());
+                self.events.trouble(&of_template, reason, note.clone());
             }
             (None, None) => self.events.settled(&of_template),
         }
@@ -104,7 +110,7 @@ impl BindingReconciler {
             Some(note) => {
                 return self
                     .events
-                    .trouble(of_binding, Reason::SyncWorkFailed, note);
+                    .trouble(&of_binding, Reason::SyncWorkFailed, note);
             }
             None => self.events.settled(&of_binding),
         }

@@ -4,6 +4,7 @@ use karmada_rules::propagation::activation::Activation;
 use karmada_rules::propagation::binding::{self, BindingPlan, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
+use karmada_rules::propagation::interpret::{self, Replicas};
 use objects::Metadata;
 
 use super::TemplateReconciler;
@@ -18,19 +19,24 @@ impl TemplateReconciler {
         policy: &Candidate<'_>,
         claim: &Claim,
     ) -> Result<Decided, TemplateError> {
-        let scheduling = self.scheduling(subject, policy);
-        let known = scheduling.as_ref().ok().cloned().unwrap_or_default();
-        let activation = self.activation(subject, policy, &known).await?;
+        let priority = self.priority(subject, policy);
+        let groups = || binding::groups(&subject.template, policy.spec);
+        let scheduling = Scheduling {
+            replicas: self.replicas(subject).await?,
+            groups: self.features.groups.then(groups).flatten(),
+            priority: priority.as_ref().ok().copied().flatten(),
+        };
+        let activation = self.activation(subject, policy, &scheduling).await?;
         // A binding that does not follow the policy now has no need of its priority.
-        let refusal = scheduling.err();
+        let refusal = priority.err();
         let refusal = refusal.filter(|_| matches!(activation, Activation::Follows(_)));
         let plan = match &refusal {
             Some(_) => BindingPlan::Unchanged,
-            None => subject.plan(policy, claim, &activation, &known),
+            None => subject.plan(policy, claim, &activation, &scheduling),
         };
         if let Some(error @ TemplateError::NoPriorityClass(_)) = &refusal {
             let (reason, note) = (Reason::ApplyPolicyFailed, error.to_string());
-            self.events.trouble(subject.reference(), reason, note);
+            self.events.trouble(&subject.reference(), reason, note);
         }
         Ok(Decided {
             activation,
@@ -39,33 +45,42 @@ impl TemplateReconciler {
         })
     }
 
-    /// Returns what the scheduler needs to know of the template.
+    /// Returns the replicas of a template. A script has the last word about them.
+    async fn replicas(&self, subject: &Subject) -> Result<Replicas, TemplateError> {
+        match self.index.interpreters.replicas(&subject.template).await {
+            None => Ok(interpret::replicas(&subject.template)),
+            Some(Ok(replicas)) => Ok(replicas),
+            Some(Err(failure)) => {
+                let reasons = [Reason::GetReplicasFailed, Reason::ApplyPolicyFailed];
+                let troubles = reasons.map(|reason| (reason, failure.to_string()));
+                self.events.troubles(&subject.reference(), troubles.into());
+                Err(failure.into())
+            }
+        }
+    }
+
+    /// Returns the priority of the template.
     ///
     /// # Errors
     /// Fails if the PriorityClass of the policy does not exist, or is not known yet.
-    fn scheduling(
+    fn priority(
         &self,
         subject: &Subject,
         policy: &Candidate<'_>,
-    ) -> Result<Scheduling, TemplateError> {
-        let groups = || binding::groups(&subject.template, policy.spec);
+    ) -> Result<Option<i32>, TemplateError> {
         // As in Karmada, what has no namespace has no priority.
         let has_priority = self.features.priority && !subject.template.namespace().is_empty();
         let class = policy.spec.schedule_priority.as_ref();
-        let class = class.filter(|_| has_priority);
-        let class = class.map(|class| class.priority_class_name.as_str());
-        let priority = class.map(|class| {
-            let error = if self.index.knows_priorities() {
-                TemplateError::NoPriorityClass
-            } else {
-                TemplateError::UnseenPriorityClass
-            };
-            let priority = self.index.priority(class);
-            priority.ok_or_else(|| error(class.to_owned()))
-        });
-        Ok(Scheduling {
-            groups: self.features.groups.then(groups).flatten(),
-            priority: priority.transpose()?,
-        })
+        let Some(class) = class.filter(|_| has_priority) else {
+            return Ok(None);
+        };
+        let class = class.priority_class_name.as_str();
+        let error = if self.index.knows_priorities() {
+            TemplateError::NoPriorityClass
+        } else {
+            TemplateError::UnseenPriorityClass
+        };
+        let priority = self.index.priority(class);
+        priority.map(Some).ok_or_else(|| error(class.to_owned()))
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum TemplateError {
     NoPriorityClass(String),
     #[error("PriorityClass {0} is not in the cache yet")]
     UnseenPriorityClass(String),
+    #[error("could not read the replicas")]
+    Replicas(#[from] lua::Failure),
     #[error("the names that its binding may have are those of other bindings")]
     NoName,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::ResourceSelector;
+use karmada_api::{ResourceBindingSpec, ResourceSelector};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{has_priority, kinds_of, priority_class};
 use super::{SharedIndex, wake_former};
-use crate::index::{StoredBinding, TemplateKey, is_referring, template_of};
+use crate::index::{Index, StoredBinding, TemplateKey, is_referring, template_of};
 
 /// A kind whose objects we may not list.
 pub(crate) struct ForbiddenKind {
@@ -56,12 +56,12 @@ impl SharedIndex {
         Some(object)
     }
 
-    /// Returns the template of a binding, unless its kind is interpreted elsewhere. A template that is gone
+    /// Returns the template of a binding, unless nobody that can be asked interprets its kind. A template that is gone
     /// takes its binding along; one that was made anew gets another.
     pub(crate) fn bound_template(&self, binding: BindingRef<'_>) -> Option<Value> {
         let key = template_of(binding.spec);
-        let is_ours = self
-            .read(|index| index.is_interpretation_known() && !index.customized().covers(&key.kind));
+        let is_ours = self.read(Index::is_interpretation_known)
+            && self.interpreters.refusal(&key.kind).is_none();
         let uid = binding.spec.resource.uid.as_deref();
         let template = self.template(&key).filter(|_| is_ours)?;
         uid.is_none_or(|uid| uid == template.uid())
@@ -251,10 +251,12 @@ impl SharedIndex {
         });
     }
 
-    /// Notes which kinds are interpreted elsewhere.
+    /// Notes what the customizations say, and wakes what they say something else about.
     fn customization(&self, kind: &GroupVersionKind, event: DynamicEvent) {
         let mut index = self.index.lock();
-        let before = (index.customized(), index.is_interpretation_known());
+        let was_known = index.is_interpretation_known();
+        // One that goes is to be forgotten.
+        let mut names = index.customization_keys();
         match event {
             DynamicEvent::Changed(transitions) => {
                 for Transition { key, new, .. } in transitions {
@@ -266,14 +268,27 @@ impl SharedIndex {
             }
             DynamicEvent::Unkept(..) | DynamicEvent::Forbidden => {}
         }
-        let now = (index.customized(), index.is_interpretation_known());
-        let bindings = index.bindings_where(|_| before != now);
+        let is_news = index.is_interpretation_known() != was_known;
+        names.extend(index.customization_keys());
+        let customized = index.customized();
+        let before = self.interpreters.customized();
+        let are_all = is_news || !customized.has_same_webhooks(&before);
+        // They are known once they are asked, and no earlier.
+        let changed = self.interpreters.replace(customized);
         drop(index);
+        if are_all || !changed.is_empty() {
+            self.reinterpret(|kind| are_all || changed.contains(kind));
+            self.queues.customizations.add_all(names);
+        }
+    }
+
+    /// Wakes the templates and bindings of kinds that are interpreted otherwise.
+    fn reinterpret(&self, is_concerned: impl Fn(&GroupVersionKind) -> bool) {
+        let of_kind = |spec: &ResourceBindingSpec| is_concerned(&template_of(spec).kind);
+        let bindings = self.read(|index| index.bindings_where(of_kind));
         self.queues.dependencies.add_all(bindings.iter().cloned());
         self.queues.bindings.add_all(bindings);
-        if before != now {
-            self.queues.templates.add_all(self.template_keys());
-        }
+        self.wake_templates_where(|kind, _, _| is_concerned(kind));
     }
 }
 

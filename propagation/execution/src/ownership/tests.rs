@@ -60,7 +60,10 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     let namespace = work.metadata.namespace.clone().unwrap_or_default();
     let unit = unit(&work);
     let one = unit.refs().next().unwrap();
-    let style = KarmadaWork { namespace };
+    let style = KarmadaWork {
+        namespace,
+        interpreters: Arc::default(),
+    };
     apply::plan(&style, &one, object, style.write_style(&unit), last)
 }
 

@@ -128,3 +128,31 @@ async fn suspended_source_stays_suspended() {
         source.metadata.resource_version
     );
 }
+
+/// A user's script for such a kind says what it keeps, in place of what is known of the kind (Case I65).
+#[tokio::test]
+async fn script_decides_suspension() {
+    let member = member(|_| true).await;
+    let sources = serve(&member, GIT_REPOSITORY);
+    let stage = Stage::new().await;
+    stage.join("m1", member.address()).await;
+    let kind = ("source.toolkit.fluxcd.io/v1", "GitRepository");
+    let keeps_nothing = "function Retain(desired, observed) return desired end";
+    stage
+        .customize_kind(kind, &[("retention", keeps_nothing)])
+        .await;
+    let spec = work(GIT_REPOSITORY, &json!({ "suspend": false }));
+    stage.dispatch("m1", "web", spec).await;
+    let _program = stage.start(&[]);
+    stage.condition("m1", "web", APPLIED, TRUE).await;
+    let suspended = Patch::Merge(json!({ "spec": { "suspend": true } }));
+    let parameters = PatchParams::default();
+    let written = sources.patch("web", &parameters, &suspended).await.unwrap();
+    let is_put_right = |source: Option<&DynamicObject>| {
+        source.is_some_and(|source| {
+            source.metadata.resource_version != written.metadata.resource_version
+                && source.data["spec"]["suspend"] == false
+        })
+    };
+    until(sources, "web", is_put_right).await;
+}

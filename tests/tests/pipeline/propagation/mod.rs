@@ -7,7 +7,7 @@
 //! - `crashes…`: the same stories while every program dies after each of its writes.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
-//! - `rights`: which kinds may be propagated.
+//! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -25,6 +25,7 @@ mod evictions;
 mod exact;
 mod failover;
 mod groups;
+mod interpreters;
 mod jobs;
 mod kinds;
 mod lazy;

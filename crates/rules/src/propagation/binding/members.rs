@@ -6,7 +6,7 @@ use objects::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::scheduling::Scheduling;
-use crate::propagation::interpret::{replicas, same_requirements};
+use crate::propagation::interpret::same_requirements;
 
 /// A member of a binding's spec.
 pub(super) struct Member {
@@ -24,37 +24,26 @@ pub(super) fn members(
     scheduling: &Scheduling,
     current: &ResourceBindingSpec,
 ) -> Vec<Member> {
-    of_template(template, current)
+    of_scheduling(template.namespace(), scheduling, current)
         .into_iter()
         .chain(of_policy(policy, current))
-        .chain(of_scheduling(scheduling, current))
         .collect()
 }
 
-fn of_scheduling(scheduling: &Scheduling, current: &ResourceBindingSpec) -> [Member; 2] {
-    let Scheduling { groups, priority } = scheduling;
-    let current_priority = current.schedule_priority.as_ref();
-    let none = WorkloadAffinityGroups::default();
-    [
-        Member {
-            name: "workloadAffinityGroups",
-            wanted: groups.as_ref().map(|groups| json!(groups)),
-            is_current: groups.as_ref().unwrap_or(&none)
-                == current.workload_affinity_groups.as_ref().unwrap_or(&none),
-        },
-        Member {
-            name: "schedulePriority",
-            wanted: priority.map(|priority| json!({ "priority": priority })),
-            is_current: *priority == current_priority.map(|current| current.priority),
-        },
-    ]
-}
-
-fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
-    let replicas = replicas(template);
-    let namespace = template.namespace();
+fn of_scheduling(
+    namespace: &str,
+    scheduling: &Scheduling,
+    current: &ResourceBindingSpec,
+) -> [Member; 4] {
+    let Scheduling {
+        replicas,
+        groups,
+        priority,
+    } = scheduling;
     let needs = current.replica_requirements.as_ref();
     let ours = replicas.requirements.as_ref();
+    let current_priority = current.schedule_priority.as_ref();
+    let none = WorkloadAffinityGroups::default();
     [
         Member {
             name: "replicas",
@@ -65,6 +54,17 @@ fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
             name: "replicaRequirements",
             wanted: ours.cloned().map(|ours| completed(ours, namespace, needs)),
             is_current: same_requirements(ours, needs),
+        },
+        Member {
+            name: "workloadAffinityGroups",
+            wanted: groups.as_ref().map(|groups| json!(groups)),
+            is_current: groups.as_ref().unwrap_or(&none)
+                == current.workload_affinity_groups.as_ref().unwrap_or(&none),
+        },
+        Member {
+            name: "schedulePriority",
+            wanted: priority.map(|priority| json!({ "priority": priority })),
+            is_current: *priority == current_priority.map(|current| current.priority),
         },
     ]
 }

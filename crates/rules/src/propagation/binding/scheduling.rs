@@ -1,12 +1,16 @@
-//! What the scheduler needs to know of a template besides its replicas.
+//! What the scheduler needs to know of a template.
 
 use karmada_api::{PropagationSpec, WorkloadAffinityGroups};
 use objects::Metadata;
 use serde_json::Value;
 
-/// What the scheduler needs to know of a template besides its replicas.
+use crate::propagation::interpret::Replicas;
+
+/// What the scheduler needs to know of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scheduling {
+    /// Its replicas.
+    pub replicas: Replicas,
     /// The groups of workloads that it belongs to; `None` if it is in none.
     pub groups: Option<WorkloadAffinityGroups>,
     /// Its priority; `None` if it has none.

@@ -5,6 +5,7 @@ use proptest::sample::select;
 
 use super::super::activation::{Activation, Facts, decide};
 use super::super::candidate::Candidate;
+use super::super::interpret::replicas;
 use super::*;
 
 fn fixture(text: &str) -> Value {
@@ -54,6 +55,7 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
         policy: &policy.spec,
         claim: &claim,
         scheduling: &Scheduling {
+            replicas: replicas(object),
             groups: groups(object, &policy.spec),
             priority: None,
         },

@@ -58,6 +58,16 @@ pub fn references(object: &Value) -> BTreeSet<Dependency> {
     found.found
 }
 
+/// Returns the objects in `namespace` that have to be in a cluster before Pods with the spec `pod` start there.
+pub fn pod_references(pod: &Value, namespace: &str) -> BTreeSet<Dependency> {
+    let mut found = References {
+        namespace,
+        found: BTreeSet::new(),
+    };
+    found.pod(pod);
+    found.found
+}
+
 struct References<'a> {
     namespace: &'a str,
     found: BTreeSet<Dependency>,
@@ -98,6 +108,7 @@ impl References<'_> {
             name: String::new(),
             label_selector: Some(Labels {
                 match_labels: BTreeMap::from([selected]),
+                match_expressions: Vec::new(),
             }),
         });
     }

@@ -1,7 +1,9 @@
 //! The kinds whose content is understood: their replicas, health and status, and what they refer to.
 //!
-//! `order` asks who knows an operation of a kind: `thirdparty`, which has the kinds of other projects that Karmada
-//! interprets by itself, or the rules of Kubernetes' own kinds in the other files.
+//! A program asks the scripts of users first ([`customization`](super::customization)); what one of them answers is
+//! [`Timed`], for some look at the clock. Then `order` asks who else knows an operation of a kind: `thirdparty`, which
+//! has the kinds of other projects that Karmada interprets by itself, or the rules of Kubernetes' own kinds in the
+//! other files.
 
 mod aggregate;
 mod members;
@@ -9,12 +11,16 @@ mod order;
 mod reflect;
 mod replicas;
 mod revise;
+mod scripted;
 #[cfg(test)]
 mod status_tests;
 mod thirdparty;
+mod times;
 
 pub use members::MemberStatus;
 pub(crate) use order::needs;
 pub use order::{health, reflect, replicas, retain, revise, template_status};
-pub use replicas::{Replicas, same_requirements};
+pub use replicas::{Replicas, pod_requirements, same_requirements};
 pub use revise::{completions, revise_completions};
+pub use scripted::scripted_status;
+pub use times::Timed;

@@ -31,7 +31,7 @@ impl Replicas {
             ("v1", "Pod") => (1, spec),
             _ => return Self::default(),
         };
-        Self::new(count, pod.and_then(requirements))
+        Self::new(count, pod.and_then(pod_requirements))
     }
 
     /// Creates `count` replicas, each with the same requirements.
@@ -49,7 +49,7 @@ fn pod_template(object: &Value) -> Option<&Value> {
 }
 
 /// Returns what each of the Pods with the spec `pod` needs, as a binding has it.
-pub(super) fn requirements(pod: &Value) -> Option<Value> {
+pub fn pod_requirements(pod: &Value) -> Option<Value> {
     let mut requirements = Map::new();
     if let Some(claim) = node_claim(pod) {
         requirements.insert("nodeClaim".to_owned(), claim);

@@ -1,9 +1,10 @@
 //! A Work as it should be, from its template.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_api::{ClusterView, execution_namespace, names};
+use karmada_api::{ClusterView, Work, execution_namespace, names};
 use objects::{Key, Metadata, metadata};
+use serde_json::Value;
 
 use super::change::DesiredWork;
 use super::facts::{WorkFacts, wanted_clusters, work_name};
@@ -26,33 +27,33 @@ pub(super) struct Order<'a> {
     pub(super) suspended: bool,
 }
 
-/// Returns the Work as it should be.
+/// What keeps a Work from being made.
+pub(super) enum Obstacle {
+    /// An override policy cannot be applied.
+    Override(OverrideError),
+    /// The script that revises the manifest has failed.
+    Script(String),
+}
+
+impl From<OverrideError> for Obstacle {
+    fn from(error: OverrideError) -> Self {
+        Self::Override(error)
+    }
+}
+
+/// Returns the Work as it should be; `current` is as it is.
 ///
 /// # Errors
-/// Fails if an override policy cannot be applied.
+/// Fails if an override policy cannot be applied, or the script that revises the manifest has failed.
 pub(super) fn desired(
     facts: &WorkFacts<'_>,
     order: &Order<'_>,
-) -> Result<DesiredWork, OverrideError> {
+    current: Option<&Work>,
+) -> Result<DesiredWork, Obstacle> {
     let binding = facts.binding;
     let cluster = order.cluster.metadata.name();
     let key = Key::new(execution_namespace(cluster), work_name(binding));
-    let mut manifest = facts.template.clone();
-    claim::share(binding.metadata, &mut manifest);
-    manifest::strip(&mut manifest);
-    for (key, value) in preserved_labels(binding, cluster) {
-        metadata::edit(&mut manifest, "labels", |labels| {
-            labels.insert(key.clone(), value.as_str().into());
-        });
-    }
-    if let Some(replicas) = order.replicas
-        && has_replicas(binding)
-    {
-        interpret::revise(&mut manifest, replicas);
-        if let Some(completions) = order.completions {
-            interpret::revise_completions(&mut manifest, completions);
-        }
-    }
+    let mut manifest = manifest_for(facts, order, current)?;
     let applied = facts.overrides.apply(&mut manifest, order.cluster)?;
     let in_binding = binding.spec.conflict_resolution.as_deref();
     let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
@@ -89,6 +90,41 @@ pub(super) fn desired(
     })
 }
 
+/// Returns the template as it goes to a cluster, before it is overridden.
+fn manifest_for(
+    facts: &WorkFacts<'_>,
+    order: &Order<'_>,
+    current: Option<&Work>,
+) -> Result<Value, Obstacle> {
+    let binding = facts.binding;
+    let cluster = order.cluster.metadata.name();
+    let replicas = order.replicas.filter(|_| has_replicas(binding));
+    let revised = replicas.and_then(|replicas| facts.revised.get(&replicas));
+    let mut manifest = match revised {
+        Some(Ok(revised)) => {
+            // A time that the script puts in stays as it was first.
+            let current = current.and_then(|work| work.spec.workload.manifests.first());
+            revised.with_times_of(current.unwrap_or(&Value::Null))
+        }
+        Some(Err(error)) => return Err(Obstacle::Script(error.clone())),
+        None => facts.template.clone(),
+    };
+    claim::share(binding.metadata, &mut manifest);
+    manifest::strip(&mut manifest);
+    for (key, value) in preserved_labels(binding, cluster) {
+        metadata::edit(&mut manifest, "labels", |labels| {
+            labels.insert(key.clone(), value.as_str().into());
+        });
+    }
+    if let Some(replicas) = replicas.filter(|_| revised.is_none()) {
+        interpret::revise(&mut manifest, replicas);
+        if let Some(completions) = order.completions {
+            interpret::revise_completions(&mut manifest, completions);
+        }
+    }
+    Ok(manifest)
+}
+
 fn owned<'a>(
     entries: impl IntoIterator<Item = (&'static str, &'a str)>,
 ) -> BTreeMap<String, String> {
@@ -113,6 +149,14 @@ pub(super) fn divided_completions<'a>(facts: &WorkFacts<'a>) -> BTreeMap<&'a str
     } else {
         BTreeMap::new()
     }
+}
+
+/// Returns the numbers of replicas with which clusters get the template.
+pub fn revisions(binding: BindingRef<'_>) -> BTreeSet<i32> {
+    let targets = binding.targets().filter(|_| has_replicas(binding));
+    targets
+        .map(|target| target.replicas.unwrap_or_default())
+        .collect()
 }
 
 /// Returns `true` if the clusters' replicas count: a template without replicas has none to divide.

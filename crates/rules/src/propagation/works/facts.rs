@@ -12,6 +12,7 @@ use objects::{Key, Metadata};
 use serde_json::Value;
 
 use crate::binding_ref::BindingRef;
+use crate::propagation::interpret::Timed;
 use crate::propagation::overrides::Overrides;
 
 /// The facts that decide about the Works of a binding.
@@ -21,6 +22,9 @@ pub struct WorkFacts<'a> {
     pub binding: BindingRef<'a>,
     /// Its template.
     pub template: &'a Value,
+    /// The template with each number of replicas that a cluster has, as scripts have made it, or the error of one; empty
+    /// if none revises its kind.
+    pub revised: BTreeMap<i32, Result<Timed, String>>,
     /// The clusters by name.
     pub clusters: BTreeMap<&'a str, &'a ClusterView>,
     /// The override policies that may select the template.

@@ -6,6 +6,7 @@ use serde_json::{Value, from_value, json, to_value};
 use super::*;
 use crate::binding_ref::BindingRef;
 use crate::propagation::fixtures::{self, cluster};
+use crate::propagation::interpret::Timed;
 use crate::propagation::overrides::Overrides;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -14,6 +15,7 @@ const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 struct World {
     binding: ResourceBinding,
     template: Value,
+    revised: BTreeMap<i32, Result<Timed, String>>,
     clusters: Vec<ClusterView>,
     policies: Vec<OverridePolicy>,
     policy_suspension: Option<Suspension>,
@@ -28,6 +30,7 @@ impl World {
         Self {
             binding,
             template,
+            revised: BTreeMap::new(),
             clusters: MEMBERS.map(cluster).into(),
             policies: vec![fixtures::override_policy()],
             policy_suspension: None,
@@ -104,6 +107,7 @@ fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> 
     WorkFacts {
         binding,
         template,
+        revised: world.revised.clone(),
         clusters: world.clusters.iter().map(|c| (name(c), c)).collect(),
         overrides: Overrides {
             policies: world.policies.iter().collect(),
@@ -674,4 +678,58 @@ fn renamed_binding_has_own_works() {
     let karmadas = work_name((&world.binding).into());
     world.binding.metadata.name = names::bindings("apps", "Deployment", "web").last();
     assert_ne!(work_name((&world.binding).into()), karmadas);
+}
+
+/// Case I65: what a script has made of the template comes before the rule of its kind, and a time that it puts in
+/// stays as it was first.
+#[test]
+fn script_revises_first() {
+    let mut world = World::recorded();
+    world.settle();
+    world.schedule(&["member1"]);
+    let revised = |at: &str, paused: bool| {
+        let mut object = world.template.clone();
+        object["spec"]["paused"] = json!(paused);
+        object["spec"]["at"] = json!(at);
+        object
+    };
+    let timed = |paused| Timed {
+        value: revised("first", paused),
+        at_another_time: Some(revised("second", paused)),
+    };
+    let (first, later) = (timed(true), timed(true));
+    world.revised.insert(2, Ok(first));
+    world.settle();
+    let manifest = |world: &mut World| world.work("member1").spec.workload.manifests[0].clone();
+    let replicas = world.template["spec"]["replicas"].clone();
+    let before = manifest(&mut world);
+    assert_eq!(before["spec"]["paused"], true);
+    assert_eq!(before["spec"]["at"], "first");
+    assert_eq!(
+        before["spec"]["replicas"], replicas,
+        "the script alone revises"
+    );
+    let later = Timed {
+        value: later.at_another_time.unwrap(),
+        at_another_time: Some(later.value),
+    };
+    world.revised.insert(2, Ok(later));
+    assert_eq!(
+        world.step("member1"),
+        WorkStep::Apply(WorkChange::Unchanged)
+    );
+}
+
+/// Case I69: where the script fails, its cluster's Work stays, and others go on.
+#[test]
+fn failed_script_holds_its_cluster() {
+    let mut world = World::recorded();
+    world.settle();
+    world.schedule(&["member1", "member2"]);
+    world.binding.spec.clusters.as_mut().unwrap()[1].replicas = Some(3);
+    world.revised.insert(3, Err("no".to_owned()));
+    let template = world.template.clone();
+    world.revised.insert(2, Ok(template.into()));
+    assert_eq!(world.step("member2"), WorkStep::Unrevised("no".to_owned()));
+    assert!(matches!(world.step("member1"), WorkStep::Apply(_)));
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::reading::{count, is_true, list, observed_part, pods, status_part, text};
-use crate::propagation::interpret::replicas::{Replicas, requirements};
+use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
 use crate::propagation::interpret::revise::set;
 
 pub(super) const KINDS: &[Known] = &[
@@ -210,7 +210,7 @@ fn last_of_each_type(conditions: Vec<Value>) -> Vec<Value> {
 
 fn replicas(template: &Value) -> Replicas {
     let replicas = count(template, "/spec/replicas").unwrap_or_default();
-    Replicas::new(replicas, template.pointer(POD).and_then(requirements))
+    Replicas::new(replicas, template.pointer(POD).and_then(pod_requirements))
 }
 
 fn is_workload_healthy(object: &Value) -> bool {
@@ -236,7 +236,10 @@ fn is_sidecar_set_healthy(object: &Value) -> bool {
 
 fn broadcast_replicas(template: &Value) -> Replicas {
     let parallelism = count(template, "/spec/parallelism").unwrap_or(1);
-    Replicas::new(parallelism, template.pointer(POD).and_then(requirements))
+    Replicas::new(
+        parallelism,
+        template.pointer(POD).and_then(pod_requirements),
+    )
 }
 
 fn is_broadcast_healthy(object: &Value) -> bool {

@@ -8,7 +8,7 @@ use super::reading::{
     count, entries, has_condition, is_empty, list, pods, status_part, text, without_empties,
 };
 use crate::propagation::interpret::reflect::number;
-use crate::propagation::interpret::replicas::{Replicas, requirements};
+use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
 
 pub(super) const KINDS: &[Known] = &[
     (
@@ -17,7 +17,7 @@ pub(super) const KINDS: &[Known] = &[
         Interpreter {
             replicas: Some(|notebook| {
                 let pod = notebook.pointer("/spec/template/spec");
-                Replicas::new(1, pod.and_then(requirements))
+                Replicas::new(1, pod.and_then(pod_requirements))
             }),
             is_healthy: Some(is_notebook_healthy),
             reflect: Some(|notebook| status_part(notebook, &NOTEBOOK).into()),

@@ -8,7 +8,7 @@ use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::needs::Needs;
 use super::reading::{count, entries, has_condition, list, text};
-use crate::propagation::interpret::replicas::{Replicas, requirements};
+use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
 
 pub(super) const KINDS: &[Known] = &[
     (
@@ -199,7 +199,7 @@ fn service_replicas(service: &Value) -> Replicas {
             most.raise(&compared.collect());
         }
     }
-    let mut requirements = head.get("spec").and_then(requirements);
+    let mut requirements = head.get("spec").and_then(pod_requirements);
     if let Some(requirements) = requirements.as_mut().and_then(Value::as_object_mut) {
         let mut request = Amounts::read(requirements.get("resourceRequest"));
         request.raise(&most);

@@ -1,0 +1,9 @@
+//! Objects as tables, and tables as objects.
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use decode::decode;
+pub(crate) use encode::{Empty, EncodeError, encode};

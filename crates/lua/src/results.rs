@@ -1,0 +1,127 @@
+//! What the functions of scripts may return.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{NodeSelector, Toleration};
+use karmada_rules::propagation::dependencies::{Dependency, Labels};
+use objects::lenient::nullable;
+use objects::quantity::Quantity;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::ScriptError;
+
+/// A part of a template with replicas of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Component {
+    /// Its name.
+    pub name: String,
+    /// Its replicas.
+    pub replicas: i32,
+    /// What each of them needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_requirements: Option<Value>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Requirements {
+    #[serde(
+        skip_serializing_if = "NodeClaim::is_empty",
+        default,
+        deserialize_with = "nullable"
+    )]
+    node_claim: NodeClaim,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority_class_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_request: Option<BTreeMap<String, Value>>,
+}
+
+#[derive(Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeClaim {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_node_affinity: Option<NodeSelector>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_selector: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tolerations: Option<Vec<Toleration>>,
+}
+
+impl NodeClaim {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Reads a typed result. Fields that the type does not have are ignored.
+fn read<T: DeserializeOwned>(json: &Value) -> Result<T, ScriptError> {
+    T::deserialize(json)
+        .map_err(|error| ScriptError::result(format!("can not unmarshal {json}: {error}")))
+}
+
+/// Reads what each replica needs, as a binding has it; `None` if that is nothing.
+pub(crate) fn requirements(json: &Value) -> Result<Option<Value>, ScriptError> {
+    let mut requirements: Requirements = read(json)?;
+    for (name, amount) in requirements.resource_request.iter_mut().flatten() {
+        let text = match &*amount {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            other => {
+                let message = format!("can not unmarshal {other}: resourceRequest.{name}");
+                return Err(ScriptError::result(message));
+            }
+        };
+        if Quantity::parse(&text).is_none() {
+            let message = format!("resourceRequest.{name}: '{text}' is not a quantity");
+            return Err(ScriptError::result(message));
+        }
+        *amount = text.into();
+    }
+    let json = json!(requirements);
+    Ok(Some(json).filter(|json| *json != json!({})))
+}
+
+/// Reads the components of a template.
+pub(crate) fn components(json: &Value) -> Result<Vec<Component>, ScriptError> {
+    let mut components: Vec<Component> = read(json)?;
+    for component in &mut components {
+        if let Some(needs) = component.replica_requirements.take() {
+            component.replica_requirements = requirements(&needs)?;
+        }
+    }
+    Ok(components)
+}
+
+/// Reads what a template refers to.
+pub(crate) fn dependencies(json: &Value) -> Result<Vec<Dependency>, ScriptError> {
+    let dependencies: Vec<Dependency> = read(json)?;
+    for one in &dependencies {
+        let selects = one.label_selector.as_ref().is_some_and(Labels::is_valid);
+        let missing = if one.api_version.is_empty() {
+            "apiVersion is required"
+        } else if one.kind.is_empty() {
+            "kind is required"
+        } else if one.name.is_empty() && !selects {
+            "name or a valid labelSelector is required"
+        } else {
+            continue;
+        };
+        let message = format!("dependent resource {}: {missing}", json!(one));
+        return Err(ScriptError::result(message));
+    }
+    Ok(dependencies)
+}
+
+/// Checks an object that a script has returned whole.
+pub(crate) fn object(json: Value) -> Result<Value, ScriptError> {
+    if objects::kind(&json).is_empty() {
+        return Err(ScriptError::result(
+            "Object 'Kind' is missing in the result",
+        ));
+    }
+    Ok(json)
+}
