@@ -48,6 +48,7 @@ fn target(name: &str, replicas: Option<i32>) -> TargetCluster {
     TargetCluster {
         name: name.to_owned(),
         replicas,
+        ..TargetCluster::default()
     }
 }
 
