@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::resource::kind;
-use crate::{Condition, Suspension, schema};
+use crate::{Component, Condition, Suspension, TargetComponent, schema};
 use objects::lenient;
 
 kind! {
@@ -73,6 +73,13 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::object")]
     pub replica_requirements: Option<Value>,
+    /// The parts of a template whose Pods differ; such a template has neither replicas nor needs of one.
+    #[serde(
+        default,
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub components: Option<Vec<Component>>,
     /// The priority among bindings that wait to be scheduled.
     #[serde(
         default,
@@ -311,6 +318,13 @@ pub struct TargetCluster {
         skip_serializing_if = "Option::is_none"
     )]
     pub replicas: Option<i32>,
+    /// The parts of the template there; absent unless the cluster was chosen by its room for all of them.
+    #[serde(
+        default,
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub components: Option<Vec<TargetComponent>>,
 }
 
 /// The clusters of another binding that depends on this one.

@@ -7,6 +7,7 @@
 mod binding;
 mod cluster;
 pub mod cluster_view;
+mod component;
 pub mod condition;
 pub mod crd;
 mod customization;
@@ -30,6 +31,7 @@ pub use binding::{
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_view::ClusterView;
+pub use component::{Component, TargetComponent};
 pub use condition::Condition;
 pub use customization::{
     CustomizationRules, CustomizationSpec, CustomizationTarget, LuaScript,

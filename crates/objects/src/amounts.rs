@@ -91,6 +91,14 @@ impl Amounts {
         of_each.min()
     }
 
+    /// Returns the amounts as many times.
+    #[must_use]
+    pub fn multiplied(&self, times: i128) -> Self {
+        let amounts = self.0.iter();
+        let multiplied = amounts.map(|(name, &amount)| (name.clone(), amount * times));
+        Self(multiplied.collect())
+    }
+
     /// Adds `more`.
     pub fn add(&mut self, more: &Self) {
         for (name, &amount) in &more.0 {

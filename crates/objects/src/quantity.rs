@@ -1,6 +1,6 @@
 //! Quantities of resources, as Kubernetes writes them: `100m`, `64Mi`, `1e3`.
 
-use std::ops::{Add, Sub};
+use std::ops::{Add, Mul, Sub};
 
 /// An amount, in billionths. Finer ones are rounded up, as Kubernetes does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,6 +180,14 @@ impl Add for Quantity {
 
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Mul<i128> for Quantity {
+    type Output = Self;
+
+    fn mul(self, times: i128) -> Self {
+        Self(self.0.saturating_mul(times))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Args {
         value_parser = whole
     )]
     pub(crate) skipped_propagating_namespaces: Vec<Regex>,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies.
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies. `MultiplePodTemplatesScheduling` (false): bindings of kinds whose Pods differ have components in place of replicas.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
@@ -58,9 +58,17 @@ const PRIORITY: Gate = Gate {
     is_default: true,
 };
 
+/// Whether bindings have components.
+const COMPONENTS: Gate = Gate {
+    name: "MultiplePodTemplatesScheduling",
+    is_default: false,
+};
+
 /// What bindings have for the scheduler beside replicas and placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
+    /// True if they have components, where the Pods of a template differ.
+    pub(crate) components: bool,
     /// True if they have groups of workloads.
     pub(crate) groups: bool,
     /// True if they have a priority.
@@ -71,6 +79,7 @@ impl Args {
     /// Returns the features as they are switched.
     pub(crate) fn features(&self) -> Features {
         Features {
+            components: COMPONENTS.is_on(&self.feature_gates),
             groups: WORKLOAD_AFFINITY.is_on(&self.feature_gates),
             priority: PRIORITY.is_on(&self.feature_gates),
         }
@@ -79,7 +88,7 @@ impl Args {
 
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY])
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, COMPONENTS])
 }
 
 /// Parses a regular expression that must match a whole name.

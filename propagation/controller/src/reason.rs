@@ -4,6 +4,7 @@ karmada_runtime::event_reasons! {
     ApplyPolicySucceed: "a template", "its claim or its binding was written";
     GetReplicasSucceed: "a template", "its replicas were read for the first time, or are others";
     GetReplicasFailed: "a template", "the script that reads its replicas has failed; the note gives the error";
+    GetComponentsSucceed: "a template", "its components were read for the first time, or are others";
     PreemptPolicySucceed: "a template", "a policy took it from another one";
     ApplyPolicyFailed: "a template or a policy", "the API refuses the claim or the binding, no name is left for the binding, the policy names a PriorityClass that does not exist, a webhook interprets the kind, its replicas cannot be read, we have no right to propagate the kinds that the policy selects, or override policies that it depends on do not exist yet";
     InvalidPolicy: "a policy", "it contradicts itself, or is not supported";

@@ -25,7 +25,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use self::memory::Activations;
-use self::subject::{Claimed, Subject, TemplateError, Written};
+use self::subject::{Claimed, Subject, TemplateError, Written, counted};
 use crate::args::Features;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
@@ -224,7 +224,7 @@ impl TemplateReconciler {
         let (activation, plan) = (decided.activation, decided.plan);
         let held = activation.held();
         let is_news = plan.changes_spec();
-        let replicas = plan.replicas();
+        let counted = counted(&plan);
         // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
         let (template, binding) = futures::join!(
             self.write_claim(subject, Some(&claim), held),
@@ -247,10 +247,8 @@ impl TemplateReconciler {
                     self.events
                         .success(reference.clone(), Reason::ApplyPolicySucceed, note);
                 }
-                if bound && let Some(replicas) = replicas {
-                    let note = format!("Get replicas({replicas}) of the template succeed");
-                    self.events
-                        .success(reference.clone(), Reason::GetReplicasSucceed, note);
+                if bound && let Some((reason, note)) = counted {
+                    self.events.success(reference.clone(), reason, note);
                 }
                 if claimed && let Some(former) = self.preempted(subject, policy) {
                     let note = format!("{} is preempted by {}", named(former), named(&claim));

@@ -1,6 +1,7 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
 mod cloneset;
+mod components;
 mod customizations;
 mod dependencies;
 mod events;

@@ -28,7 +28,7 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes.
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes. `MultiplePodTemplatesScheduling` (false): what has components and is to go to one cluster goes to one with room for all of them.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
@@ -80,9 +80,15 @@ const MODELS: Gate = Gate {
     is_default: true,
 };
 
+/// Whether a template whose Pods differ goes where all of them have room.
+const COMPONENTS: Gate = Gate {
+    name: "MultiplePodTemplatesScheduling",
+    is_default: false,
+};
+
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, MODELS])
+    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, MODELS, COMPONENTS])
 }
 
 /// The name of the scheduler of policies that name none.
@@ -113,6 +119,7 @@ impl Args {
         Scheduler {
             name: self.scheduler_name.clone(),
             keeps_empty: self.enable_empty_workload_propagation,
+            fits_sets: COMPONENTS.is_on(&self.feature_gates),
             room: if MODELS.is_on(&self.feature_gates) {
                 Room::Models
             } else {
@@ -146,15 +153,22 @@ mod tests {
     fn features_are_karmadas() {
         let parsed = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat());
         let features = |args: &Args| {
-            let models = args.scheduler().room == Room::Models;
-            [args.heeds_groups(), args.heeds_priority(), models]
+            let scheduler = args.scheduler();
+            let models = scheduler.room == Room::Models;
+            [
+                args.heeds_groups(),
+                args.heeds_priority(),
+                models,
+                scheduler.fits_sets,
+            ]
         };
-        assert_eq!(features(&parsed(&[])), [false, true, true]);
+        assert_eq!(features(&parsed(&[])), [false, true, true, false]);
         let switched = parsed(&[
             "--feature-gates=WorkloadAffinity=true,PriorityBasedScheduling=false",
             "--feature-gates=CustomizedClusterResourceModeling=false",
+            "--feature-gates=MultiplePodTemplatesScheduling=true",
         ]);
-        assert_eq!(features(&switched), [true, false, false]);
+        assert_eq!(features(&switched), [true, false, false, true]);
         let unknown = "--feature-gates=SchedulerEstimator=true";
         assert!(Args::try_parse_from(["scheduler", unknown]).is_err());
     }

@@ -10,7 +10,6 @@ use karmada_rules::binding_ref::BindingRef;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use objects::Key;
-use serde_json::Value;
 
 /// A binding of either kind. The key of a cluster-scoped one has no namespace.
 #[derive(Clone, Debug)]
@@ -94,9 +93,6 @@ fn trim(
     let keeps_reports = has_tasks || has_groups;
     if !keeps_reports {
         spec.required_by = None;
-    }
-    if let Some(Value::Object(requirements)) = &mut spec.replica_requirements {
-        requirements.retain(|name, _| name == "resourceRequest");
     }
     if let Some(status) = status {
         if !keeps_reports {

@@ -1,11 +1,11 @@
 //! The estimators of clusters, which know what single nodes and quotas leave of their room.
 //!
 //! ```text
-//! binding → message → estimator of each cluster that may get it → rules::schedule::Estimates
+//! binding → question → estimator of each cluster that may get it → rules::schedule::Estimates
 //! ```
 //!
-//! `connection` says where an estimator is, and connects to it. Whoever does not answer in time is unknown to the decision
-//! at hand, and not asked again for a while.
+//! `message` has the question in the estimators' language; `connection` says where an estimator is, and connects to it.
+//! Whoever does not answer in time is unknown to the decision at hand, and not asked again for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,11 +26,12 @@ use tonic::transport::Channel;
 
 pub(crate) use self::args::EstimatorArgs;
 use self::connection::{Connector, EstimatorError};
-use self::message::{MaxAvailableReplicasRequest, ReplicaRequirements};
+use self::question::Question;
 
 mod args;
 mod connection;
 mod message;
+mod question;
 #[cfg(test)]
 mod tests;
 
@@ -92,24 +93,28 @@ impl Estimators {
         }
     }
 
-    /// Asks for how many replicas of the binding the clusters have room. All answer at the same time, and none that fails
-    /// takes the answer of another away.
+    /// Asks for how many replicas of the binding, or sets of its Pods, the clusters have room. All answer at the same time,
+    /// and none that fails takes the answer of another away.
     pub(crate) async fn ask(
         &self,
         spec: &ResourceBindingSpec,
         clusters: &[&ClusterView],
     ) -> Estimates {
-        let needs = match ReplicaRequirements::read(spec.replica_requirements.as_ref()) {
-            Ok(needs) => needs,
+        let asked = clusters.iter().filter(|cluster| self.args.asks(cluster));
+        let asked = asked.map(|cluster| cluster.metadata.name());
+        let questions = asked.filter_map(|cluster| {
+            let question = Question::about(spec, cluster).transpose()?;
+            Some(question.map(|question| (cluster, question)))
+        });
+        let questions = match questions.collect::<Result<Vec<_>, _>>() {
+            Ok(questions) => questions,
             Err(error) => {
                 tracing::warn!(template = spec.resource.name, %error, "Requirements not understood");
                 return Estimates::default();
             }
         };
-        let asked = clusters.iter().filter(|cluster| self.args.asks(cluster));
-        let answers = asked.map(async |cluster| {
-            let cluster = cluster.metadata.name();
-            let answer = self.answer(cluster, needs.clone()).await;
+        let answers = questions.into_iter().map(async |(cluster, question)| {
+            let answer = self.answer(cluster, question).await;
             Some((cluster.to_owned(), answer?))
         });
         join_all(answers).await.into_iter().flatten().collect()
@@ -129,7 +134,7 @@ impl Estimators {
     }
 
     /// Returns the answer of one estimator, or `None` if it gives none.
-    async fn answer(&self, cluster: &str, needs: Option<ReplicaRequirements>) -> Option<i32> {
+    async fn answer(&self, cluster: &str, question: Question) -> Option<i32> {
         let known = {
             let links = self.links.lock();
             let link = links.get(cluster);
@@ -139,16 +144,12 @@ impl Estimators {
             }
             link.and_then(|link| link.channel.clone())
         };
-        let request = MaxAvailableReplicasRequest {
-            cluster: cluster.to_owned(),
-            replica_requirements: needs,
-        };
         let asked = async {
             let channel = match known {
                 Some(channel) => channel,
                 None => self.connector.connect(cluster).await?,
             };
-            let replicas = request.send(channel.clone()).await?;
+            let replicas = question.send(channel.clone()).await?;
             Ok((channel, replicas))
         };
         let answered = match timeout(self.args.timeout(), asked).await {

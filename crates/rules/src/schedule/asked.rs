@@ -10,12 +10,14 @@ use super::strategy::ReplicaStrategy;
 /// Returns `true` if the room of clusters decides which of them are used, or how many replicas each gets.
 pub(super) fn needs_room(facts: Facts<'_>) -> bool {
     let has_replicas = facts.binding.spec.replicas.is_some_and(|count| count > 0);
-    has_replicas
-        && match facts.strategy {
-            ReplicaStrategy::None | ReplicaStrategy::Weighted(_) => false,
-            ReplicaStrategy::Duplicated => !facts.placement.spread_constraints.is_empty(),
-            ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => true,
+    match facts.strategy {
+        ReplicaStrategy::None | ReplicaStrategy::Weighted(_) => false,
+        ReplicaStrategy::Set => true,
+        ReplicaStrategy::Duplicated => {
+            has_replicas && !facts.placement.spread_constraints.is_empty()
         }
+        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => has_replicas,
+    }
 }
 
 /// Returns `true` if the cluster fits by one of the affinities.

@@ -5,6 +5,7 @@ use karmada_api::{ClusterView, ResourceBindingSpec};
 
 use objects::Metadata;
 use objects::amounts::Amounts;
+use serde_json::Value;
 
 use super::facts::Room;
 use super::models;
@@ -25,7 +26,11 @@ pub(super) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    pub(super) fn new(room: Room, spec: &ResourceBindingSpec, cluster: &'a ClusterView) -> Self {
+    pub(super) fn new(
+        spec: &ResourceBindingSpec,
+        cluster: &'a ClusterView,
+        available: i32,
+    ) -> Self {
         let name = cluster.metadata.name();
         let mut targets = spec.clusters.iter().flatten();
         let target = targets.find(|target| target.name == name);
@@ -36,7 +41,7 @@ impl<'a> Candidate<'a> {
             tier: 0,
             is_target: target.is_some(),
             assigned: assigned.max(0),
-            available: available(room, spec, cluster),
+            available,
         }
     }
 
@@ -49,7 +54,7 @@ impl<'a> Candidate<'a> {
 /// Returns the replicas for which the cluster has room besides what it runs, as Karmada's general estimator
 /// computes them: by the number of pods, and by the models of its nodes, or else by the scarcest of what one replica
 /// asks for.
-fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
+pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
     // What has no replicas needs no room.
     if spec.replicas.unwrap_or(0) <= 0 {
         return i32::MAX;
@@ -58,23 +63,32 @@ fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i
         return 0;
     };
     let requirements = spec.replica_requirements.as_ref();
-    let one_pod = Amounts::from_iter([("pods", "1")]);
-    let mut request = Amounts::read(requirements.and_then(|needs| needs.get("resourceRequest")));
-    request.add(&one_pod);
+    let request = request(requirements);
     let free = free(summary);
     let by_models = match room {
         Room::Models if requirements.is_some() => models::available(cluster, &request),
         Room::Models | Room::Summary => None,
     };
     let available = match by_models {
-        Some(available) => available.min(free.times(&one_pod).unwrap_or(0)),
+        Some(available) => available.min(free.times(&one_pod()).unwrap_or(0)),
         None => free.times(&request).unwrap_or(0),
     };
     i32::try_from(available).unwrap_or(i32::MAX)
 }
 
+fn one_pod() -> Amounts {
+    Amounts::from_iter([("pods", "1")])
+}
+
+/// Returns what one replica with these requirements takes of a cluster.
+pub(super) fn request(requirements: Option<&Value>) -> Amounts {
+    let mut request = Amounts::read(requirements.and_then(|needs| needs.get("resourceRequest")));
+    request.add(&one_pod());
+    request
+}
+
 /// Returns the amounts of a cluster that no pod has asked for.
-fn free(summary: &ResourceSummary) -> Amounts {
+pub(super) fn free(summary: &ResourceSummary) -> Amounts {
     let mut free = read(&summary.allocatable);
     free.subtract(&read(&summary.allocated));
     free.subtract(&read(&summary.allocating));
@@ -90,7 +104,7 @@ fn read(quantities: &Quantities) -> Amounts {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, from_value, json};
+    use serde_json::{from_value, json};
 
     use super::*;
 
@@ -104,7 +118,7 @@ mod tests {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
         }))
         .unwrap();
-        Candidate::new(Room::Models, &spec, &cluster).available
+        super::available(Room::Models, &spec, &cluster)
     }
 
     /// Returns the replicas with this request for which there is room by models, of 2 CPUs with 4 GiB, and of 4 with 8.
@@ -126,7 +140,7 @@ mod tests {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
         }))
         .unwrap();
-        [Room::Models, Room::Summary].map(|room| Candidate::new(room, &spec, &cluster).available)
+        [Room::Models, Room::Summary].map(|room| super::available(room, &spec, &cluster))
     }
 
     /// Room in parts that are too small for a replica is none, unless the feature is off. Case I94.

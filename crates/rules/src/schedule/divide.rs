@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use karmada_api::placement::StaticWeight;
-use karmada_api::{TargetCluster, names};
+use karmada_api::{ResourceBindingSpec, TargetCluster, TargetComponent, names};
 
 use super::capacity::Candidate;
 use super::cluster_selector::selects;
@@ -27,6 +27,7 @@ pub(super) fn divide(
     let names = selected.iter().map(|candidate| candidate.name);
     let divided: BTreeMap<&str, i32> = match facts.strategy {
         ReplicaStrategy::None => return Ok(names.map(|name| target(name, None)).collect()),
+        ReplicaStrategy::Set => return Ok(names.map(|name| with_components(name, spec)).collect()),
         ReplicaStrategy::Duplicated => names.map(|name| (name, replicas)).collect(),
         ReplicaStrategy::Weighted(weights) => webster(replicas, &votes(weights, selected), uid),
         ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated if tiers.overflows() => {
@@ -48,6 +49,19 @@ fn target(name: &str, replicas: Option<i32>) -> TargetCluster {
     TargetCluster {
         name: name.to_owned(),
         replicas,
+        ..TargetCluster::default()
+    }
+}
+
+fn with_components(name: &str, spec: &ResourceBindingSpec) -> TargetCluster {
+    let components = spec.components.iter().flatten();
+    let components = components.map(|component| TargetComponent {
+        name: component.name.clone(),
+        replicas: component.replicas,
+    });
+    TargetCluster {
+        components: Some(components.collect()),
+        ..target(name, None)
     }
 }
 

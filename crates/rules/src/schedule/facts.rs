@@ -6,17 +6,24 @@ use objects::Metadata;
 use serde_json::Value;
 
 use super::estimates::Estimates;
+use super::failure::AffinityFailure;
 use super::neighbours::Neighbours;
-use super::strategy::ReplicaStrategy;
+use super::strategy::{ReplicaStrategy, is_set};
 use crate::binding_ref::BindingRef;
 
 /// The settings of a scheduler.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the program"
+)]
 pub struct Scheduler {
     /// The name by which policies choose it.
     pub name: String,
     /// True if a cluster that gets no replica of a workload is a target all the same.
     pub keeps_empty: bool,
+    /// True if a template whose Pods differ goes to one cluster that has room for all of them, where it is to go to one.
+    pub fits_sets: bool,
     /// The way in which the room of a cluster is counted.
     pub room: Room,
     /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
@@ -113,6 +120,33 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// Puts together the facts about a binding.
+    ///
+    /// # Errors
+    /// Fails if the placement asks for a strategy that is unknown.
+    pub(super) fn new(
+        scheduler: &'a Scheduler,
+        binding: BindingRef<'a>,
+        placement: &'a Placement,
+        fleet: KnownClusters<'a>,
+        pass: Pass<'a>,
+    ) -> Result<Self, AffinityFailure> {
+        let is_set = scheduler.fits_sets && is_set(binding.spec, placement);
+        let strategy = if is_set {
+            ReplicaStrategy::Set
+        } else {
+            ReplicaStrategy::of(binding.spec, placement)?
+        };
+        Ok(Self {
+            scheduler,
+            binding,
+            placement,
+            strategy,
+            fleet,
+            pass,
+        })
+    }
+
     /// Returns the facts as they would be with another spec of the binding.
     pub(super) fn with_spec(self, spec: &'a ResourceBindingSpec) -> Self {
         let binding = BindingRef {

@@ -12,8 +12,8 @@
 //! The first of the four that has something to do ends the pass. Each file is below those that use it:
 //!
 //! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used:
-//!   `select`, by `regions` and by room (`capacity`, `models`, `estimates`). How many replicas each gets: `divide`, by the
-//!   `strategy`, tier by tier.
+//!   `select`, by `regions` and by room (`capacity`, in `sets` where Pods differ, `models`, `estimates`). How many
+//!   replicas each gets: `divide`, by the `strategy`, tier by tier.
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
 //! - When divided replicas move at all: `trigger`.
@@ -22,6 +22,7 @@
 mod asked;
 mod capacity;
 mod cluster_selector;
+mod constraint;
 mod cycle;
 mod divide;
 mod estimates;
@@ -37,6 +38,7 @@ mod outcome;
 mod plan;
 mod regions;
 mod select;
+mod sets;
 mod strategy;
 mod tiers;
 mod trigger;
@@ -51,6 +53,7 @@ pub use failure::{AffinityFailure, Unfit};
 pub use neighbours::Neighbours;
 pub use outcome::SchedulePlan;
 pub use plan::{clusters_to_ask, plan};
+pub use sets::missing_components;
 pub use trigger::is_unscheduled;
 pub use wake::{concerns, is_observed, next_due, waits_for_room};
 pub use write::{SUCCESS, SpecWrite, StatusWrite};

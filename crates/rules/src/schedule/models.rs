@@ -6,6 +6,9 @@ use karmada_api::ClusterView;
 use karmada_api::cluster_view::ResourceModel;
 use objects::amounts::Amounts;
 
+/// Pods that need the same each, and their number.
+pub(super) type Pods = (Amounts, i128);
+
 /// The pods for which a node has room, as Karmada assumes: models do not tell.
 const PODS: (&str, &str) = ("pods", "110");
 
@@ -13,6 +16,65 @@ const PODS: (&str, &str) = ("pods", "110");
 /// its model, as Karmada's general estimator counts them. Returns `None` if the cluster has no models, or its nodes are
 /// not counted by them.
 pub(super) fn available(cluster: &ClusterView, request: &Amounts) -> Option<i128> {
+    let rooms = nodes(cluster)?.into_iter().map(|(node, count)| {
+        let each = node.times(request).unwrap_or_default();
+        each.saturating_mul(count)
+    });
+    Some(rooms.fold(0, i128::saturating_add))
+}
+
+/// The sets beyond which nobody counts: with so much room, whether a set fits is no question of single nodes.
+const MOST: i128 = 100;
+
+/// Returns the sets of these Pods for which the nodes of the cluster have room if each Pod goes to the first of them that
+/// has some, as Karmada's general estimator tries it. Returns `None` if the cluster has no models, or room for many.
+pub(super) fn sets(cluster: &ClusterView, set: &[Pods]) -> Option<i128> {
+    let mut nodes = nodes(cluster)?;
+    let mut fit = || {
+        nodes.retain(|(node, _)| set.iter().any(|(pod, _)| node.times(pod) > Some(0)));
+        set.iter().all(|pods| place(&mut nodes, pods))
+    };
+    (0..MOST).find(|_| !fit())
+}
+
+/// Takes the room for Pods from the first nodes that have some, and returns `true` if it is enough.
+fn place(nodes: &mut Vec<Nodes>, (pod, count): &Pods) -> bool {
+    let mut rest = *count;
+    let before = std::mem::take(nodes);
+    let mut keep = |node: Amounts, number: i128| match nodes.last_mut() {
+        _ if number == 0 => {}
+        Some((same, count)) if *same == node => *count += number,
+        _ => nodes.push((node, number)),
+    };
+    for (node, mut number) in before {
+        let after = |pods: i128| {
+            let mut node = node.clone();
+            node.subtract(&pod.multiplied(pods));
+            node
+        };
+        let each = node.times(pod).unwrap_or_default();
+        if each > 0 {
+            let full = number.min(rest / each);
+            keep(after(each), full);
+            number -= full;
+            rest -= full * each;
+            if rest > 0 && number > 0 {
+                keep(after(rest), 1);
+                number -= 1;
+                rest = 0;
+            }
+        }
+        keep(node, number);
+    }
+    rest == 0
+}
+
+/// Nodes that have the same each, and their number.
+type Nodes = (Amounts, i128);
+
+/// Returns the nodes of the cluster by their models, the least first. Returns `None` if the cluster has no models, or its
+/// nodes are not counted by them.
+fn nodes(cluster: &ClusterView) -> Option<Vec<Nodes>> {
     let models = &cluster.spec.resource_models;
     let counts = &cluster
         .status
@@ -23,16 +85,14 @@ pub(super) fn available(cluster: &ClusterView, request: &Amounts) -> Option<i128
         return None;
     }
     // Of two models of one grade the last counts.
-    let nodes: BTreeMap<i64, Amounts> = models
-        .iter()
-        .map(|model| (model.grade, node(model)))
-        .collect();
-    let rooms = counts.iter().filter_map(|counted| {
-        let node = nodes.get(&counted.grade)?;
-        let each = node.times(request).unwrap_or_default();
-        Some(each.saturating_mul(counted.count.into()))
+    let by_grade: BTreeMap<i64, &ResourceModel> =
+        models.iter().map(|model| (model.grade, model)).collect();
+    let nodes = by_grade.into_iter().map(|(grade, model)| {
+        let counts = counts.iter().filter(|counted| counted.grade == grade);
+        let counts = counts.map(|counted| i128::from(counted.count));
+        (node(model), counts.sum())
     });
-    Some(rooms.fold(0, i128::saturating_add))
+    Some(nodes.collect())
 }
 
 /// Returns what a node of the model has at least.

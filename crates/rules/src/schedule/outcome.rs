@@ -93,12 +93,17 @@ pub(super) fn scheduled(
     SchedulePlan::Write { spec, status }
 }
 
-/// Returns the replicas of each cluster. None given is as zero.
-fn by_name<'a>(targets: impl IntoIterator<Item = &'a TargetCluster>) -> BTreeMap<&'a str, i32> {
-    let targets = targets.into_iter();
-    targets
-        .map(|target| (target.name.as_str(), target.replicas.unwrap_or(0)))
-        .collect()
+/// Returns the replicas of each cluster, and of each component there. None given is as zero.
+fn by_name<'a>(
+    targets: impl IntoIterator<Item = &'a TargetCluster>,
+) -> BTreeMap<&'a str, (i32, BTreeMap<&'a str, i32>)> {
+    let targets = targets.into_iter().map(|target| {
+        let components = target.components.iter().flatten();
+        let components = components.map(|component| (component.name.as_str(), component.replicas));
+        let replicas = target.replicas.unwrap_or(0);
+        (target.name.as_str(), (replicas, components.collect()))
+    });
+    targets.collect()
 }
 
 /// Plans the writes of a binding that has no result. What runs is only taken away if no cluster of any

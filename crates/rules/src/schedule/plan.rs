@@ -8,7 +8,6 @@ use super::asked::{is_candidate, needs_room};
 use super::facts::{Facts, KnownClusters, Pass, Scheduler};
 use super::failure::AffinityFailure;
 use super::outcome::{SchedulePlan, failed, observed, scheduled};
-use super::strategy::ReplicaStrategy;
 use super::{cycle, eviction, failback, trigger};
 use crate::binding_ref::BindingRef;
 
@@ -29,17 +28,9 @@ pub fn plan(
             return failed(binding, &[AffinityFailure::Unsupported(message)], pass);
         }
     };
-    let strategy = match ReplicaStrategy::of(binding.spec, &placement) {
-        Ok(strategy) => strategy,
+    let facts = match Facts::new(scheduler, binding, &placement, fleet, pass) {
+        Ok(facts) => facts,
         Err(failure) => return failed(binding, &[failure], pass),
-    };
-    let facts = Facts {
-        scheduler,
-        binding,
-        placement: &placement,
-        strategy,
-        fleet,
-        pass,
     };
     let graceful = eviction::finished_evictions(facts)
         .or_else(|| eviction::evicted(facts))
@@ -74,20 +65,10 @@ pub fn clusters_to_ask<'a>(
     let Ok(placement) = placement(binding) else {
         return Vec::new();
     };
-    let Ok(strategy) = ReplicaStrategy::of(binding.spec, &placement) else {
+    let facts = Facts::new(scheduler, binding, &placement, fleet, pass);
+    let Some(facts) = facts.ok().filter(|facts| needs_room(*facts)) else {
         return Vec::new();
     };
-    let facts = Facts {
-        scheduler,
-        binding,
-        placement: &placement,
-        strategy,
-        fleet,
-        pass,
-    };
-    if !needs_room(facts) {
-        return Vec::new();
-    }
     let clusters = fleet.clusters.iter().copied();
     let clusters = clusters.filter(|cluster| is_candidate(facts, cluster));
     clusters.collect()

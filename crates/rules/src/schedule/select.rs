@@ -3,14 +3,15 @@
 use karmada_api::ClusterView;
 use karmada_api::placement::SpreadConstraint;
 
-use super::capacity::Candidate;
+use super::capacity::{self, Candidate};
+use super::constraint::groups;
 use super::estimates::Estimates;
-use super::facts::Facts;
+use super::facts::{Facts, named};
 use super::failure::AffinityFailure;
 use super::regions::{self, Bounds, Demand, bound};
 use super::strategy::{Assignment, ReplicaStrategy};
 use super::tiers::Tiers;
-use super::trigger;
+use super::{sets, trigger};
 
 /// Returns the clusters to use.
 pub(super) fn select<'a>(
@@ -18,28 +19,23 @@ pub(super) fn select<'a>(
     tiers: Tiers<'_>,
     fitting: &[&'a ClusterView],
 ) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
-    let spec = facts.binding.spec;
-    let candidates = fitting.iter();
-    let mut candidates: Vec<_> = candidates
-        .map(|cluster| {
-            let candidate = Candidate::new(facts.scheduler.room, spec, cluster);
-            let estimates = facts.pass.estimates;
-            let bound =
-                |estimates: &Estimates| estimates.bound(candidate.name, candidate.available);
-            Candidate {
-                tier: tiers.tier(cluster).unwrap_or_default(),
-                available: estimates.map_or(candidate.available, bound),
-                ..candidate
-            }
-        })
-        .collect();
+    if let Some(home) = home(facts, fitting) {
+        return Ok(candidates(facts, tiers, &[home]));
+    }
+    let mut candidates = candidates(facts, tiers, fitting);
+    if facts.strategy == ReplicaStrategy::Set {
+        candidates.retain(|candidate| candidate.available > 0);
+        if candidates.is_empty() {
+            return Err(no_room(1));
+        }
+    }
     let constraints = &facts.placement.spread_constraints;
     // Every cluster with a weight gets its part: a bound of their number would drop replicas.
     if constraints.is_empty() || matches!(facts.strategy, ReplicaStrategy::Weighted(_)) {
         return Ok(candidates);
     }
     prefer(&mut candidates);
-    let replicas = spec.replicas.unwrap_or_default();
+    let replicas = facts.binding.spec.replicas.unwrap_or_default();
     let divides = facts.strategy.divides();
     let selected = match (by(constraints, "region"), by(constraints, "cluster")) {
         (Some(region), cluster) => {
@@ -67,6 +63,39 @@ pub(super) fn select<'a>(
         return Err(AffinityFailure::error("no clusters available to schedule"));
     }
     Ok(selected)
+}
+
+/// Returns the clusters with the room that they have.
+fn candidates<'a>(
+    facts: Facts<'_>,
+    tiers: Tiers<'_>,
+    clusters: &[&'a ClusterView],
+) -> Vec<Candidate<'a>> {
+    let (room, spec) = (facts.scheduler.room, facts.binding.spec);
+    let candidates = clusters.iter().copied().map(|cluster| {
+        let available = match facts.strategy {
+            ReplicaStrategy::Set => sets::available(room, spec, cluster),
+            _ => capacity::available(room, spec, cluster),
+        };
+        let candidate = Candidate::new(spec, cluster, available);
+        let bound = |estimates: &Estimates| estimates.bound(candidate.name, available);
+        Candidate {
+            tier: tiers.tier(cluster).unwrap_or_default(),
+            available: facts.pass.estimates.map_or(available, bound),
+            ..candidate
+        }
+    });
+    candidates.collect()
+}
+
+/// Returns the cluster that has a whole set, if it is to keep it: it would follow the room of clusters otherwise.
+fn home<'a>(facts: Facts<'_>, fitting: &[&'a ClusterView]) -> Option<&'a ClusterView> {
+    let mut targets = facts.binding.targets();
+    let target = targets.next().filter(|_| targets.next().is_none())?;
+    let stays = facts.strategy == ReplicaStrategy::Set
+        && sets::missing_components(facts.binding.spec, &target.name).is_empty()
+        && trigger::selection(facts.binding) == Assignment::Steady;
+    named(fitting, &target.name).filter(|_| stays)
 }
 
 /// Returns the clusters in use, if they are to stay and the bounds allow them. What is not divided stays: else it
@@ -140,10 +169,14 @@ fn by_cluster<'a>(
     if capacity(&candidates) >= needed {
         Ok(candidates)
     } else {
-        Err(AffinityFailure::Error(format!(
-            "no enough resource when selecting {count} clusters"
-        )))
+        Err(no_room(count))
     }
+}
+
+fn no_room(clusters: usize) -> AffinityFailure {
+    AffinityFailure::Error(format!(
+        "no enough resource when selecting {clusters} clusters"
+    ))
 }
 
 fn capacity(candidates: &[Candidate<'_>]) -> i64 {
@@ -176,15 +209,4 @@ fn by_region<'a>(
     others.truncate(bounds.max_clusters.saturating_sub(selected.len()));
     selected.append(&mut others);
     Ok(selected)
-}
-
-/// Returns the field whose values make the groups, and `None` for those made by a label.
-fn groups(constraint: &SpreadConstraint) -> Option<&str> {
-    let field = constraint.spread_by_field.as_deref().unwrap_or_default();
-    let label = constraint.spread_by_label.as_deref().unwrap_or_default();
-    match (field, label) {
-        ("", "") => Some("cluster"),
-        ("", _) => None,
-        (field, _) => Some(field),
-    }
 }

@@ -3,6 +3,7 @@
 use karmada_api::placement::StaticWeight;
 use karmada_api::{Placement, ResourceBindingSpec};
 
+use super::constraint::wants_one_cluster;
 use super::failure::AffinityFailure;
 
 /// The way in which a binding's replicas are spread.
@@ -10,6 +11,8 @@ use super::failure::AffinityFailure;
 pub(super) enum ReplicaStrategy<'a> {
     /// The template has no replicas.
     None,
+    /// All Pods of a template whose Pods differ in one cluster that has room for them.
+    Set,
     /// All replicas in each cluster.
     Duplicated,
     /// Divided by fixed weights; without any, into equal parts.
@@ -27,6 +30,12 @@ pub(super) enum Assignment {
     Steady,
     /// Everything is assigned as if nothing ran.
     Fresh,
+}
+
+/// Returns `true` for a template whose Pods differ and that is to go to one cluster.
+pub(super) fn is_set(spec: &ResourceBindingSpec, placement: &Placement) -> bool {
+    let has_components = spec.components.iter().flatten().next().is_some();
+    has_components && placement.spread_constraints.iter().any(wants_one_cluster)
 }
 
 impl<'a> ReplicaStrategy<'a> {

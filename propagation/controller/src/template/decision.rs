@@ -4,7 +4,7 @@ use karmada_rules::propagation::activation::Activation;
 use karmada_rules::propagation::binding::{self, BindingPlan, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::interpret::{self, Replicas};
+use karmada_rules::propagation::interpret::{self, Component, Replicas};
 use objects::Metadata;
 
 use super::TemplateReconciler;
@@ -21,8 +21,14 @@ impl TemplateReconciler {
     ) -> Result<Decided, TemplateError> {
         let priority = self.priority(subject, policy);
         let groups = || binding::groups(&subject.template, policy.spec);
+        // What has components has no replicas.
+        let (replicas, components) = match self.components(subject) {
+            Some(components) => (Replicas::default(), components),
+            None => (self.replicas(subject).await?, Vec::new()),
+        };
         let scheduling = Scheduling {
-            replicas: self.replicas(subject).await?,
+            replicas,
+            components,
             groups: self.features.groups.then(groups).flatten(),
             priority: priority.as_ref().ok().copied().flatten(),
         };
@@ -43,6 +49,12 @@ impl TemplateReconciler {
             plan,
             refusal,
         })
+    }
+
+    /// Returns the components of a template; `None` if its kind has none, or none are wanted.
+    fn components(&self, subject: &Subject) -> Option<Vec<Component>> {
+        let components = || interpret::components(&subject.template);
+        self.features.components.then(components).flatten()
     }
 
     /// Returns the replicas of a template. A script has the last word about them.

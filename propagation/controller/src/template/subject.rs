@@ -13,6 +13,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::index::{StoredBinding, TemplateKey};
+use crate::reason::Reason;
 
 /// Errors of a reconcile.
 #[derive(Debug, thiserror::Error)]
@@ -128,4 +129,17 @@ pub(crate) struct Claimed {
 pub(super) struct Written {
     pub(super) claim: bool,
     pub(super) binding: bool,
+}
+
+/// Returns the Event of the Pods of a template that its binding gets to know.
+pub(super) fn counted(plan: &BindingPlan) -> Option<(Reason, String)> {
+    let (reason, what) = match (plan.replicas(), plan.components()) {
+        (Some(replicas), _) => (Reason::GetReplicasSucceed, format!("replicas({replicas})")),
+        (None, Some(names)) => (
+            Reason::GetComponentsSucceed,
+            format!("components({})", names.join(", ")),
+        ),
+        (None, None) => return None,
+    };
+    Some((reason, format!("Get {what} of the template succeed")))
 }

@@ -3,19 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use http::uri::PathAndQuery;
 use k8s_openapi::api::core::v1;
 use objects::lenient::nullable;
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
-use tonic::client::Grpc;
-use tonic::transport::Channel;
-use tonic::{Request, Status};
-use tonic_prost::ProstCodec;
-
-const METHOD: &str =
-    "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
 
 /// Asks for how many replicas a cluster has room.
 #[derive(Clone, PartialEq, Message)]
@@ -31,6 +23,47 @@ pub(crate) struct MaxAvailableReplicasRequest {
 pub(crate) struct MaxAvailableReplicasResponse {
     #[prost(int32, tag = "1")]
     pub(crate) max_replicas: i32,
+}
+
+/// Asks for how many sets of different Pods a cluster has room.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MaxAvailableComponentSetsRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) cluster: String,
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) components: Vec<Component>,
+    #[prost(string, tag = "3")]
+    pub(crate) namespace: String,
+}
+
+/// Answers with a number of sets, which is -1 if it is not known.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MaxAvailableComponentSetsResponse {
+    #[prost(int32, tag = "1")]
+    pub(crate) max_sets: i32,
+}
+
+/// The Pods of one kind in a set.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Component {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) replica_requirements: Option<ComponentReplicaRequirements>,
+    #[prost(int32, tag = "3")]
+    pub(crate) replicas: i32,
+}
+
+/// What one of them needs.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ComponentReplicaRequirements {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) node_claim: Option<NodeClaim>,
+    #[prost(string, tag = "3")]
+    pub(crate) priority_class_name: String,
+    /// By the names of resources, amounts as `Quantity`.
+    #[prost(btree_map = "string, bytes", tag = "4")]
+    pub(crate) resource_request_bytes: BTreeMap<String, Vec<u8>>,
 }
 
 /// What one replica needs.
@@ -104,19 +137,6 @@ pub(crate) struct Toleration {
     pub(crate) seconds: Option<i64>,
 }
 
-impl MaxAvailableReplicasRequest {
-    /// Sends the request and returns the answer.
-    pub(crate) async fn send(self, channel: Channel) -> Result<i32, Status> {
-        let mut client = Grpc::new(channel);
-        let not_ready = |error: tonic::transport::Error| Status::unavailable(error.to_string());
-        client.ready().await.map_err(not_ready)?;
-        let codec: ProstCodec<Self, MaxAvailableReplicasResponse> = ProstCodec::default();
-        let method = PathAndQuery::from_static(METHOD);
-        let answer = client.unary(Request::new(self), method, codec).await?;
-        Ok(answer.into_inner().max_replicas)
-    }
-}
-
 /// The same, as a binding has it.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -151,6 +171,16 @@ impl ReplicaRequirements {
         };
         let needs: Option<Needs> = Deserialize::deserialize(requirements)?;
         Ok(needs.map(Self::from))
+    }
+}
+
+impl From<ReplicaRequirements> for ComponentReplicaRequirements {
+    fn from(needs: ReplicaRequirements) -> Self {
+        Self {
+            node_claim: needs.node_claim,
+            priority_class_name: needs.priority_class_name,
+            resource_request_bytes: needs.resource_request_bytes,
+        }
     }
 }
 

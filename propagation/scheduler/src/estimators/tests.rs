@@ -3,10 +3,11 @@ use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
 use self::server::{Script, Server};
-use super::message::NodeClaim;
+use super::message::{MaxAvailableReplicasRequest, NodeClaim, ReplicaRequirements};
 use super::*;
 
 mod server;
+mod sets;
 
 const SERVICES: &str = "/api/v1/namespaces/karmada-system/services";
 
@@ -44,9 +45,13 @@ impl Stage {
 
     /// Returns the answers of the estimators of these clusters.
     async fn ask(&self, clusters: &[&str]) -> Estimates {
+        self.ask_about(&spec(), clusters).await
+    }
+
+    async fn ask_about(&self, spec: &ResourceBindingSpec, clusters: &[&str]) -> Estimates {
         let clusters: Vec<_> = clusters.iter().map(|name| cluster(name)).collect();
         let clusters: Vec<_> = clusters.iter().collect();
-        self.estimators.ask(&spec(), &clusters).await
+        self.estimators.ask(spec, &clusters).await
     }
 }
 
@@ -81,18 +86,15 @@ fn estimates<const N: usize>(answers: [(&str, i32); N]) -> Estimates {
         .collect()
 }
 
-/// What is asked are the bytes that Karmada's generated code and that of Kubernetes write.
-#[test]
-fn request_has_karmadas_bytes() {
-    let request = MaxAvailableReplicasRequest {
-        cluster: "m1".to_owned(),
-        replica_requirements: ReplicaRequirements::read(Some(&requirements())).unwrap(),
-    };
+/// Returns a field of a message, of less than 128 bytes.
+fn bytes(tag: u8, value: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(value.len()).unwrap();
+    [&[tag, length], value].concat()
+}
+
+/// Returns the bytes of the node claim of [`requirements`].
+fn claim_bytes() -> Vec<u8> {
     let toleration = b"\x0a\x03gpu\x12\x06Exists\x22\x09NoExecute\x28\x05";
-    let bytes = |tag: u8, value: &[u8]| {
-        let length = u8::try_from(value.len()).unwrap();
-        [&[tag, length], value].concat()
-    };
     let requirement = b"\x0a\x04disk\x12\x02In\x1a\x03ssd";
     let affinity = bytes(0x0a, &bytes(0x0a, requirement));
     let claim = [
@@ -100,8 +102,18 @@ fn request_has_karmadas_bytes() {
         bytes(0x22, &affinity),
         bytes(0x2a, toleration),
     ];
+    claim.concat()
+}
+
+/// What is asked are the bytes that Karmada's generated code and that of Kubernetes write.
+#[test]
+fn request_has_karmadas_bytes() {
+    let request = MaxAvailableReplicasRequest {
+        cluster: "m1".to_owned(),
+        replica_requirements: ReplicaRequirements::read(Some(&requirements())).unwrap(),
+    };
     let needs = [
-        bytes(0x0a, &claim.concat()),
+        bytes(0x0a, &claim_bytes()),
         bytes(0x1a, b"shop"),
         bytes(0x22, b"high"),
         bytes(0x2a, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
@@ -126,8 +138,8 @@ fn gaps_are_no_needs() {
 /// One that does not know, that refuses, that is away or whose place is unknown takes no other's answer away. Case I95.
 #[tokio::test]
 async fn failing_ones_are_unknown() {
-    let knows = Server::start(Script::Replicas(3)).await;
-    let does_not = Server::start(Script::Replicas(-1)).await;
+    let knows = Server::start(Script::Room(3)).await;
+    let does_not = Server::start(Script::Room(-1)).await;
     let refuses = Server::start(Script::Error).await;
     let away = Server::closed_port().await;
     let ports = [
@@ -163,7 +175,7 @@ async fn silent_one_is_asked_later() {
     assert_eq!(stage.ask(&["m1"]).await, estimates([]));
     assert_eq!(silent.asked().len(), 1);
 
-    let speaks = Server::start(Script::Replicas(2)).await;
+    let speaks = Server::start(Script::Room(2)).await;
     let ports = json!({ "spec": { "ports": [{ "port": 10352, "targetPort": speaks.port }] } });
     let service = format!("{SERVICES}/karmada-scheduler-estimator-m1");
     stage.api.send("PATCH", &service, &ports).await;
@@ -181,7 +193,7 @@ async fn silent_one_is_asked_later() {
 #[tokio::test]
 async fn estimators_are_verified() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start_with_tls(Script::Replicas(4), directory.path()).await;
+    let server = Server::start_with_tls(Script::Room(4), directory.path()).await;
     let flag = |name: &str, file: &str| {
         let path = directory.path().join(file);
         format!("--{name}={}", path.display())
@@ -212,7 +224,7 @@ async fn estimators_are_verified() {
 /// Clusters of mode Pull may be left out, and those that are gone are forgotten.
 #[tokio::test]
 async fn some_clusters_are_left_out() {
-    let server = Server::start(Script::Replicas(3)).await;
+    let server = Server::start(Script::Room(3)).await;
     let flags = ["--disable-scheduler-estimator-in-pull-mode"];
     let stage = Stage::new(&flags, &[("m1", server.port), ("m2", server.port)]).await;
     let mut pulls = cluster("m2");

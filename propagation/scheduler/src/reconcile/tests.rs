@@ -20,6 +20,7 @@ mod evict;
 mod fail_back;
 mod groups;
 mod priority;
+mod sets;
 mod unscheduled;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";

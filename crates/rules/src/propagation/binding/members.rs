@@ -6,7 +6,7 @@ use objects::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::scheduling::Scheduling;
-use crate::propagation::interpret::same_requirements;
+use crate::propagation::interpret::{same_components, same_requirements};
 
 /// A member of a binding's spec.
 pub(super) struct Member {
@@ -34,9 +34,10 @@ fn of_scheduling(
     namespace: &str,
     scheduling: &Scheduling,
     current: &ResourceBindingSpec,
-) -> [Member; 4] {
+) -> [Member; 5] {
     let Scheduling {
         replicas,
+        components,
         groups,
         priority,
     } = scheduling;
@@ -54,6 +55,14 @@ fn of_scheduling(
             name: "replicaRequirements",
             wanted: ours.cloned().map(|ours| completed(ours, namespace, needs)),
             is_current: same_requirements(ours, needs),
+        },
+        Member {
+            name: "components",
+            wanted: (!components.is_empty()).then(|| json!(components)),
+            is_current: same_components(
+                components,
+                current.components.as_deref().unwrap_or_default(),
+            ),
         },
         Member {
             name: "workloadAffinityGroups",

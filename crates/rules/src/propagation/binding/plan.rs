@@ -47,12 +47,24 @@ impl BindingPlan {
 
     /// Returns the replicas that the template has and its binding had not.
     pub fn replicas(&self) -> Option<i64> {
-        let replicas = match self {
+        self.written("replicas")?.as_i64()
+    }
+
+    /// Returns the names of the parts that the template has, if its binding had others.
+    pub fn components(&self) -> Option<Vec<&str>> {
+        let components = self.written("components")?.as_array()?;
+        let names = components.iter();
+        let names = names.filter_map(|component| component.get("name")?.as_str());
+        Some(names.collect())
+    }
+
+    /// Returns what is written to this member of the spec.
+    fn written(&self, member: &str) -> Option<&Value> {
+        match self {
             Self::Unchanged | Self::Waits => None,
-            Self::Create(body) => body.pointer("/spec/replicas"),
-            Self::Patch(patch) => patch.value(["spec", "replicas"]),
-        };
-        replicas?.as_i64()
+            Self::Create(body) => body.get("spec")?.get(member),
+            Self::Patch(patch) => patch.value(["spec", member]),
+        }
     }
 }
 

@@ -4,13 +4,15 @@ use karmada_api::{PropagationSpec, WorkloadAffinityGroups};
 use objects::Metadata;
 use serde_json::Value;
 
-use crate::propagation::interpret::Replicas;
+use crate::propagation::interpret::{Component, Replicas};
 
 /// What the scheduler needs to know of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scheduling {
     /// Its replicas.
     pub replicas: Replicas,
+    /// Its components; without replicas then.
+    pub components: Vec<Component>,
     /// The groups of workloads that it belongs to; `None` if it is in none.
     pub groups: Option<WorkloadAffinityGroups>,
     /// Its priority; `None` if it has none.

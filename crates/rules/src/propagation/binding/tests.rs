@@ -56,6 +56,7 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
         claim: &claim,
         scheduling: &Scheduling {
             replicas: replicas(object),
+            components: Vec::new(),
             groups: groups(object, &policy.spec),
             priority: None,
         },

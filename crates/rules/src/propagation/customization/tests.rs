@@ -18,7 +18,9 @@ fn customization(name: &str, kind: &str, scripts: &Value) -> Value {
 
 fn customized(objects: &[Value]) -> Customized {
     let mut customized = Customized::default();
-    objects.iter().for_each(|object| customized.add(object));
+    for object in objects {
+        customized.add(object);
+    }
     customized
 }
 
@@ -68,7 +70,7 @@ fn first_script_by_name_decides() {
     ]);
     let source = |operation| {
         let script = customized.script(&toy(), operation);
-        script.map(|script| (&*script.source).to_owned())
+        script.map(|script| script.source.to_string())
     };
     assert_eq!(source(Operation::Retain).as_deref(), Some("b"));
     assert_eq!(source(Operation::InterpretReplica).as_deref(), Some("a"));

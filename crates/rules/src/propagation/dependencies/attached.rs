@@ -40,9 +40,10 @@ pub fn needed_clusters(
     };
     // A copy that is leaving with grace still runs.
     for name in kept_clusters(referrer) {
-        let name = name.to_owned();
-        let replicas = None;
-        add(TargetCluster { name, replicas });
+        add(TargetCluster {
+            name: name.to_owned(),
+            ..TargetCluster::default()
+        });
     }
     // While dispatching is suspended, copies of the template may be held where it is not scheduled any more.
     if is_paused(referrer, policy_suspension) {

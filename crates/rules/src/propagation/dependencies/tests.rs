@@ -510,7 +510,7 @@ proptest! {
         for (number, clusters) in steps {
             let mut referrer = web.clone();
             referrer.metadata.name = Some(format!("r{number}"));
-            let on = clusters.iter().map(|n| TargetCluster { name: format!("m{n}"), replicas: None });
+            let on = clusters.iter().map(|n| TargetCluster { name: format!("m{n}"), ..TargetCluster::default() });
             referrer.spec.clusters = Some(on.collect());
             let key = Key::new("shop", format!("r{number}"));
             let referrers = present.iter().map(|(key, spec)| (key.clone(), spec)).collect();

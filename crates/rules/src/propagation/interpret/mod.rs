@@ -6,6 +6,7 @@
 //! other files.
 
 mod aggregate;
+mod components;
 mod members;
 mod order;
 mod reflect;
@@ -17,9 +18,10 @@ mod status_tests;
 mod thirdparty;
 mod times;
 
+pub use components::{Component, same_components};
 pub use members::MemberStatus;
 pub(crate) use order::needs;
-pub use order::{health, reflect, replicas, retain, revise, template_status};
+pub use order::{components, health, reflect, replicas, retain, revise, template_status};
 pub use replicas::{Replicas, pod_requirements, same_requirements};
 pub use revise::{completions, revise_completions};
 pub use scripted::scripted_status;

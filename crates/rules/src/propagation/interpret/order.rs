@@ -4,6 +4,7 @@
 use objects::health::{self, Health};
 use serde_json::Value;
 
+use super::components::Component;
 use super::members::MemberStatus;
 use super::replicas::Replicas;
 use super::thirdparty::{self, Aggregation, Needs};
@@ -12,6 +13,12 @@ use super::thirdparty::{self, Aggregation, Needs};
 pub fn replicas(template: &Value) -> Replicas {
     let known = thirdparty::of(template).and_then(|known| known.replicas);
     known.map_or_else(|| Replicas::of(template), |replicas| replicas(template))
+}
+
+/// Returns the parts of a template whose Pods differ, and `None` for a kind without.
+pub fn components(template: &Value) -> Option<Vec<Component>> {
+    let components = thirdparty::of(template)?.components?;
+    Some(components(template))
 }
 
 /// Sets the replicas of a manifest. Kinds without replicas stay as they are.

@@ -103,6 +103,7 @@ mod tests {
         let cluster = |name: &str, replicas| TargetCluster {
             name: name.to_owned(),
             replicas,
+            ..TargetCluster::default()
         };
         let clusters = [
             cluster("m1", Some(1)),

@@ -59,6 +59,7 @@ impl World {
         let target = |name: &&str| TargetCluster {
             name: (*name).to_owned(),
             replicas: Some(2),
+            ..TargetCluster::default()
         };
         self.binding.spec.clusters = Some(clusters.iter().map(target).collect());
     }

@@ -13,6 +13,7 @@ mod fail_back;
 mod neighbours;
 mod overflow;
 mod room;
+mod sets;
 mod zones;
 
 fn scheduler() -> Scheduler {

@@ -1,14 +1,16 @@
-//! An estimator in place of Karmada's: it speaks its protocol on loopback and answers as a test says.
+//! An estimator in place of Karmada's: it speaks its protocol on loopback and script as a test says.
 
 use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
+use prost::Message;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -22,12 +24,16 @@ use tonic::server::Grpc;
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
-use super::super::message::{MaxAvailableReplicasRequest, MaxAvailableReplicasResponse};
+use super::super::message::{
+    MaxAvailableComponentSetsRequest, MaxAvailableComponentSetsResponse,
+    MaxAvailableReplicasRequest, MaxAvailableReplicasResponse,
+};
 
 /// What the server answers.
 #[derive(Clone, Copy)]
 pub(super) enum Script {
-    Replicas(i32),
+    /// This many replicas, or sets.
+    Room(i32),
     Error,
     Never,
 }
@@ -42,6 +48,7 @@ pub(super) struct Server {
 #[derive(Clone, Default)]
 struct Seen {
     asked: Arc<Mutex<Vec<MaxAvailableReplicasRequest>>>,
+    asked_for_sets: Arc<Mutex<Vec<MaxAvailableComponentSetsRequest>>>,
     connections: Arc<Mutex<usize>>,
 }
 
@@ -96,6 +103,11 @@ impl Server {
         self.seen.asked.lock().clone()
     }
 
+    /// Returns what was asked about sets so far.
+    pub(super) fn asked_for_sets(&self) -> Vec<MaxAvailableComponentSetsRequest> {
+        self.seen.asked_for_sets.lock().clone()
+    }
+
     /// Returns the number of connections so far.
     pub(super) fn connections(&self) -> usize {
         *self.seen.connections.lock()
@@ -108,29 +120,51 @@ async fn serve(
     seen: Seen,
 ) {
     *seen.connections.lock() += 1;
-    let answer = move |request: Request<MaxAvailableReplicasRequest>| {
-        seen.asked.lock().push(request.into_inner());
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let seen = seen.clone();
         async move {
-            match script {
-                Script::Replicas(max_replicas) => {
-                    Ok(Response::new(MaxAvailableReplicasResponse { max_replicas }))
+            let method = request.uri().path().rsplit('/').next();
+            Ok::<_, Infallible>(match method.unwrap_or_default() {
+                "MaxAvailableReplicas" => {
+                    let of = |max_replicas| MaxAvailableReplicasResponse { max_replicas };
+                    respond(request, script, seen.asked, of).await
                 }
-                Script::Error => Err(Status::internal("no nodes are known")),
-                Script::Never => std::future::pending().await,
-            }
-        }
-    };
-    let service = service_fn(move |request| {
-        let answer = tower::service_fn(answer.clone());
-        async move {
-            let codec: ProstCodec<MaxAvailableReplicasResponse, MaxAvailableReplicasRequest> =
-                ProstCodec::default();
-            Ok::<_, Infallible>(Grpc::new(codec).unary(answer, request).await)
+                "MaxAvailableComponentSets" => {
+                    let of = |max_sets| MaxAvailableComponentSetsResponse { max_sets };
+                    respond(request, script, seen.asked_for_sets, of).await
+                }
+                other => panic!("{other}"),
+            })
         }
     });
     let server = http2::Builder::new(TokioExecutor::new());
     // A client that goes away is no fault of a test.
     drop(server.serve_connection(TokioIo::new(stream), service).await);
+}
+
+/// Notes a question and answers it.
+async fn respond<Q, A>(
+    request: http::Request<Incoming>,
+    script: Script,
+    asked: Arc<Mutex<Vec<Q>>>,
+    of: fn(i32) -> A,
+) -> http::Response<tonic::body::Body>
+where
+    Q: Message + Default + Send + Sync + 'static,
+    A: Message + Send + Sync + 'static,
+{
+    let answer = tower::service_fn(move |request: Request<Q>| {
+        asked.lock().push(request.into_inner());
+        async move {
+            match script {
+                Script::Room(room) => Ok(Response::new(of(room))),
+                Script::Error => Err(Status::internal("no nodes are known")),
+                Script::Never => std::future::pending().await,
+            }
+        }
+    });
+    let codec: ProstCodec<A, Q> = ProstCodec::default();
+    Grpc::new(codec).unary(answer, request).await
 }
 
 /// Makes an authority, the certificates of a server and of a client, and another authority.

@@ -59,3 +59,21 @@ async fn dead_estimator_stops_nothing() {
     assert_eq!(stored["spec"]["clusters"], clusters);
     assert_eq!(asked(&stage), 0);
 }
+
+/// An estimator is to know the nodes that a replica may be on, its namespace and its class: none of that is dropped from
+/// what is remembered of a binding.
+#[tokio::test]
+async fn needs_are_remembered() {
+    let stage = Stage::new().await;
+    let (key, _) = web();
+    let needs = json!({
+        "namespace": "shop", "priorityClassName": "high",
+        "nodeClaim": { "nodeSelector": { "disk": "ssd" } },
+    });
+    let mut claiming = binding("web", "ResourceBinding", &json!({}));
+    claiming["spec"]["replicaRequirements"] = needs.clone();
+    stage.show(&stage.api.create(&claiming).await);
+    let snapshot = stage.reconciler.index.snapshot(&key).unwrap();
+    let known = &snapshot.binding.view().spec.replica_requirements;
+    assert_eq!(*known, Some(needs));
+}

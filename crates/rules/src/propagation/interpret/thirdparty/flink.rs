@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
-use super::reading::{count, is_empty, status_part, text};
+use super::reading::{count, needs, status_part, text};
+use crate::propagation::interpret::components::{Component, with_requirements};
 use crate::propagation::interpret::replicas::{Replicas, node_claim};
 
 pub(super) const KINDS: &[Known] = &[(
@@ -14,6 +15,7 @@ pub(super) const KINDS: &[Known] = &[(
     "FlinkDeployment",
     Interpreter {
         replicas: Some(replicas),
+        components: Some(components),
         is_healthy: Some(is_healthy),
         reflect: Some(|object| status_part(object, &STATUS).into()),
         aggregate: Some(aggregate),
@@ -34,11 +36,31 @@ const STATUS: [&str; 8] = [
 
 /// The Pods of both kinds, each with the most that one of either needs: a binding has no room for more.
 fn replicas(template: &Value) -> Replicas {
-    let managers = count(template, "/spec/jobManager/replicas").unwrap_or(1);
+    let replicas = managers(template).saturating_add(workers(template));
+    Replicas::new(replicas, requirements(template, &[WORKER, MANAGER]))
+}
+
+fn components(template: &Value) -> Vec<Component> {
+    let part = |name, replicas, resource| {
+        with_requirements(name, replicas, requirements(template, &[resource]))
+    };
+    vec![
+        part("jobmanager", managers(template), MANAGER),
+        part("taskmanager", workers(template), WORKER),
+    ]
+}
+
+const MANAGER: &str = "/spec/jobManager/resource";
+const WORKER: &str = "/spec/taskManager/resource";
+
+fn managers(template: &Value) -> i64 {
+    count(template, "/spec/jobManager/replicas").unwrap_or(1)
+}
+
+fn workers(template: &Value) -> i64 {
     let workers = count(template, "/spec/taskManager/replicas");
     let workers = workers.or_else(|| workers_for_parallelism(template));
-    let replicas = managers.saturating_add(workers.unwrap_or(1));
-    Replicas::new(replicas, requirements(template))
+    workers.unwrap_or(1)
 }
 
 /// Returns the number of workers that have a slot for each part of the job.
@@ -50,22 +72,19 @@ fn workers_for_parallelism(template: &Value) -> Option<i64> {
     Some(parallelism / slots + rest)
 }
 
-fn requirements(template: &Value) -> Option<Value> {
-    let resources = ["/spec/taskManager/resource", "/spec/jobManager/resource"];
-    let resources = resources.map(|path| template.pointer(path));
+/// Returns the most that is needed by one of the Pods whose resources are at these paths.
+fn requirements(template: &Value, resources: &[&str]) -> Option<Value> {
+    let resources = resources.iter().filter_map(|path| template.pointer(path));
     let mut request = Map::new();
-    let of_cpu = |resource: Option<&Value>| {
-        let cpu = resource.and_then(|resource| resource.get("cpu"));
-        Amounts::read(Some(&json!({ "cpu": cpu })))
-    };
-    let mut cpu = of_cpu(resources[0]);
-    cpu.raise(&of_cpu(resources[1]));
+    let mut cpu = Amounts::default();
+    for resource in resources.clone() {
+        cpu.raise(&Amounts::read(Some(&json!({ "cpu": resource.get("cpu") }))));
+    }
     for (name, amount) in cpu.texts() {
         request.insert(name, amount.into());
     }
     // Flink means mebibytes by `2048m`; Karmada takes the text as it is, which either of us must leave to the other.
-    let memory = resources.into_iter().flatten();
-    let memory = memory.filter_map(|resource| {
+    let memory = resources.filter_map(|resource| {
         let memory = match resource.get("memory")? {
             Value::String(text) => text.clone(),
             memory => memory.to_string(),
@@ -79,17 +98,8 @@ fn requirements(template: &Value) -> Option<Value> {
     }
     let pod = template.pointer("/spec/podTemplate/spec");
     let pod = pod.unwrap_or(&Value::Null);
-    let parts = [
-        ("nodeClaim", node_claim(&without_affinity(pod))),
-        ("priorityClassName", pod.get("priorityClassName").cloned()),
-        ("resourceRequest", Some(Value::Object(request))),
-    ];
-    let parts = parts.into_iter().filter_map(|(name, part)| {
-        let part = part.filter(|part| !is_empty(part))?;
-        Some((name.to_owned(), part))
-    });
-    let parts: Map<_, _> = parts.collect();
-    (!parts.is_empty()).then(|| parts.into())
+    let claim = node_claim(&without_affinity(pod));
+    needs(claim, pod.get("priorityClassName"), request)
 }
 
 /// Karmada does not look at the affinity of the common template.

@@ -4,12 +4,15 @@ use serde_json::{Map, Value};
 
 use super::aggregation::Aggregation;
 use super::needs::Needs;
+use crate::propagation::interpret::components::Component;
 use crate::propagation::interpret::replicas::Replicas;
 
 /// What is known of a kind, operation by operation. What is `None` is as for kinds of which nothing is known.
 pub(in crate::propagation::interpret) struct Interpreter {
     /// The replicas of a template.
     pub(in crate::propagation::interpret) replicas: Option<fn(&Value) -> Replicas>,
+    /// The parts of a template whose Pods differ.
+    pub(in crate::propagation::interpret) components: Option<fn(&Value) -> Vec<Component>>,
     /// Sets the replicas of a manifest.
     pub(in crate::propagation::interpret) revise: Option<fn(&mut Value, i32)>,
     /// Returns `true` for an object in a member that is well.
@@ -28,6 +31,7 @@ impl Interpreter {
     /// Knows nothing.
     pub(super) const NONE: Self = Self {
         replicas: None,
+        components: None,
         revise: None,
         is_healthy: None,
         reflect: None,

@@ -66,6 +66,7 @@ pub(super) const KINDS: &[Known] = &[
         "BroadcastJob",
         Interpreter {
             replicas: Some(broadcast_replicas),
+            components: None,
             revise: Some(|manifest, replicas| set(manifest, "parallelism", replicas)),
             is_healthy: Some(is_broadcast_healthy),
             reflect: Some(|object| status_part(object, &BROADCAST).into()),

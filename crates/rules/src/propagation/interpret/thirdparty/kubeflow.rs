@@ -7,6 +7,7 @@ use super::interpreter::{Interpreter, Known};
 use super::reading::{
     count, entries, has_condition, is_empty, list, pods, status_part, text, without_empties,
 };
+use crate::propagation::interpret::components::{Component, component};
 use crate::propagation::interpret::reflect::number;
 use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
 
@@ -29,6 +30,9 @@ pub(super) const KINDS: &[Known] = &[
         "kubeflow.org/v1",
         "PyTorchJob",
         Interpreter {
+            components: Some(|job| {
+                job_components(job, "/spec/pytorchReplicaSpecs", &["Master", "Worker"])
+            }),
             is_healthy: Some(is_job_healthy),
             aggregate: Some(|all| Some(job_status(all, pytorch_conditions(all)))),
             needs: Some(|job| pods(job, &PYTORCH_PODS)),
@@ -39,6 +43,10 @@ pub(super) const KINDS: &[Known] = &[
         "kubeflow.org/v1",
         "TFJob",
         Interpreter {
+            components: Some(|job| {
+                let kinds = ["PS", "Worker", "Chief", "Master", "Evaluator"];
+                job_components(job, "/spec/tfReplicaSpecs", &kinds)
+            }),
             is_healthy: Some(is_job_healthy),
             aggregate: Some(|all| Some(job_status(all, tf_conditions(all)))),
             needs: Some(|job| pods(job, &TF_PODS)),
@@ -49,6 +57,7 @@ pub(super) const KINDS: &[Known] = &[
         "kubeflow.org/v2beta1",
         "MPIJob",
         Interpreter {
+            components: Some(mpi_components),
             is_healthy: Some(|job| {
                 list(job, "/status/conditions").next().is_some() && is_job_healthy(job)
             }),
@@ -82,6 +91,30 @@ const MPI: [&str; 5] = [
     "completionTime",
     "lastReconcileTime",
 ];
+
+/// Returns the Pods of a training job by their kinds.
+fn job_components(job: &Value, specs: &str, kinds: &[&str]) -> Vec<Component> {
+    let of_kind = |kind: &&str| {
+        let spec = job.pointer(specs)?.get(kind)?;
+        let spec = Some(spec).filter(|spec| spec.is_object())?;
+        let replicas = count(spec, "/replicas").unwrap_or(1);
+        let pod = spec.pointer("/template/spec");
+        Some(component(&kind.to_ascii_lowercase(), replicas, pod))
+    };
+    kinds.iter().filter_map(of_kind).collect()
+}
+
+/// An MPI job has the kinds of Pods that it names. Without a number there is one of each, and no worker.
+fn mpi_components(job: &Value) -> Vec<Component> {
+    let kinds = entries(job, "/spec/mpiReplicaSpecs");
+    let components = kinds.filter_map(|(kind, spec)| {
+        let template = spec.get("template")?;
+        let default = i64::from(!kind.eq_ignore_ascii_case("worker"));
+        let replicas = count(spec, "/replicas").unwrap_or(default);
+        Some(component(kind, replicas, template.get("spec")))
+    });
+    components.collect()
+}
 
 fn is_notebook_healthy(notebook: &Value) -> bool {
     let state = notebook.pointer("/status/containerState");

@@ -8,6 +8,7 @@ use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::needs::Needs;
 use super::reading::{count, entries, has_condition, list, text};
+use crate::propagation::interpret::components::{Component, component};
 use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
 
 pub(super) const KINDS: &[Known] = &[
@@ -15,6 +16,7 @@ pub(super) const KINDS: &[Known] = &[
         "ray.io/v1",
         "RayCluster",
         Interpreter {
+            components: Some(|cluster| cluster_components(cluster, "/spec")),
             is_healthy: Some(is_cluster_healthy),
             aggregate: Some(cluster_status),
             ..Interpreter::NONE
@@ -24,6 +26,7 @@ pub(super) const KINDS: &[Known] = &[
         "ray.io/v1",
         "RayJob",
         Interpreter {
+            components: Some(|job| cluster_components(job, "/spec/rayClusterSpec")),
             is_healthy: Some(is_job_healthy),
             aggregate: Some(job_status),
             needs: Some(|job| {
@@ -49,6 +52,23 @@ pub(super) const KINDS: &[Known] = &[
         },
     ),
 ];
+
+/// Returns the head and the groups of workers of the Ray cluster at a path.
+fn cluster_components(template: &Value, path: &str) -> Vec<Component> {
+    let cluster = template.pointer(path).unwrap_or(&Value::Null);
+    let head = cluster.pointer("/headGroupSpec/template");
+    let head = head.map(|head| component("ray-head", 1, head.get("spec")));
+    let groups = list(cluster, "/workerGroupSpecs").zip(1..);
+    let workers = groups.map(|(group, number)| {
+        let name = match text(group, "/groupName") {
+            "" => format!("worker-{number}"),
+            name => name.to_owned(),
+        };
+        let replicas = count(group, "/replicas").unwrap_or_default();
+        component(&name, replicas, group.pointer("/template/spec"))
+    });
+    head.into_iter().chain(workers).collect()
+}
 
 fn is_cluster_healthy(cluster: &Value) -> bool {
     let is = |kind| has_condition(cluster, kind, &[]);

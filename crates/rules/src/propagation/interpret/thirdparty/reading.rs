@@ -89,6 +89,25 @@ pub(super) fn pods<'a>(template: &'a Value, paths: &[&str]) -> Needs<'a> {
     }
 }
 
+/// Returns what each Pod needs, as a binding has it, without what is empty; `None` if that is nothing.
+pub(super) fn needs(
+    node_claim: Option<Value>,
+    priority_class: Option<&Value>,
+    request: Map<String, Value>,
+) -> Option<Value> {
+    let parts = [
+        ("nodeClaim", node_claim),
+        ("priorityClassName", priority_class.cloned()),
+        ("resourceRequest", Some(Value::Object(request))),
+    ];
+    let parts = parts.into_iter().filter_map(|(name, part)| {
+        let part = part.filter(|part| !is_empty(part))?;
+        Some((name.to_owned(), part))
+    });
+    let parts: Map<_, _> = parts.collect();
+    (!parts.is_empty()).then(|| parts.into())
+}
+
 /// Returns the fields that say something. Zeros are left out, too.
 pub(super) fn without_empties(fields: Map<String, Value>) -> Map<String, Value> {
     let told = fields.into_iter().filter_map(|(name, value)| {

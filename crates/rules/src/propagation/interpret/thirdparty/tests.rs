@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use crate::propagation::dependencies::references;
 use crate::propagation::interpret::{
-    MemberStatus, health, reflect, replicas, retain, revise, template_status,
+    MemberStatus, components, health, reflect, replicas, retain, revise, template_status,
 };
 
 mod kinds;
+mod parts;
 mod rules;
 
 /// A template with what its copies report, and what is made of both.

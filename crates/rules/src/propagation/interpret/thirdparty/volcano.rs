@@ -6,12 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
-use super::reading::{entries, is_empty, list, status_part, text, without_empties};
+use super::reading::{count, entries, is_empty, list, status_part, text, without_empties};
+use crate::propagation::interpret::components::{Component, component};
 
 pub(super) const KINDS: &[Known] = &[(
     "batch.volcano.sh/v1alpha1",
     "Job",
     Interpreter {
+        components: Some(components),
         is_healthy: Some(is_healthy),
         reflect: Some(reflect),
         aggregate: Some(aggregate),
@@ -37,6 +39,20 @@ const OTHERS: [&str; 6] = [
     "state",
     "conditions",
 ];
+
+/// Each task with as many Pods as it starts with.
+fn components(job: &Value) -> Vec<Component> {
+    let tasks = list(job, "/spec/tasks").zip(0..);
+    let components = tasks.map(|(task, index)| {
+        let name = match text(task, "/name") {
+            "" => format!("task-{index}"),
+            name => name.to_owned(),
+        };
+        let replicas = count(task, "/minAvailable").unwrap_or(1);
+        component(&name, replicas, task.pointer("/template/spec"))
+    });
+    components.collect()
+}
 
 fn is_healthy(job: &Value) -> bool {
     matches!(

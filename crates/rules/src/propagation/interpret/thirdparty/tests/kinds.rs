@@ -16,6 +16,17 @@ fn replicas_are_counted() {
     }
 }
 
+/// A binding has the Pods of each template that Karmada tells apart, with what each needs; other kinds have none
+/// (Case I86).
+#[test]
+fn components_are_listed() {
+    for one in recorded() {
+        let found = json!(components(one.template()));
+        let expected = one.content.get("components").unwrap_or(&Value::Null);
+        assert_eq!(found, *expected, "{}", one.name);
+    }
+}
+
 /// The manifest of a cluster has its replicas where the kind has them; a kind without stays as it is (Case P84).
 #[test]
 fn manifests_are_revised() {
@@ -96,6 +107,7 @@ fn other_versions_are_unknown() {
         template["apiVersion"] = format!("{group}/v9").into();
         template["status"] = json!({ "phase": "Failed" });
         assert_eq!(replicas(&template).count, None, "{}", one.name);
+        assert_eq!(components(&template), None, "{}", one.name);
         assert_eq!(health(&template), Health::Healthy, "{}", one.name);
         assert_eq!(reflect(&template), Some(json!({ "phase": "Failed" })));
         assert_eq!(template_status(&template, &[], true), None, "{}", one.name);
@@ -141,6 +153,7 @@ proptest! {
         let mut template = one.template().clone();
         replace(&mut template["spec"], &mut (nth - 4), &part);
         replicas(&template);
+        components(&template);
         references(&template);
         revise(&mut template.clone(), 3);
         let mut reported = Vec::new();

@@ -1,0 +1,62 @@
+//! The room of clusters for templates whose Pods differ, in sets of all these Pods.
+
+use karmada_api::{ClusterView, Component, ResourceBindingSpec};
+use objects::Metadata;
+use objects::amounts::Amounts;
+
+use super::capacity::{free, request};
+use super::facts::Room;
+use super::models::{self, Pods};
+
+/// Returns the components of a template with the replicas that a cluster has still to get: all, or what one that has the
+/// template lacks. One that does not say what it has was chosen before anybody counted, and lacks nothing.
+pub fn missing_components(spec: &ResourceBindingSpec, cluster: &str) -> Vec<Component> {
+    let mut targets = spec.clusters.iter().flatten();
+    let target = targets.find(|target| target.name == cluster);
+    let has = |name: &str| match target.map(|target| &target.components) {
+        None => 0,
+        Some(None) => i32::MAX,
+        Some(Some(components)) => {
+            let mut components = components.iter();
+            let found = components.find(|component| component.name == name);
+            found.map_or(0, |component| component.replicas.max(0))
+        }
+    };
+    let components = spec.components.iter().flatten();
+    let missing = components.filter_map(|component| {
+        let replicas = component.replicas.saturating_sub(has(&component.name));
+        (replicas > 0).then(|| Component {
+            replicas,
+            ..component.clone()
+        })
+    });
+    missing.collect()
+}
+
+/// Returns the sets of missing Pods for which the cluster has room, as Karmada's general estimator computes them: by the
+/// scarcest of what one set asks for, and by the models of its nodes.
+pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
+    let missing = missing_components(spec, cluster.metadata.name());
+    if missing.is_empty() {
+        return i32::MAX;
+    }
+    let Some(summary) = &cluster.status.resource_summary else {
+        return 0;
+    };
+    let pods = missing.iter().map(|component| {
+        let request = request(component.replica_requirements.as_ref());
+        (request, i128::from(component.replicas))
+    });
+    let pods: Vec<Pods> = pods.collect();
+    let mut set = Amounts::default();
+    for (request, count) in &pods {
+        set.add(&request.multiplied(*count));
+    }
+    let by_sum = free(summary).times(&set).unwrap_or(0);
+    let by_models = match room {
+        Room::Models => models::sets(cluster, &pods),
+        Room::Summary => None,
+    };
+    let available = by_models.map_or(by_sum, |sets| sets.min(by_sum));
+    i32::try_from(available).unwrap_or(i32::MAX)
+}
