@@ -71,7 +71,8 @@ fn odd_tables_are_refused() {
     ] {
         assert_eq!(encoded(code).unwrap_err(), message, "{code}");
     }
-    let doubled = "local t = { 1 } for i = 1, 40 do t = { t, t } end return t";
+    let doubled =
+        "local t = { string.rep('x', 2 ^ 20) } for i = 1, 40 do t = { t, t } end return t";
     assert_eq!(encoded(doubled).unwrap_err(), "the result is too large");
 }
 
