@@ -32,23 +32,7 @@ pub fn plan(
         Ok(facts) => facts,
         Err(failure) => return failed(binding, &[failure], pass),
     };
-    let graceful = eviction::finished_evictions(facts)
-        .or_else(|| eviction::evicted(facts))
-        .or_else(|| failback::returned(facts));
-    if let Some(plan) = graceful {
-        return plan;
-    }
-    if !trigger::is_due(facts) {
-        return observed(binding, &placement);
-    }
-    match cycle::decide(facts) {
-        Ok(decision) if takes_unread_away(binding, &decision.clusters, fleet) => {
-            SchedulePlan::Unchanged
-        }
-        Ok(decision) => scheduled(binding, decision, Vec::new(), pass),
-        Err(_) if !fleet.complete => SchedulePlan::Unchanged,
-        Err(failures) => failed(binding, &failures, pass),
-    }
+    decided(facts)
 }
 
 /// Returns the clusters whose estimators are to be asked before this binding is decided, on the same facts but without
@@ -59,19 +43,49 @@ pub fn clusters_to_ask<'a>(
     fleet: KnownClusters<'a>,
     pass: Pass<'_>,
 ) -> Vec<&'a ClusterView> {
-    let SchedulePlan::Write { .. } = plan(scheduler, binding, fleet, pass) else {
-        return Vec::new();
-    };
     let Ok(placement) = placement(binding) else {
         return Vec::new();
     };
-    let facts = Facts::new(scheduler, binding, &placement, fleet, pass);
-    let Some(facts) = facts.ok().filter(|facts| needs_room(*facts)) else {
+    let Ok(facts) = Facts::new(scheduler, binding, &placement, fleet, pass) else {
         return Vec::new();
     };
+    let is_decided = scheduler.schedules(binding)
+        && needs_room(facts)
+        && matches!(decided(facts), SchedulePlan::Write { .. });
+    if !is_decided {
+        return Vec::new();
+    }
     let clusters = fleet.clusters.iter().copied();
     let clusters = clusters.filter(|cluster| is_candidate(facts, cluster));
     clusters.collect()
+}
+
+/// Decides about a binding that is to be scheduled.
+fn decided(facts: Facts<'_>) -> SchedulePlan {
+    let Facts {
+        binding,
+        placement,
+        fleet,
+        pass,
+        ..
+    } = facts;
+    let graceful = eviction::finished_evictions(facts)
+        .or_else(|| eviction::evicted(facts))
+        .or_else(|| failback::returned(facts));
+    if let Some(plan) = graceful {
+        return plan;
+    }
+    if !trigger::is_due(facts) {
+        return observed(binding, placement);
+    }
+    match cycle::decide(facts) {
+        Ok(decision) if takes_unread_away(binding, &decision.clusters, fleet) => {
+            SchedulePlan::Unchanged
+        }
+        Ok(decision) => scheduled(binding, decision, Vec::new(), pass),
+        Err(_) if !fleet.complete => SchedulePlan::Unchanged,
+        Err(failures) => failed(binding, &failures, pass),
+    }
 }
 
 fn placement(binding: BindingRef<'_>) -> Result<Placement, serde_json::Error> {
