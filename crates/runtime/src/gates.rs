@@ -9,6 +9,30 @@ pub struct Gate {
     pub is_default: bool,
 }
 
+/// Karmada's feature by which workloads of a group are together, or apart.
+pub const WORKLOAD_AFFINITY: Gate = Gate {
+    name: "WorkloadAffinity",
+    is_default: false,
+};
+
+/// Karmada's feature by which bindings of a higher priority are scheduled first.
+pub const PRIORITY: Gate = Gate {
+    name: "PriorityBasedScheduling",
+    is_default: true,
+};
+
+/// Karmada's feature by which a template whose Pods differ goes where all of them have room.
+pub const COMPONENTS: Gate = Gate {
+    name: "MultiplePodTemplatesScheduling",
+    is_default: false,
+};
+
+/// Karmada's feature by which the room of a cluster is counted by the models of its nodes.
+pub const MODELS: Gate = Gate {
+    name: "CustomizedClusterResourceModeling",
+    is_default: true,
+};
+
 /// One switch of the flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {

@@ -1,7 +1,7 @@
 //! The flags.
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
-use karmada_runtime::gates::{self, Gate, Switch};
+use karmada_runtime::gates::{self, COMPONENTS, PRIORITY, Switch, WORKLOAD_AFFINITY};
 use regex::Regex;
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
@@ -45,24 +45,6 @@ impl AsRef<CommonArgs> for Args {
         &self.common
     }
 }
-
-/// Whether bindings have groups of workloads.
-const WORKLOAD_AFFINITY: Gate = Gate {
-    name: "WorkloadAffinity",
-    is_default: false,
-};
-
-/// Whether bindings have a priority.
-const PRIORITY: Gate = Gate {
-    name: "PriorityBasedScheduling",
-    is_default: true,
-};
-
-/// Whether bindings have components.
-const COMPONENTS: Gate = Gate {
-    name: "MultiplePodTemplatesScheduling",
-    is_default: false,
-};
 
 /// What bindings have for the scheduler beside replicas and placement.
 #[derive(Clone, Copy, Debug)]

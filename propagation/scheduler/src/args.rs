@@ -3,7 +3,7 @@
 use clap::ArgAction;
 use karmada_rules::schedule::{Room, Scheduler};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
-use karmada_runtime::gates::{self, Gate, Switch};
+use karmada_runtime::gates::{self, COMPONENTS, MODELS, PRIORITY, Switch, WORKLOAD_AFFINITY};
 
 use crate::estimators::EstimatorArgs;
 
@@ -61,30 +61,6 @@ pub(crate) struct MoveArgs {
     #[arg(long, env = "KARMADA_AFFINITY_FAIL_BACK")]
     pub(crate) affinity_fail_back: bool,
 }
-
-/// Whether workloads that are to be together, or apart, are.
-const WORKLOAD_AFFINITY: Gate = Gate {
-    name: "WorkloadAffinity",
-    is_default: false,
-};
-
-/// Whether bindings of a higher priority are scheduled first.
-const PRIORITY: Gate = Gate {
-    name: "PriorityBasedScheduling",
-    is_default: true,
-};
-
-/// Whether the room of a cluster is counted by the models of its nodes.
-const MODELS: Gate = Gate {
-    name: "CustomizedClusterResourceModeling",
-    is_default: true,
-};
-
-/// Whether a template whose Pods differ goes where all of them have room.
-const COMPONENTS: Gate = Gate {
-    name: "MultiplePodTemplatesScheduling",
-    is_default: false,
-};
 
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
