@@ -74,12 +74,12 @@ pub struct ClusterViewSpec {
 pub struct ResourceModel {
     /// Its number.
     pub grade: i64,
-    /// What a node has free of each resource.
+    /// The amounts of resources that a node has free.
     #[serde(deserialize_with = "lenient::or_default")]
     pub ranges: Vec<ResourceRange>,
 }
 
-/// What a node has free of a resource.
+/// The amount of a resource that a node has free.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct ResourceRange {

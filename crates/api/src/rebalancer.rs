@@ -14,7 +14,7 @@ kind! {
         /// The workloads.
         #[serde(deserialize_with = "lenient::or_default")]
         spec: WorkloadRebalancerSpec,
-        /// What has become of the request for each.
+        /// The outcome of the request for each.
         #[serde(deserialize_with = "lenient::or_default")]
         status: WorkloadRebalancerStatus,
     }
@@ -58,7 +58,7 @@ pub struct RebalancedWorkload {
     pub name: String,
 }
 
-/// What has become of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadRebalancerStatus {
@@ -68,7 +68,7 @@ pub struct WorkloadRebalancerStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub observed_generation: Option<i64>,
-    /// What has become of it for each workload.
+    /// The outcome for each workload.
     #[serde(deserialize_with = "lenient::or_default")]
     pub observed_workloads: Vec<ObservedWorkload>,
     /// The time at which all of it was done.
@@ -79,7 +79,7 @@ pub struct WorkloadRebalancerStatus {
     pub finish_time: Option<Time>,
 }
 
-/// What has become of the request for a workload.
+/// The outcome of the request for a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObservedWorkload {

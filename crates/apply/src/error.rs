@@ -32,7 +32,7 @@ pub enum MemberError {
         /// The reason, and the way out.
         reason: String,
     },
-    /// The script that has a say in what replaces the object has failed.
+    /// A script failed that takes part in replacing the object.
     #[error("{object}: {reason}")]
     Customization {
         /// The object.

@@ -37,7 +37,7 @@ pub trait Ownership: Send + Sync + 'static {
     /// Keeps in `body`, which is to replace `object`, what programs in the cluster have set there and may.
     fn retain(&self, _body: &mut Value, _object: &Value) {}
 
-    /// Returns by what it is known which script has a say in what replaces the object of a manifest; `None` if none has.
+    /// Returns the mark of the script that takes part in replacing the object of a manifest; `None` if none does.
     fn customization(&self, _manifest: &Value) -> Option<u64> {
         None
     }
