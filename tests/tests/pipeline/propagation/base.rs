@@ -17,8 +17,8 @@ use pipeline_tests::{
 use serde_json::json;
 
 use super::{
-    ROLE, WEB, change, deployed, deployment, deployments, divided, has_image, is_fully_applied,
-    running, set_image, until_work, work_has,
+    ROLE, WEB, a_restart_writes_nothing, change, deployed, deployment, deployments, divided,
+    has_image, is_fully_applied, running, set_image, until_work, work_has,
 };
 
 /// Case P1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
@@ -254,21 +254,7 @@ pub(super) fn is_claimed(template: &impl ResourceExt) -> bool {
 async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
     let (fleet, programs) = deployed(server, &[Member(1)]).await?;
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
-    programs.settled().await?;
-    programs.stop().await?;
-    let member = fleet.member(Member(1));
-    let (before, there) = (
-        fleet.karmada.successful_writes().await?,
-        member.successful_writes().await?,
-    );
-    let programs = fleet.run().await?;
-    programs.settled().await?;
-    programs.stop().await?;
-    let written = fleet.karmada.successful_writes().await?.since(&before);
-    assert_eq!(written.to_string(), "no writes");
-    let written = member.successful_writes().await?.since(&there);
-    assert_eq!(written.to_string(), "no writes");
-    Ok(())
+    a_restart_writes_nothing(&fleet, programs, Member(1)).await
 }
 
 on_both!(

@@ -113,6 +113,30 @@ async fn deployed(
     Ok((fleet, programs))
 }
 
+/// Asserts that the programs, started again on a fleet where nothing changed, write nothing but leases, neither here nor
+/// in a member.
+async fn a_restart_writes_nothing(
+    fleet: &PropagationFleet,
+    programs: PropagationPrograms,
+    member: Member,
+) -> Result<()> {
+    programs.settled().await?;
+    programs.stop().await?;
+    let member = fleet.member(member);
+    let (before, there) = (
+        fleet.karmada.successful_writes().await?,
+        member.successful_writes().await?,
+    );
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let written = fleet.karmada.successful_writes().await?.since(&before);
+    assert_eq!(written.to_string(), "no writes");
+    let written = member.successful_writes().await?.since(&there);
+    assert_eq!(written.to_string(), "no writes");
+    Ok(())
+}
+
 fn image(deployment: &Deployment) -> Option<String> {
     let value = serde_json::to_value(deployment).ok()?;
     Some(value.pointer(IMAGE)?.as_str()?.to_owned())
