@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::*;
 
 mod endpoints;
+mod pull;
 mod thirdparty;
 
 /// A Karmada API, and members that are reached over sockets.
