@@ -6,7 +6,8 @@
 //! object in the member changed → fleet ↗
 //! ```
 //!
-//! Beside that, with `--collect-endpoints`, `endpoints` brings those of exported Services the other way.
+//! With `--pull` it runs in one member, as a part of Karmada's agent does, and carries out the Works of that one.
+//! Otherwise, with `--collect-endpoints`, `endpoints` brings those of exported Services the other way.
 //!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
@@ -18,6 +19,7 @@
 mod args;
 mod endpoints;
 mod events;
+mod finalizer;
 mod fleet;
 mod identity;
 mod index;
@@ -36,9 +38,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use karmada_runtime::events::EventRecorder;
+use karmada_runtime::events::{EventForm, EventRecorder};
 use karmada_runtime::lease;
-use karmada_runtime::members::{self, Background, Connect, MemberQueues};
+use karmada_runtime::members::{self, Background, Connect, MemberQueues, Way};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
@@ -56,11 +58,18 @@ use crate::reconcile::Reconciler;
 use crate::report::Reporter;
 use crate::scripts::SharedScripts;
 
-/// Connects to the Karmada API and adds the tasks of the controller to `program`.
+/// Connects to the Karmada API, and to that of the member in which the program runs, and adds the tasks of the
+/// controller to `program`.
 ///
 /// # Errors
 /// Fails if a file named by the flags cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    if args.pull.pull {
+        let karmada = program.connect("karmada", &args.pull.karmada()).await?;
+        let member = program.connect("member", &args.client.source()).await?;
+        assemble_in_member(&args, karmada, member, program);
+        return Ok(());
+    }
     let client = program.connect("karmada", &args.client.source()).await?;
     let connect = members::over_network(program.addresses.clone(), NAME);
     assemble(&args, client, connect, program);
@@ -70,14 +79,30 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API, and `connect`
 /// connects to members.
 pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Program) {
+    let way = Way::Secrets(client.clone(), connect);
+    assemble_by(args, client, way, program);
+}
+
+/// Adds the tasks of the controller, in the member that the flags name, to `program`; `karmada` is connected to the
+/// Karmada API, and `member` to that of the member.
+pub fn assemble_in_member(args: &Args, karmada: Client, member: Client, program: &mut Program) {
+    assemble_by(args, karmada, Way::Own(member), program);
+}
+
+fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
+    let (near, form) = match &way {
+        Way::Secrets(..) => (&client, EventForm::Current),
+        Way::Own(member) => (member, EventForm::Core),
+    };
     let (leadership, writes) = if args.observe_only {
         WriteMode::dry_run(program)
     } else {
-        let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+        let leadership = lease::leadership(program, near.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
+    let budget = args.events.budget();
     let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+        .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let queues = MemberQueues::default();
     let background = Background::spawn(program, "members");
@@ -86,13 +111,13 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
     let endpoints = args.collect_endpoints;
     let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
     let fleet = Arc::new(Fleet::new(
-        client.clone(),
+        way,
         &scripts,
         endpoints.clone(),
         background,
-        connect,
     ));
-    watch::watch(program, &client, &index, &fleet, endpoints.as_ref());
+    let own = args.pull.cluster();
+    watch::watch(program, &client, own, &index, &fleet, endpoints.as_ref());
     let gauges = FleetMetrics {
         index: Arc::clone(&index),
         fleet: Arc::clone(&fleet),
@@ -130,5 +155,6 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
             troubles: Mutex::default(),
         },
     };
-    members::spawn(program, "work", reconciler, queues, leadership);
+    let is_read = program.elsewhere.clone();
+    members::spawn_after(program, is_read, "work", reconciler, queues, leadership);
 }

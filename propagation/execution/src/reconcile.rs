@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::{MemberError, SyncResult, Synced};
+use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterView, Work};
 use karmada_rules::execution::{Outcome, Scripted, SyncOutcome};
@@ -18,6 +19,7 @@ use objects::patch::guarded;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::finalizer;
 use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::ownership::unit;
@@ -75,8 +77,8 @@ impl MemberController for Reconciler {
                 Ok(())
             };
         };
-        // An agent in the cluster carries out the others.
-        if view.spec.sync_mode != "Push" {
+        // Those of mode Pull are carried out in the cluster, and only there.
+        if view.spec.sync_mode != self.fleet.sync_mode() {
             return Ok(());
         }
         if deleting {
@@ -274,7 +276,14 @@ impl Reconciler {
         let patch = Patch::Merge(guarded(version, rest));
         let (works, parameters) = (works(&self.client, work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
-        let call = write::patch(&works, name, &parameters, &patch);
+        let call = async {
+            match self.fleet.sync_mode() {
+                PULL => finalizer::replace(&self.client, work).await,
+                _ => write::patch(&works, name, &parameters, &patch)
+                    .await
+                    .map(drop),
+            }
+        };
         match self.writes.write("work_finalizer", call).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),

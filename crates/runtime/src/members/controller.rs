@@ -18,6 +18,7 @@ use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
+use crate::readiness::Readiness;
 
 /// The number of keys of one member that are reconciled concurrently.
 const IN_FLIGHT: usize = 2;
@@ -184,6 +185,19 @@ pub fn spawn<C: MemberController>(
     queues: MemberQueues<C::Key>,
     leadership: Leadership,
 ) {
+    let none = Readiness::new();
+    spawn_after(program, none, name, controller, queues, leadership);
+}
+
+/// Spawns loops like [`spawn`], which start only once the gates `also` are open too.
+pub fn spawn_after<C: MemberController>(
+    program: &mut Program,
+    also: Readiness,
+    name: &'static str,
+    controller: C,
+    queues: MemberQueues<C::Key>,
+    leadership: Leadership,
+) {
     let counted = queues.clone();
     let loops = Loops {
         controller,
@@ -199,7 +213,10 @@ pub fn spawn<C: MemberController>(
         tokio::select! {
             biased;
             () = stopping.cancelled() => return Ok(()),
-            () = readiness.opened() => {}
+            () = async {
+                readiness.opened().await;
+                also.opened().await;
+            } => {}
         }
         loop {
             tokio::select! {
