@@ -257,7 +257,12 @@ fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
     proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
-fn connector(
+/// Creates the connector of such a client: to servers by TLS with the authorities and the certificate of `config`, or to
+/// others in plaintext.
+///
+/// # Errors
+/// Fails if the credentials of `config` are invalid.
+pub fn connector(
     config: &Config,
     addresses: Addresses,
 ) -> Result<HttpsConnector<HttpConnector<Addresses>>, ClientError> {
