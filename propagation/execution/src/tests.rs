@@ -23,6 +23,7 @@ use super::*;
 mod endpoints;
 mod scripts;
 mod thirdparty;
+mod webhooks;
 
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {
