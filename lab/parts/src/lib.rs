@@ -14,3 +14,4 @@ pub mod port;
 pub mod served;
 pub mod test_api;
 pub mod thresholds;
+pub mod webhook;

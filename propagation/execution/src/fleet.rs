@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use apply::Applier;
 use futures::StreamExt;
+use interpreters::Interpreters;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterView, execution_namespace};
 use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified, Way};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
-use lua::Interpreters;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;

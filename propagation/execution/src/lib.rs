@@ -12,7 +12,7 @@
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
-//! - What do users say of an object's status and health, and of what it keeps? `scripts`, by customizations.
+//! - What do users say of an object's status and health, and of what it keeps? `scripts`, by customizations and webhooks.
 //! - What happens to one Work, and in which order? `reconcile`.
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
 
@@ -110,12 +110,7 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
     let scripts = SharedScripts::watch(program, &client, &index);
     let endpoints = args.collect_endpoints;
     let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
-    let fleet = Arc::new(Fleet::new(
-        way,
-        &scripts,
-        endpoints.clone(),
-        background,
-    ));
+    let fleet = Arc::new(Fleet::new(way, &scripts, endpoints.clone(), background));
     let own = args.pull.cluster();
     watch::watch(program, &client, own, &index, &fleet, endpoints.as_ref());
     let gauges = FleetMetrics {

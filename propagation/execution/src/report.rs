@@ -29,7 +29,7 @@ pub(crate) struct Reporter {
     pub(crate) events: Option<EventRecorder>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) pending: PendingReports,
-    /// The troubles of the scripts of each Work that were recorded last.
+    /// The troubles with the scripts and webhooks of each Work that were recorded last.
     pub(crate) troubles: Mutex<BTreeMap<Key, Vec<(Reason, String)>>>,
 }
 
@@ -40,7 +40,7 @@ impl Reporter {
         self.troubles.lock().remove(key);
     }
 
-    /// Records which scripts have failed for a Work, unless they are those that were recorded last.
+    /// Records which scripts and webhooks have failed for a Work, unless they are those that were recorded last.
     fn record_troubles(&self, work: &Work, outcome: SyncOutcome<'_>) {
         let found = troubles(outcome);
         let key = Key::of(work);

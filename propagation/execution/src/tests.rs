@@ -24,6 +24,7 @@ mod endpoints;
 mod pull;
 mod scripts;
 mod thirdparty;
+mod webhooks;
 
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {

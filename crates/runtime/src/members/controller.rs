@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
+use crate::aside::Places;
 use crate::conflicts::{Conflicts, Failed};
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
@@ -297,6 +298,7 @@ impl<C: MemberController> Loops<C> {
 
     async fn run_member(&self, member: String, known: OfMember<C::Key>) {
         let OfMember { queue, hurry, gone } = known;
+        let places = Places::default();
         let mut running = FuturesUnordered::new();
         let mut outage: Option<Outage> = None;
         loop {
@@ -322,8 +324,9 @@ impl<C: MemberController> Loops<C> {
                         false => {}
                     }
                 }
-                key = due, if running.len() < limit => {
-                    running.push(self.reconcile_one(&member, &queue, key));
+                () = places.freed() => {}
+                key = due, if places.taken(running.len()) < limit => {
+                    running.push(places.seat(self.reconcile_one(&member, &queue, key)));
                 }
             }
         }
