@@ -24,8 +24,6 @@ use crate::flag_values::within_a_day;
 use crate::peers::PeerSource;
 use crate::probe::{ProbeArgs, Probes, SIGNALS};
 
-/// Karmada rejects longer names: with its prefix the execution namespace must stay a label.
-const LONGEST_CLUSTER_NAME: usize = 48;
 const LONGEST_HOST_NAME: usize = 253;
 
 /// Probes the DNS of a member cluster from this node and reports its health to the Karmada control plane.
@@ -235,17 +233,7 @@ impl Args {
 
 fn cluster_name(text: &str) -> Result<String, String> {
     expanded(text)?;
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let label = text.chars().all(|c| plain(c) || c == '-')
-        && text.starts_with(plain)
-        && text.ends_with(plain);
-    if label && text.len() <= LONGEST_CLUSTER_NAME {
-        Ok(text.to_owned())
-    } else {
-        Err(format!(
-            "a cluster's name has at most {LONGEST_CLUSTER_NAME} characters of a-z, 0-9 and -, and does not begin or end with -"
-        ))
-    }
+    karmada_runtime::args::cluster_name(text)
 }
 
 /// Refuses a reference to a variable, which the kubelet passes on as it is if the container has no such

@@ -26,6 +26,11 @@ kind! {
     }
 }
 
+/// The mode of a cluster into which the control plane carries manifests.
+pub const PUSH: &str = "Push";
+/// The mode of a cluster that fetches its manifests itself.
+pub const PULL: &str = "Pull";
+
 /// The access to a cluster, and what selects it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -113,6 +118,12 @@ pub struct ClusterViewStatus {
     /// Its conditions.
     #[serde(deserialize_with = "lenient::or_default")]
     pub conditions: Vec<Condition>,
+    /// The numbers of its nodes.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub node_summary: Option<NodeSummary>,
     /// Its capacity.
     #[serde(
         deserialize_with = "lenient::option",
@@ -143,6 +154,16 @@ pub struct EnabledKind {
     /// The kind.
     #[serde(deserialize_with = "lenient::nullable")]
     pub kind: String,
+}
+
+/// The numbers of a cluster's nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSummary {
+    /// All.
+    pub total_num: i32,
+    /// Those that are ready.
+    pub ready_num: i32,
 }
 
 /// Quantities of resources by their names.

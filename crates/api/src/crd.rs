@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cluster_view::{ClusterViewSpec, ClusterViewStatus};
 use crate::customization::CustomizationSpec;
+use crate::interpreter_webhook::InterpreterWebhook;
 use crate::overrides::OverrideSpec;
 use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
 use crate::rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
@@ -17,7 +18,8 @@ use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
     MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding,
-    ResourceInterpreterCustomization, ServiceExport, Work, WorkloadRebalancer,
+    ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, ServiceExport, Work,
+    WorkloadRebalancer,
 };
 
 /// Returns the definitions that Karmada has too, with our additions to them.
@@ -32,8 +34,8 @@ pub fn installed() -> serde_json::Result<Vec<Value>> {
 }
 
 /// Returns the definitions of the kinds that Karmada serves itself, for a fleet without Karmada: its
-/// clusters, policies, bindings and Works, requests to schedule anew, the scripts that interpret kinds, and the
-/// exports of Services.
+/// clusters, policies, bindings and Works, requests to schedule anew, the scripts and webhooks that interpret
+/// kinds, and the exports of Services.
 ///
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.
@@ -59,6 +61,7 @@ pub fn fleet() -> serde_json::Result<Vec<Value>> {
         work(),
         rebalancer(),
         customization(),
+        interpreter_webhooks(),
         kind_definition::<ServiceExport>("Namespaced", "svcex", json!({}), json!([age()])),
     ]);
     Ok(definitions)
@@ -126,6 +129,13 @@ fn customization() -> Value {
     ]);
     let properties = json!({ "spec": schema::<CustomizationSpec>() });
     kind_definition::<ResourceInterpreterCustomization>("Cluster", "ric", properties, columns)
+}
+
+fn interpreter_webhooks() -> Value {
+    let (webhook, columns) = (schema::<InterpreterWebhook>(), json!([age()]));
+    let webhooks = json!({ "description": "The webhooks.", "type": "array", "items": webhook });
+    let properties = json!({ "webhooks": webhooks });
+    kind_definition::<ResourceInterpreterWebhookConfiguration>("Cluster", "", properties, columns)
 }
 
 pub(crate) fn age() -> Value {

@@ -14,6 +14,7 @@ mod customization;
 mod export;
 pub mod fleet;
 mod ingress;
+mod interpreter_webhook;
 pub mod names;
 pub mod overrides;
 pub mod placement;
@@ -41,6 +42,10 @@ pub use export::ServiceExport;
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,
     MultiClusterIngressStatus, ServiceLocation,
+};
+pub use interpreter_webhook::{
+    InterpreterWebhook, ResourceInterpreterWebhookConfiguration, WebhookClientConfig, WebhookRule,
+    WebhookService,
 };
 pub use overrides::{ClusterOverridePolicy, OverridePolicy, OverrideSpec};
 pub use placement::Placement;

@@ -3,6 +3,9 @@
 use objects::Key;
 use objects::qualified_name::is_subdomain;
 
+/// The namespace of the Leases of clusters that report on themselves, and of the Secrets of most others.
+pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
+
 /// The label on a template and its binding with the ID of the [`PropagationPolicy`] that claims them.
 ///
 /// [`PropagationPolicy`]: crate::PropagationPolicy

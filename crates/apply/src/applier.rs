@@ -316,7 +316,7 @@ impl<O: Ownership> Applier<O> {
         Ok(self.needs_nothing(&one, object, LastWrite::Unknown))
     }
 
-    /// Returns the manifest as it is to replace `object`, with what a script keeps of that.
+    /// Returns the manifest as it is to replace `object`, with what a script or a webhook keeps of that.
     pub(crate) async fn customized<'m>(
         &self,
         one: &ManifestRef<'m, O::Source>,

@@ -37,15 +37,16 @@ pub trait Ownership: Send + Sync + 'static {
     /// Keeps in `body`, which is to replace `object`, what programs in the cluster have set there and may.
     fn retain(&self, _body: &mut Value, _object: &Value) {}
 
-    /// Returns the mark of the script that takes part in replacing the object of a manifest; `None` if none does.
+    /// Returns by what it is known who has a say in what replaces the object of a manifest, a script or a webhook;
+    /// `None` if nobody has.
     fn customization(&self, _manifest: &Value) -> Option<u64> {
         None
     }
 
-    /// Returns what replaces `object` where the engine would replace it by `body`, if a script has a say in it.
+    /// Returns what replaces `object` where the engine would replace it by `body`, if anybody has a say in it.
     ///
     /// # Errors
-    /// Fails with the reason if the script does.
+    /// Fails with the reason of whoever has.
     fn customize(
         &self,
         body: Value,

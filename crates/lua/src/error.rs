@@ -33,6 +33,13 @@ impl ScriptError {
     }
 }
 
+/// A result is not what it must be.
+impl From<String> for ScriptError {
+    fn from(message: String) -> Self {
+        Self::Run(message)
+    }
+}
+
 impl From<Expired> for ScriptError {
     fn from(_: Expired) -> Self {
         Self::Expired

@@ -1,12 +1,14 @@
 //! Runs the Lua scripts by which users interpret kinds (`ResourceInterpreterCustomization`), as Karmada does.
 //!
 //! ```text
-//! Interpreters → lane of the customization → operations → sandbox ← prelude.lua, natives
-//!                                               json ↗       ↖ gopher, kube
+//! Scripts → lane of the customization → operations → sandbox ← prelude.lua, natives
+//!                                          json ↗       ↖ gopher, kube
 //! ```
 //!
-//! - Whose script is asked, and when? [`Interpreters`], with a lane in `lanes` for each customization.
-//! - What is each function called with, and what may it return? `operations`, typed by `results`.
+//! - When is a script asked? [`Scripts`], with a lane in `lanes` for each customization. Which one is, the crate
+//!   `interpreters` says.
+//! - What is each function called with, and what may it return? `operations`, typed by
+//!   `karmada_rules::propagation::customization::results`.
 //! - What may a script do, and for how long? `sandbox`, which Lua's own part in `prelude.lua` completes, within its
 //!   `deadline`.
 //! - What does a function in Rust get, and how does it end? `arguments` and `call`.
@@ -20,18 +22,16 @@ mod call;
 mod deadline;
 mod error;
 mod gopher;
-mod interpreters;
 mod json;
 mod kube;
 mod lanes;
 mod natives;
 pub mod operations;
-mod results;
 mod sandbox;
+mod scripts;
 #[cfg(test)]
 mod tests;
 
 pub use error::{Failure, ScriptError};
-pub use interpreters::{Interpreters, RunLabels};
-pub use results::Component;
 pub use sandbox::check;
+pub use scripts::{RunLabels, Scripts};

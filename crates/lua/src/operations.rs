@@ -3,8 +3,9 @@
 
 use jiff::Timestamp;
 use karmada_rules::propagation::customization::Operation;
+use karmada_rules::propagation::customization::results;
 use karmada_rules::propagation::dependencies::Dependency;
-use karmada_rules::propagation::interpret::{Replicas, Timed};
+use karmada_rules::propagation::interpret::{Component, Replicas, Timed};
 use mlua::Value;
 use serde_json::Value as Json;
 
@@ -13,7 +14,6 @@ use crate::call::Clock;
 use crate::error::ScriptError;
 use crate::gopher::numbers;
 use crate::json::{Empty, EncodeError, decode, encode};
-use crate::results::{self, Component};
 use crate::sandbox::Sandbox;
 
 /// The time, in seconds, by which a second run of a script that looks at the clock is later: a month, a day, an hour, a
@@ -122,7 +122,7 @@ pub fn is_healthy(source: &str, object: &Json) -> Result<bool, ScriptError> {
 pub fn dependencies(source: &str, template: &Json) -> Result<Vec<Dependency>, ScriptError> {
     let operation = Operation::InterpretDependency;
     let run = Run::start(source, operation, now(), &[Input::Json(template)])?;
-    results::dependencies(&run.table(0, Empty::List, &[])?)
+    Ok(results::dependencies(&run.table(0, Empty::List, &[])?)?)
 }
 
 fn now() -> i64 {

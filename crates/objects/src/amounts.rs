@@ -99,6 +99,12 @@ impl Amounts {
         Self(multiplied.collect())
     }
 
+    /// Returns `true` if there is at least as much of each resource as `least` has.
+    pub fn has(&self, least: &Self) -> bool {
+        let mut least = least.0.iter();
+        least.all(|(name, amount)| self.0.get(name).copied().unwrap_or_default() >= *amount)
+    }
+
     /// Adds `more`.
     pub fn add(&mut self, more: &Self) {
         for (name, &amount) in &more.0 {

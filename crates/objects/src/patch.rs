@@ -184,6 +184,22 @@ impl JsonPatch {
     }
 }
 
+impl Patch {
+    /// Applies the patch to an object as the API server does.
+    ///
+    /// # Errors
+    /// Fails if a JSON patch is about what is not there.
+    pub fn apply(&self, object: &mut Value) -> Result<(), json_patch::PatchError> {
+        match self {
+            Self::Json(patch) => json_patch::patch(object, patch.operations()),
+            Self::Merge(body) => {
+                json_patch::merge(object, body);
+                Ok(())
+            }
+        }
+    }
+}
+
 impl From<JsonPatch> for json_patch::Patch {
     fn from(patch: JsonPatch) -> Self {
         Self(patch.0)

@@ -1,6 +1,10 @@
 //! How much of a cluster is in use: what its nodes have, and what its pods ask for.
 
+use std::collections::BTreeMap;
+
+use karmada_api::condition::TRUE;
 use objects::amounts::Amounts;
+use objects::condition::find;
 use serde_json::{Value, json};
 
 /// What a node has.
@@ -8,12 +12,16 @@ use serde_json::{Value, json};
 pub struct NodeCapacity {
     capacity: Amounts,
     allocatable: Amounts,
+    /// True if its condition `Ready` is True.
+    pub is_ready: bool,
 }
 
 /// The requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodRequest {
     phase: Phase,
+    /// The name of its node; empty without one.
+    node: Box<str>,
     amounts: Amounts,
 }
 
@@ -49,6 +57,8 @@ impl From<&Value> for NodeCapacity {
         Self {
             capacity: Amounts::read(node.pointer("/status/capacity")),
             allocatable: Amounts::read(node.pointer("/status/allocatable")),
+            is_ready: find(list(node.pointer("/status/conditions")), "Ready")
+                .is_some_and(|ready| ready["status"] == TRUE),
         }
     }
 }
@@ -69,7 +79,11 @@ impl From<&Value> for PodRequest {
         if let Some(spec) = pod.get("spec") {
             amounts.add(&Amounts::of_pod(spec));
         }
-        Self { phase, amounts }
+        Self {
+            phase,
+            node: text("/spec/nodeName").into(),
+            amounts,
+        }
     }
 }
 
@@ -94,6 +108,27 @@ impl ClusterUsage {
         }
         sum
     }
+}
+
+/// Returns what each of these named nodes has left beside the pods on it.
+pub fn free<'a>(
+    nodes: impl IntoIterator<Item = (&'a str, &'a NodeCapacity)>,
+    pods: impl IntoIterator<Item = &'a PodRequest>,
+) -> Vec<Amounts> {
+    let nodes = nodes.into_iter();
+    let mut free: BTreeMap<_, _> = nodes
+        .map(|(name, node)| (name, node.allocatable.clone()))
+        .collect();
+    for pod in pods.into_iter().filter(|pod| pod.phase == Phase::Scheduled) {
+        if let Some(free) = free.get_mut(&*pod.node) {
+            free.subtract(&pod.amounts);
+        }
+    }
+    free.into_values().collect()
+}
+
+fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

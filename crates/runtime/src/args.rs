@@ -11,6 +11,9 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use crate::client::Source;
 use crate::events::EventBudget;
 
+/// Karmada rejects longer names: with its prefix the execution namespace must stay a label.
+const LONGEST_CLUSTER_NAME: usize = 48;
+
 /// The flags of every program.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
@@ -62,6 +65,39 @@ impl ClientArgs {
     }
 }
 
+/// The flags of a program that runs in the control plane, or inside one member cluster of mode Pull.
+#[derive(Args, Clone, Debug)]
+pub struct PullArgs {
+    /// Run inside one member cluster, of mode Pull, in place of Karmada's agent: --kubeconfig and --context are then those of the member, which has the lease, too.
+    #[arg(long, requires_all = ["cluster_name", "karmada_kubeconfig"])]
+    pub pull: bool,
+    /// Name of the member's Cluster, with --pull.
+    #[arg(long, value_name = "NAME", requires = "pull", value_parser = cluster_name)]
+    pub cluster_name: Option<String>,
+    /// Kubeconfig of the control plane, with --pull.
+    #[arg(long, value_name = "PATH", requires = "pull")]
+    pub karmada_kubeconfig: Option<PathBuf>,
+    /// Context of that kubeconfig; defaults to the current one.
+    #[arg(long, value_name = "NAME", requires = "pull")]
+    pub karmada_context: Option<String>,
+}
+
+impl PullArgs {
+    /// Returns the name of the cluster in which the program runs, if it does.
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster_name.as_deref().filter(|_| self.pull)
+    }
+
+    /// Returns the source of the client of the control plane, for a program that runs in a member.
+    pub fn karmada(&self) -> Source {
+        Source {
+            kubeconfig: self.karmada_kubeconfig.clone(),
+            context: self.karmada_context.clone(),
+            ..Source::default()
+        }
+    }
+}
+
 /// The flags of leader election.
 #[derive(Args, Clone, Debug)]
 pub struct LeaderElectionArgs {
@@ -108,6 +144,24 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the name of a Cluster.
+///
+/// # Errors
+/// Returns one line for clap to print.
+pub fn cluster_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let label = text.chars().all(|c| plain(c) || c == '-')
+        && text.starts_with(plain)
+        && text.ends_with(plain);
+    if label && text.len() <= LONGEST_CLUSTER_NAME {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "a cluster's name has at most {LONGEST_CLUSTER_NAME} characters of a-z, 0-9 and -, and does not begin or end with -"
+        ))
+    }
+}
+
 /// Parses log levels such as `info` or `info,kube=debug`.
 ///
 /// # Errors
@@ -136,6 +190,36 @@ mod tests {
     struct Program {
         #[command(flatten)]
         common: CommonArgs,
+    }
+
+    /// A program in a member is told which and where the control plane is, and one in the control plane is told of no
+    /// member.
+    #[test]
+    fn pull_names_member_and_fleet() {
+        #[derive(Debug, Parser)]
+        struct Flags {
+            #[command(flatten)]
+            pull: PullArgs,
+        }
+        let parsed = |flags: &str| {
+            let flags = flags.split_whitespace();
+            Flags::try_parse_from(["program"].into_iter().chain(flags))
+        };
+        for (flags, lacks) in [
+            ("--pull", "--cluster-name"),
+            ("--pull --cluster-name=m1", "--karmada-kubeconfig"),
+            ("--cluster-name=m1", "--pull"),
+            ("--karmada-kubeconfig=/k", "--pull"),
+            ("--pull --cluster-name=M --karmada-kubeconfig=/k", "a-z"),
+        ] {
+            let error = parsed(flags).unwrap_err().to_string();
+            assert!(error.contains(lacks), "{flags}: {error}");
+        }
+        assert_eq!(parsed("").unwrap().pull.cluster(), None);
+        let full = "--pull --cluster-name=m1 --karmada-kubeconfig=/k";
+        let pull = parsed(full).unwrap().pull;
+        assert_eq!(pull.cluster(), Some("m1"));
+        assert_eq!(pull.karmada().kubeconfig, Some("/k".into()));
     }
 
     /// A program listens on port 8080 of every address unless told otherwise.

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
+use crate::aside::Places;
 use crate::conflicts::{Conflicts, Failed};
 use crate::error::BoxError;
 use crate::lease::Leadership;
@@ -120,6 +121,7 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
         stopping,
         ..
     } = environment;
+    let places = Places::default();
     let mut running = FuturesUnordered::new();
     let mut lost = std::pin::pin!(leadership.lost());
     loop {
@@ -131,8 +133,9 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
             () = &mut lost => return,
             () = stopping.cancelled() => break,
             Some(()) = running.next() => {}
-            key = queue.next(), if running.len() < CONCURRENCY => {
-                running.push(reconcile_one(controller, environment, key));
+            () = places.freed() => {}
+            key = queue.next(), if places.taken(running.len()) < CONCURRENCY => {
+                running.push(places.seat(reconcile_one(controller, environment, key)));
             }
         }
     }

@@ -3,6 +3,7 @@
 //! budget, warnings wait and others are dropped and counted.
 
 mod budget;
+mod form;
 mod reason;
 
 use std::collections::VecDeque;
@@ -12,10 +13,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event as EventObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::PostParams;
+use kube::Client;
 use kube::core::ObjectMeta;
 use kube::runtime::events::{Event, EventType};
-use kube::{Api, Client};
 use objects::qualified_name::is_subdomain;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub use self::budget::EventBudget;
+pub use self::form::EventForm;
 pub use self::reason::EventReason;
 
 use self::budget::Allowance;
@@ -62,6 +63,16 @@ impl EventRecorder {
     /// Spawns the task that writes the Events of `program` through `client`, within `budget`. Events about
     /// cluster-scoped objects go to the namespace `default`, the only one the API accepts for them.
     pub fn spawn(program: &mut Program, client: Client, budget: EventBudget) -> Self {
+        Self::spawn_in_form(program, client, budget, EventForm::Current)
+    }
+
+    /// Spawns a task like that of [`Self::spawn`], which writes Events in this form.
+    pub fn spawn_in_form(
+        program: &mut Program,
+        client: Client,
+        budget: EventBudget,
+        form: EventForm,
+    ) -> Self {
         let dropped = Counter::default();
         program.registry.register(
             "events_dropped",
@@ -77,6 +88,7 @@ impl EventRecorder {
         let (queue, queued) = mpsc::channel(CAPACITY);
         let writing = Writing {
             client,
+            form,
             reporter: program.identity.name,
             activity: program.activity.clone(),
             waiting: unwritten.clone(),
@@ -113,6 +125,7 @@ impl EventRecorder {
 /// The task that writes Events.
 struct Writing {
     client: Client,
+    form: EventForm,
     reporter: &'static str,
     activity: Activity,
     waiting: Gauge,
@@ -242,12 +255,10 @@ impl Writing {
 
     async fn write(&self, regarding: &ObjectReference, event: &Event) {
         let namespace = regarding.namespace.as_deref().unwrap_or("default");
-        let events: Api<EventObject> = Api::namespaced(self.client.clone(), namespace);
         let object = self.object(regarding, event);
-        let parameters = PostParams::default();
-        let call = events.create(&parameters, &object);
+        let call = self.form.create(self.client.clone(), namespace, object);
         match tokio::time::timeout(WRITE_LIMIT, call).await {
-            Ok(Ok(_)) => {}
+            Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 self.dropped.inc();
                 tracing::warn!(error = %Chain(&error), reason = event.reason, "Could not write an Event");

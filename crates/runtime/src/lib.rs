@@ -8,8 +8,8 @@
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
 //!   `packed` text, or by `partial`; the program's own
 //!   index wakes keys, and `queue` holds them.
-//! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster; `conflicts`
-//!   tells the failures that are news.
+//! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, and neither waits for a
+//!   key that is `aside`; `conflicts` tells the failures that are news.
 //! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it.
 //! - `events` go out once the burst is over, which `activity` knows.
 //!
@@ -23,6 +23,7 @@ pub mod admin;
 pub mod alarm;
 pub mod args;
 pub mod as_text;
+pub mod aside;
 pub mod cache;
 pub mod client;
 mod conflicts;

@@ -4,6 +4,6 @@ mod access;
 mod background;
 mod controller;
 
-pub use access::{AccessError, Connect, ConnectError, MemberAccess, Unverified, over_network};
+pub use access::{AccessError, Connect, ConnectError, MemberAccess, Unverified, Way, over_network};
 pub use background::Background;
-pub use controller::{MemberController, MemberQueues, ReconcileError, spawn};
+pub use controller::{MemberController, MemberQueues, ReconcileError, spawn, spawn_after};

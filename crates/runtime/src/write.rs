@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use self::mode::{WouldWrite, WriteMode};
-pub use self::request::{Stored, create, in_path, patch, patch_status};
+pub use self::request::{Stored, create, in_path, patch, patch_status, replace_status};
 
 use crate::error::Chain;
 use crate::lease::Leadership;

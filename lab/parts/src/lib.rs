@@ -2,6 +2,7 @@
 //!
 //! No program depends on this crate, and it depends on no program.
 
+pub mod agent_rights;
 pub mod dns;
 pub mod flags;
 pub mod interrupt;
@@ -13,3 +14,4 @@ pub mod port;
 pub mod served;
 pub mod test_api;
 pub mod thresholds;
+pub mod webhook;

@@ -3,27 +3,32 @@
 use std::time::Duration;
 
 use karmada_rules::cluster::ConditionTaint;
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
+use karmada_runtime::args::{
+    ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, PullArgs, duration,
+};
 
-/// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada.
+/// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada, except with --pull, inside a member of mode Pull, for the status of that one.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::identity::NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
     #[command(flatten)]
+    pub(crate) pull: PullArgs,
+    #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
     pub(crate) events: EventArgs,
     /// Taint a cluster with `NoExecute` too once it has not been ready for this long. By default it is not: workloads stay.
-    #[arg(long, env = "KARMADA_TAINT_NO_EXECUTE_AFTER", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, env = "KARMADA_TAINT_NO_EXECUTE_AFTER", value_name = "DURATION", value_parser = duration, conflicts_with = "pull")]
     pub(crate) taint_no_execute_after: Option<Duration>,
     /// Taint a cluster for a condition: it has the taint `cluster.karmada-rs.io/TYPE=STATUS:EFFECT` while its condition `TYPE` is `STATUS`. May be repeated.
     #[arg(
         long = "taint-on-condition",
         env = "KARMADA_TAINT_ON_CONDITION",
         value_name = "TYPE=STATUS:EFFECT",
-        value_delimiter = ','
+        value_delimiter = ',',
+        conflicts_with = "pull"
     )]
     pub(crate) condition_taints: Vec<ConditionTaint>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
@@ -41,10 +46,32 @@ impl AsRef<CommonArgs> for Args {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_flags_are_well_formed() {
         super::Args::command().debug_assert();
+    }
+
+    /// What only the control plane decides is refused in a member.
+    #[test]
+    fn member_decides_no_taints() {
+        for flag in [
+            "--taint-no-execute-after=1m",
+            "--taint-on-condition=DnsReady=False:NoExecute",
+        ] {
+            let pull = [
+                "p",
+                "--pull",
+                "--cluster-name=m1",
+                "--karmada-kubeconfig=/k",
+            ];
+            let flags = pull.into_iter().chain([flag]);
+            let error = super::Args::try_parse_from(flags).unwrap_err().to_string();
+            assert!(
+                error.contains("'--pull' cannot be used with '--taint"),
+                "{error}"
+            );
+        }
     }
 }

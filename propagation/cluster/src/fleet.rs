@@ -4,19 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::ClusterView;
-use karmada_runtime::client::Addresses;
-use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified};
+use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified, Way};
 use kube::Client;
 use parking_lot::Mutex;
 
-use crate::identity::NAME;
 use crate::member::Member;
 
 /// The members to which there are connections.
 pub(crate) struct Fleet {
-    client: Client,
+    way: Way,
     background: Background,
-    addresses: Addresses,
     unverified: Unverified,
     members: Mutex<Members>,
 }
@@ -29,14 +26,18 @@ struct Members {
 }
 
 impl Fleet {
-    pub(crate) fn new(client: Client, background: Background, addresses: Addresses) -> Self {
+    pub(crate) fn new(way: Way, background: Background) -> Self {
         Self {
-            client,
+            way,
             background,
-            addresses,
             unverified: Unverified::default(),
             members: Mutex::default(),
         }
+    }
+
+    /// Returns the mode of the clusters that are served.
+    pub(crate) fn sync_mode(&self) -> &'static str {
+        self.way.sync_mode()
     }
 
     /// Returns the member, and connects to it if that has not been done, or not in the way that the
@@ -52,13 +53,32 @@ impl Fleet {
         {
             return Ok(Arc::clone(member));
         }
-        let (access, secret) = MemberAccess::read(&self.client, cluster).await?;
-        if let Some(member) = known.filter(|member| member.access == access) {
+        let (client, connect) = match &self.way {
+            Way::Secrets(client, connect) => (client, connect),
+            // Its credentials are renewed where it was made.
+            Way::Own(client) => {
+                let known = known.unwrap_or_else(|| self.keep(name, client.clone(), None, cluster));
+                return Ok(known);
+            }
+        };
+        let (access, secret) = MemberAccess::read(client, cluster).await?;
+        if let Some(member) = known.filter(|member| member.access.as_ref() == Some(&access)) {
             self.members.lock().doubted.remove(name);
             return Ok(member);
         }
-        let client = access.client(&secret, &self.addresses, NAME)?;
+        let client = connect(&access, &secret)?;
         self.unverified.warn(name, &access);
+        Ok(self.keep(name, client, Some(access), cluster))
+    }
+
+    /// Keeps a connection to a member from now on.
+    fn keep(
+        &self,
+        name: &str,
+        client: Client,
+        access: Option<MemberAccess>,
+        cluster: &ClusterView,
+    ) -> Arc<Member> {
         let (member, watches) = Member::new(client, access, cluster);
         let member = Arc::new(member);
         self.background.run(watches);
@@ -67,7 +87,7 @@ impl Fleet {
         members
             .connected
             .insert(name.to_owned(), Arc::clone(&member));
-        Ok(member)
+        member
     }
 
     fn connected(&self, name: &str) -> Option<Arc<Member>> {

@@ -1,10 +1,15 @@
 //! `cluster-controller`: keeps the Clusters of a fleet without Karmada. It makes their execution namespaces,
 //! asks their APIs for health, kinds and capacity, and taints those that are not ready or have a condition that a flag
 //! names.
+//!
+//! With `--pull` it runs in a member, as a part of Karmada's agent does: it asks that one alone, writes the status of its
+//! Cluster, and with `heartbeat` that it lives. In the control plane, `heard` tells who has fallen silent.
 
 mod args;
 mod events;
 mod fleet;
+mod heard;
+mod heartbeat;
 mod identity;
 mod member;
 mod metrics;
@@ -20,8 +25,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use karmada_runtime::events::EventRecorder;
-use karmada_runtime::members::{self, Background, MemberQueues};
+use karmada_runtime::events::{EventForm, EventRecorder};
+use karmada_runtime::members::{self, Background, MemberQueues, Way};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
@@ -30,54 +35,94 @@ use kube::Client;
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
+use crate::heartbeat::Heartbeat;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::Reachable;
 use crate::probe::Prober;
 pub use crate::reason::Reason;
-use crate::reconcile::Reconciler;
+use crate::reconcile::{Reconciler, Role};
 use crate::watch::SharedIndex;
 
-/// Connects to the API of the fleet and adds the tasks of the controller to `program`.
+/// The place where the program runs.
+pub enum Place {
+    /// The control plane: with a client of the fleet's API.
+    ControlPlane(Client),
+    /// The member of mode Pull whose Cluster has this name: with a client of the fleet's API, and one of its own.
+    Member(String, Client, Client),
+}
+
+/// Connects to the API of the fleet, and to that of the member in which the program runs, and adds the tasks of the
+/// controller to `program`.
 ///
 /// # Errors
 /// Fails if a file named by the flags cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let client = program.connect("karmada", &args.client.source()).await?;
-    assemble(&args, client, program);
+    let place = if let Some(cluster) = args.pull.cluster() {
+        let karmada = program.connect("karmada", &args.pull.karmada()).await?;
+        let member = program.connect("member", &args.client.source()).await?;
+        Place::Member(cluster.to_owned(), karmada, member)
+    } else {
+        Place::ControlPlane(program.connect("karmada", &args.client.source()).await?)
+    };
+    assemble(&args, place, program);
     Ok(())
 }
 
-/// Adds the tasks of the controller to `program`; `client` is connected to the API of the fleet.
+/// Adds the tasks of the controller to `program`.
 ///
 /// One loop writes and never waits for a member; the other asks each member and writes nothing.
-pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+pub fn assemble(args: &Args, place: Place, program: &mut Program) {
+    let (client, way, form) = match &place {
+        Place::ControlPlane(client) => {
+            let connect = members::over_network(program.addresses.clone(), NAME);
+            let way = Way::Secrets(client.clone(), connect);
+            (client.clone(), way, EventForm::Current)
+        }
+        Place::Member(_, karmada, member) => {
+            (karmada.clone(), Way::Own(member.clone()), EventForm::Core)
+        }
+    };
     let (leadership, writes) = if args.observe_only {
         WriteMode::dry_run(program)
     } else {
-        let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+        let (Place::ControlPlane(near) | Place::Member(_, _, near)) = &place;
+        let leadership = lease::leadership(program, near.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
+    let budget = args.events.budget();
     let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+        .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let (queue, probes) = (Queue::default(), MemberQueues::default());
     let background = Background::spawn(program, "members");
-    let addresses = program.addresses.clone();
-    let fleet = Arc::new(Fleet::new(client.clone(), background, addresses));
+    let fleet = Arc::new(Fleet::new(way, background));
     let index = Arc::new(SharedIndex::new(queue.clone(), probes.clone()));
     let reachable = Reachable::register(&mut program.registry);
-    index.watch(program, &client, &fleet, &reachable);
+    let role = match place {
+        Place::ControlPlane(client) => {
+            index.watch(program, &client, &fleet, &reachable);
+            Role::ControlPlane {
+                evict_after: args.taint_no_execute_after,
+                condition_taints: args.condition_taints.clone(),
+            }
+        }
+        Place::Member(cluster, karmada, _) => {
+            index.watch_own(program, (&karmada, &cluster), &fleet, &reachable);
+            Role::Member(Box::new(Heartbeat::new(karmada)))
+        }
+    };
     let reconciler = Reconciler {
         index: Arc::clone(&index),
         client,
         writes,
         events,
         queue: queue.clone(),
-        evict_after: args.taint_no_execute_after,
-        condition_taints: args.condition_taints.clone(),
+        role,
         clock: program.clock,
     };
-    controller::spawn(program, "cluster", reconciler, queue, leadership.clone());
+    let (is_read, leads) = (program.elsewhere.clone(), leadership.clone());
+    controller::spawn_after(program, is_read, "cluster", reconciler, queue, leads);
     let observer = Prober::new(index, fleet, probes.clone(), reachable);
-    members::spawn(program, "probe", observer, probes, leadership);
+    let is_read = program.elsewhere.clone();
+    members::spawn_after(program, is_read, "probe", observer, probes, leadership);
 }

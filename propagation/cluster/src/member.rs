@@ -7,8 +7,8 @@ use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use karmada_api::ClusterView;
-use karmada_api::cluster_view::{ClusterViewSpec, ResourceSummary};
-use karmada_rules::cluster::{Probe, ServedKinds, served};
+use karmada_api::cluster_view::ClusterViewSpec;
+use karmada_rules::cluster::{Capacity, Probe, ServedKinds, served};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::members::MemberAccess;
 use kube::Client;
@@ -36,8 +36,8 @@ const DOCUMENTS: [&str; 2] = ["/apis", "/api"];
 /// A connection to a member. Dropped, it ends its watches.
 pub(crate) struct Member {
     client: Client,
-    /// The access that it was made with.
-    pub(crate) access: MemberAccess,
+    /// The access that it was made with; `None` if the program runs in the member.
+    pub(crate) access: Option<MemberAccess>,
     spec: ClusterViewSpec,
     usage: Arc<Usage>,
     discovery: [Mutex<Option<Document>>; 2],
@@ -62,7 +62,7 @@ impl Member {
     /// Returns the connection, and what keeps its nodes and pods known, which the caller has to run.
     pub(crate) fn new(
         client: Client,
-        access: MemberAccess,
+        access: Option<MemberAccess>,
         cluster: &ClusterView,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (usage, ended) = (Arc::new(Usage::default()), CancellationToken::new());
@@ -147,8 +147,8 @@ impl Member {
     }
 
     /// Returns the capacity, once all nodes and pods are known.
-    pub(crate) fn summary(&self) -> Option<ResourceSummary> {
-        self.usage.summary()
+    pub(crate) fn capacity(&self, cluster: &ClusterView) -> Option<Capacity> {
+        self.usage.capacity(&cluster.spec.resource_models)
     }
 
     async fn get(

@@ -59,7 +59,8 @@ impl MemberController for Prober {
     async fn reconcile(&self, name: &str, key: &Key) -> Result<(), ReconcileError> {
         let started = Instant::now();
         let cluster = self.index.cluster(name).map(|stored| stored.part.view());
-        let Some(cluster) = cluster.filter(is_probed) else {
+        let Some(cluster) = cluster.filter(|cluster| is_probed(cluster, self.fleet.sync_mode()))
+        else {
             self.fleet.disconnect(name);
             self.reachable.forget(name);
             self.health.lock().remove(name);
@@ -94,7 +95,7 @@ impl MemberController for Prober {
             let (version, served) = tokio::join!(member.version(), member.served());
             observed.version = version.or(observed.version);
             observed.served = Some(served);
-            observed.summary = member.summary().or(observed.summary);
+            observed.capacity = member.capacity(&cluster).or(observed.capacity);
             self.index.observe(name, observed);
         }
         let queue = self.queues.of(name);

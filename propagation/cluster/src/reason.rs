@@ -3,7 +3,7 @@
 karmada_runtime::event_reasons! {
     ClusterReady: "Cluster", "its condition Ready has become True";
     ClusterNotReady: "Cluster", "its API server answers that it is not healthy";
-    ClusterNotReachable: "Cluster", "its API server could not be reached for a while";
+    ClusterNotReachable: "Cluster", "its API server could not be reached for a while, or, of mode Pull, its programs have fallen silent";
     CreateExecutionSpaceSucceed: "Cluster", "its execution namespace was created";
     RemoveExecutionSpaceSucceed: "Cluster", "its execution namespace was deleted, as the Cluster is";
     TaintClusterSucceed: "Cluster", "its taints have changed; the note names them";

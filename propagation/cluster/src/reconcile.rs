@@ -5,24 +5,42 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
+use karmada_api::condition::TRUE;
 use karmada_api::{ClusterView, execution_namespace};
-use karmada_rules::cluster::{ClusterWrite, ConditionTaint, Situation, steps};
+use karmada_rules::cluster::{
+    ClusterWrite, ConditionTaint, READY, Situation, condition, patience, status, steps,
+};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode, patch_status};
+use karmada_runtime::write::{
+    Stored, WriteError, WriteErrorKind, WriteMode, patch_status, replace_status,
+};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{Key, Metadata, patch};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::events::taken;
+use crate::heartbeat::Heartbeat;
 use crate::watch::{Known, SharedIndex};
 
 /// The time after which a write is tried again that another one has overtaken.
 const SOON: Duration = Duration::from_millis(100);
+
+/// The place where the program runs, and what it decides there.
+pub(crate) enum Role {
+    /// In the control plane: everything about every cluster.
+    ControlPlane {
+        /// The time after which workloads are to leave a cluster that is not ready.
+        evict_after: Option<Duration>,
+        condition_taints: Vec<ConditionTaint>,
+    },
+    /// In a member: the status of its cluster.
+    Member(Box<Heartbeat>),
+}
 
 /// Reconciles clusters. It sends nothing to a member.
 pub(crate) struct Reconciler {
@@ -32,9 +50,7 @@ pub(crate) struct Reconciler {
     /// Absent if nothing is written.
     pub(crate) events: Option<EventRecorder>,
     pub(crate) queue: Queue<Key>,
-    /// The time after which workloads are to leave a cluster that is not ready.
-    pub(crate) evict_after: Option<Duration>,
-    pub(crate) condition_taints: Vec<ConditionTaint>,
+    pub(crate) role: Role,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -42,6 +58,7 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
+        self.index.begin_to_listen();
         let names = self.index.names().into_iter();
         names.map(Key::cluster_scoped).collect()
     }
@@ -51,17 +68,9 @@ impl Controller for Reconciler {
         let Some(known) = self.index.known(name) else {
             return Ok(());
         };
-        let steps = steps(&Situation {
-            cluster: &known.cluster,
-            namespace: known.namespace,
-            is_targeted: known.is_targeted,
-            observed: known.observed.as_ref(),
-            unready_for: known.unready_for.unwrap_or_default(),
-            evict_after: self.evict_after,
-            condition_taints: &self.condition_taints,
-            now: (self.clock)(),
-        });
-        let mut failed = None;
+        // Nothing that is refused may look like the silence of the member.
+        let mut failed = self.beat(key, &known).await.err();
+        let steps = self.steps(&known);
         for step in &steps {
             match self.take(name, &known, step).await {
                 Ok(false) => {}
@@ -88,9 +97,7 @@ impl Controller for Reconciler {
         if let Some(error) = failed {
             return Err(error.into());
         }
-        if let (Some(after), Some(lasts)) = (self.evict_after, known.unready_for)
-            && let Some(remains) = after.checked_sub(lasts)
-        {
+        for remains in self.ends(&known).into_iter().flatten() {
             self.queue.add_at(key.clone(), Instant::now() + remains);
         }
         Ok(())
@@ -98,6 +105,67 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
+    /// Returns what has to be written, first things first.
+    fn steps(&self, known: &Known) -> Vec<ClusterWrite> {
+        let now = (self.clock)();
+        match &self.role {
+            Role::ControlPlane {
+                evict_after,
+                condition_taints,
+            } => steps(&Situation {
+                cluster: &known.cluster,
+                namespace: known.namespace,
+                is_targeted: known.is_targeted,
+                observed: known.observed.as_ref(),
+                silent_for: known.silent_for,
+                unready_for: known.unready_for.unwrap_or_default(),
+                evict_after: *evict_after,
+                condition_taints,
+                now,
+            }),
+            Role::Member(_) => {
+                let observed = known.observed.iter().filter(|_| known.reports());
+                observed
+                    .flat_map(|observed| status(&known.cluster, observed, now))
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns the times until something follows from the passing of time alone.
+    fn ends(&self, known: &Known) -> [Option<Duration>; 2] {
+        let Role::ControlPlane { evict_after, .. } = &self.role else {
+            return [None, None];
+        };
+        let evicts = evict_after.zip(known.unready_for);
+        let is_silent = known.reports().then(|| {
+            let patience = patience(condition(&known.cluster, READY));
+            patience.checked_sub(known.silent_for)
+        });
+        [
+            evicts.and_then(|(after, lasts)| after.checked_sub(lasts)),
+            is_silent.flatten(),
+        ]
+    }
+
+    /// Renews the heartbeat of the member in which the program runs, once that was found ready.
+    async fn beat(&self, key: &Key, known: &Known) -> Result<(), WriteError> {
+        let Role::Member(heartbeat) = &self.role else {
+            return Ok(());
+        };
+        let ready = known.observed.iter().flat_map(|observed| &observed.ready);
+        let is_ready = ready.into_iter().any(|ready| ready.status == TRUE);
+        if !known.reports() || !(is_ready || heartbeat.due().is_some()) {
+            return Ok(());
+        }
+        let now = (self.clock)();
+        let renewed = heartbeat.renew(&self.writes, &*known.stored, now).await;
+        if let Some(due) = heartbeat.due() {
+            self.queue.add_at(key.clone(), due);
+        }
+        renewed
+    }
+
     /// Performs a step, and returns `false` if nothing is to be written.
     async fn take(
         &self,
@@ -123,13 +191,11 @@ impl Reconciler {
                 self.writes.write("taints", call).await?.is_some()
             }
             ClusterWrite::Condition { patch, .. } => {
-                let patch: Patch<Value> = patch.clone().into();
-                let call = patch_status(&clusters, name, &parameters, &patch);
+                let call = self.write_status(&clusters, known, patch.clone());
                 self.writes.write("conditions", call).await?.is_some()
             }
             ClusterWrite::Status(patch) => {
-                let patch = Patch::Merge(patch);
-                let call = patch_status(&clusters, name, &parameters, &patch);
+                let call = self.write_status(&clusters, known, patch::Patch::Merge(patch.clone()));
                 self.writes.write("cluster_status", call).await?.is_some()
             }
             ClusterWrite::CreateNamespace(object) => {
@@ -156,5 +222,24 @@ impl Reconciler {
             }
         };
         Ok(written)
+    }
+
+    /// Patches the status of a cluster.
+    async fn write_status(
+        &self,
+        clusters: &Api<ClusterView>,
+        known: &Known,
+        patch: patch::Patch,
+    ) -> kube::Result<Stored> {
+        let name = known.cluster.name();
+        if let Role::ControlPlane { .. } = self.role {
+            let patch: Patch<Value> = patch.into();
+            return patch_status(clusters, name, &PatchParams::default(), &patch).await;
+        }
+        // Karmada grants its agents no patch. The object is as the server stores it, of the version that it names.
+        let mut cluster = known.cluster.clone();
+        let patched = patch.apply(&mut cluster);
+        patched.map_err(|error| kube::Error::Service(error.into()))?;
+        replace_status(clusters, name, &cluster).await
     }
 }

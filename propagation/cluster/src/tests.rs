@@ -17,6 +17,8 @@ use tokio::time::timeout;
 
 use super::*;
 
+mod pull;
+
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The API of a fleet.
@@ -34,7 +36,8 @@ async fn member() -> ServedApi {
 
 fn node() -> Value {
     json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" },
-        "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } })
+        "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
+            "conditions": [{ "type": "Ready", "status": "True" }] } })
 }
 
 fn pod() -> Value {
@@ -150,7 +153,8 @@ impl Stage {
         let config = kube::Config::new("http://karmada".parse().unwrap());
         let client = karmada_runtime::client::with_service(self.api.service(), config, NAME);
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        assemble(&Args::parse_from(flags), client.unwrap(), &mut program);
+        let place = Place::ControlPlane(client.unwrap());
+        assemble(&Args::parse_from(flags), place, &mut program);
         program
     }
 

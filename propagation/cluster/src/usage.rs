@@ -1,12 +1,12 @@
 //! The nodes and the pods of a member, kept known by watches.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use karmada_api::cluster_view::ResourceSummary;
-use karmada_rules::cluster::summary;
-use karmada_rules::usage::{ClusterUsage, NodeCapacity, PodRequest};
+use karmada_api::cluster_view::ResourceModel;
+use karmada_rules::cluster::{Capacity, capacity};
+use karmada_rules::usage::{NodeCapacity, PodRequest};
 use karmada_runtime::partial::PartialList;
-use kube::Client;
 use kube::runtime::watcher::Config;
+use kube::{Client, Resource};
 
 /// The nodes and the pods of a member.
 #[derive(Default)]
@@ -24,10 +24,14 @@ impl Usage {
     }
 
     /// Returns the capacity, once all nodes and pods are known.
-    pub(crate) fn summary(&self) -> Option<ResourceSummary> {
+    pub(crate) fn capacity(&self, models: &[ResourceModel]) -> Option<Capacity> {
         let (nodes, pods) = (self.nodes.known()?, self.pods.known()?);
-        let nodes = nodes.iter().map(|node| &node.part);
-        let usage = ClusterUsage::of(nodes, pods.iter().map(|pod| &pod.part));
-        Some(summary(&usage))
+        let nodes = nodes.iter().map(|node| {
+            let name = node.meta().name.as_deref();
+            (name.unwrap_or_default(), &node.part)
+        });
+        let pods = pods.iter().map(|pod| &pod.part);
+        let (nodes, pods): (Vec<_>, Vec<_>) = (nodes.collect(), pods.collect());
+        Some(capacity(&nodes, &pods, models))
     }
 }

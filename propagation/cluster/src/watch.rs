@@ -4,27 +4,32 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
+use karmada_api::cluster_view::PULL;
 use karmada_api::condition::TRUE;
+use karmada_api::names::CLUSTER_NAMESPACE;
 use karmada_api::{
     ClusterResourceBinding, ClusterView, ResourceBinding, cluster_of_execution_namespace,
     execution_namespace,
 };
-use karmada_rules::cluster::{ClusterObservation, ExecutionNamespace, READY, is_probed};
+use karmada_rules::cluster::{ClusterObservation, ExecutionNamespace, READY};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::partial::Partial;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::fleet::Fleet;
+use crate::heard::Heard;
 use crate::metrics::Reachable;
 use crate::stored::{IsSystem, StoredCluster, Targets};
 
@@ -43,6 +48,8 @@ struct Index {
     cluster_bindings: Cache<Partial<ClusterResourceBinding, Targets>>,
     /// The newest from the members.
     observed: BTreeMap<String, ClusterObservation>,
+    /// What was heard of those that report on themselves.
+    heard: Heard,
     /// The clusters that are not ready, since when this process knows it.
     unready: BTreeMap<String, Instant>,
 }
@@ -58,8 +65,17 @@ pub(crate) struct Known {
     pub(crate) namespace_uid: Option<String>,
     pub(crate) is_targeted: bool,
     pub(crate) observed: Option<ClusterObservation>,
+    /// The time for which nothing was heard of it.
+    pub(crate) silent_for: Duration,
     /// The time for which it has been known as not ready, if it is not.
     pub(crate) unready_for: Option<Duration>,
+}
+
+impl Known {
+    /// Returns `true` if the cluster reports on itself, and is not about to leave.
+    pub(crate) fn reports(&self) -> bool {
+        self.cluster["spec"]["syncMode"] == PULL && !self.cluster.is_deleting()
+    }
 }
 
 impl SharedIndex {
@@ -80,12 +96,12 @@ impl SharedIndex {
         reachable: &Reachable,
     ) {
         let (all, selected) = (Api::all(client.clone()), Config::default());
-        let (shared, fleet, reachable) = (Arc::clone(self), Arc::clone(fleet), reachable.clone());
-        program.watch("clusters", all, selected, move |event| {
-            for gone in shared.observe_cluster(event) {
-                fleet.disconnect(&gone);
-                reachable.forget(&gone);
-            }
+        let observe = self.observer(fleet, reachable);
+        program.watch("clusters", all, selected, observe);
+        let leases = Api::namespaced(client.clone(), CLUSTER_NAMESPACE);
+        let shared = Arc::clone(self);
+        program.watch("leases", leases, Config::default(), move |event| {
+            shared.observe_lease(event);
         });
         let (all, selected) = (Api::all(client.clone()), Config::default());
         let shared = Arc::clone(self);
@@ -106,6 +122,41 @@ impl SharedIndex {
         });
         let shared = Arc::clone(self);
         program.report_undecoded(move || shared.undecoded());
+    }
+
+    /// Watches one cluster alone, from inside it.
+    pub(crate) fn watch_own(
+        self: &Arc<Self>,
+        program: &mut Program,
+        (client, cluster): (&Client, &str),
+        fleet: &Arc<Fleet>,
+        reachable: &Reachable,
+    ) {
+        let own = Config::default().fields(&format!("metadata.name={cluster}"));
+        let (all, observe) = (Api::all(client.clone()), self.observer(fleet, reachable));
+        program.watch_elsewhere("clusters", all, own, observe);
+        let shared = Arc::clone(self);
+        program.report_undecoded(move || shared.undecoded());
+    }
+
+    /// Returns what takes in the events of clusters.
+    fn observer(
+        self: &Arc<Self>,
+        fleet: &Arc<Fleet>,
+        reachable: &Reachable,
+    ) -> impl FnMut(Event<Decoded<StoredCluster>>) + Send + use<> {
+        let (shared, fleet, reachable) = (Arc::clone(self), Arc::clone(fleet), reachable.clone());
+        move |event| {
+            for gone in shared.observe_cluster(event) {
+                fleet.disconnect(&gone);
+                reachable.forget(&gone);
+            }
+        }
+    }
+
+    /// Counts the silence of every cluster from now.
+    pub(crate) fn begin_to_listen(&self) {
+        self.index.lock().heard.begin();
     }
 
     /// Returns the names of all clusters.
@@ -139,6 +190,7 @@ impl SharedIndex {
             }),
             namespace_uid: namespace.and_then(|namespace| namespace.meta().uid.clone()),
             observed: index.observed.get(name).cloned(),
+            silent_for: index.heard.silent_for(name),
             unready_for: unready.map(Instant::elapsed),
         })
     }
@@ -171,6 +223,7 @@ impl SharedIndex {
             let Some(new) = new.map(|new| new.part.view()) else {
                 index.observed.remove(&key.name);
                 index.unready.remove(&key.name);
+                index.heard.forget(&key.name);
                 self.probes.remove(&key.name);
                 gone.push(key.name);
                 continue;
@@ -181,9 +234,13 @@ impl SharedIndex {
                 let since = index.unready.entry(key.name.clone());
                 since.or_insert_with(Instant::now);
             }
+            let old = old.map(|old| old.part.view());
+            let is_sign = old.as_ref().is_some_and(|old| ready(old) != ready(&new));
+            index.heard.cluster(&key.name, is_sign);
             let is_probed_alike = old.is_some_and(|old| {
-                let old = old.part.view();
-                old.spec.has_same_access(&new.spec) && is_probed(&old) == is_probed(&new)
+                old.spec.has_same_access(&new.spec)
+                    && old.spec.sync_mode == new.spec.sync_mode
+                    && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
             });
             if !is_probed_alike {
                 self.probes.of(&key.name).add(key.clone());
@@ -191,6 +248,15 @@ impl SharedIndex {
             self.queue.add(key);
         }
         gone
+    }
+
+    fn observe_lease(&self, event: Event<Decoded<PartialObjectMeta<Lease>>>) {
+        if let Event::Apply(lease) | Event::InitApply(lease) = event {
+            let (mut index, meta) = (self.index.lock(), lease.metadata());
+            let version = meta.resource_version.as_deref();
+            let name = meta.name.as_deref().unwrap_or_default();
+            index.heard.lease(name, version);
+        }
     }
 
     fn observe_namespace(&self, event: Event<Decoded<Partial<Namespace, IsSystem>>>) {
@@ -233,6 +299,12 @@ impl Index {
 }
 
 fn is_ready(cluster: &ClusterView) -> bool {
+    ready(cluster).is_some_and(|status| status == TRUE)
+}
+
+/// Returns the status of the condition `Ready`.
+fn ready(cluster: &ClusterView) -> Option<&str> {
     let mut conditions = cluster.status.conditions.iter();
-    conditions.any(|condition| condition.type_ == READY && condition.status == TRUE)
+    let ready = conditions.find(|condition| condition.type_ == READY)?;
+    Some(&ready.status)
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_rules::propagation::customization::{API_VERSION, SCRIPTS};
+use karmada_rules::propagation::customization::{SCRIPTS, webhook};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use objects::{Key, Metadata};
+use objects::Metadata;
 
 use crate::events::Events;
-use crate::index::Index;
+use crate::index::{Index, TemplateKey};
 use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
@@ -20,25 +20,27 @@ pub(crate) struct CustomizationReconciler {
 }
 
 impl Controller for CustomizationReconciler {
-    type Key = Key;
+    type Key = TemplateKey;
 
-    fn keys(&self) -> Vec<Key> {
+    fn keys(&self) -> Vec<TemplateKey> {
         self.index.read(Index::customization_keys)
     }
 
-    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let uid = self.index.read(|index| {
-            let object = index.customization(&key.name);
-            object.map(|object| object.uid().to_owned())
-        });
+    async fn reconcile(&self, key: &TemplateKey) -> Result<(), BoxError> {
+        let object = self.index.read(|index| index.customization(key).cloned());
+        let TemplateKey { kind, key } = key;
         let reference = ObjectReference {
-            api_version: Some(API_VERSION.to_owned()),
-            kind: Some(SCRIPTS.to_owned()),
+            api_version: Some(kind.api_version()),
+            kind: Some(kind.kind.clone()),
             name: Some(key.name.clone()),
-            uid,
+            uid: object.as_ref().map(|object| object.uid().to_owned()),
             ..ObjectReference::default()
         };
-        let problems = self.index.interpreters.problems(&key.name);
+        let problems = if kind.kind == SCRIPTS {
+            self.index.interpreters.problems(&key.name)
+        } else {
+            object.as_ref().map(webhook::problems).unwrap_or_default()
+        };
         if problems.is_empty() {
             self.events.settled(&reference);
         } else {

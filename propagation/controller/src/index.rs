@@ -41,7 +41,7 @@ pub(crate) struct Index {
     pub(crate) not_served: BTreeSet<GroupVersionKind>,
     /// The kinds of customizations that have been listed, or that the API does not serve.
     pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
-    customizations: BTreeMap<(GroupVersionKind, Key), Value>,
+    customizations: BTreeMap<TemplateKey, Value>,
     candidates: Candidates,
     pub(crate) renamed: Renamed,
     pub(crate) dependencies: Dependencies,
@@ -235,25 +235,21 @@ impl Index {
         changed
     }
 
-    /// Returns the customization `name`.
-    pub(crate) fn customization(&self, name: &str) -> Option<&Value> {
-        let kind = GroupVersionKind::new(customization::API_VERSION, customization::SCRIPTS);
-        self.customizations.get(&(kind, Key::cluster_scoped(name)))
+    /// Returns a customization.
+    pub(crate) fn customization(&self, key: &TemplateKey) -> Option<&Value> {
+        self.customizations.get(key)
     }
 
-    /// Returns the keys of the customizations that have scripts.
-    pub(crate) fn customization_keys(&self) -> Vec<Key> {
-        let all = self.customizations.keys();
-        let scripts = all.filter(|(kind, _)| kind.kind == customization::SCRIPTS);
-        scripts.map(|(_, key)| key.clone()).collect()
+    /// Returns the keys of all customizations.
+    pub(crate) fn customization_keys(&self) -> Vec<TemplateKey> {
+        self.customizations.keys().cloned().collect()
     }
 
     /// Replaces a customization by its new version, or removes it.
-    pub(crate) fn customize(&mut self, kind: &GroupVersionKind, key: Key, object: Option<Value>) {
-        let id = (kind.clone(), key);
+    pub(crate) fn customize(&mut self, key: TemplateKey, object: Option<Value>) {
         match object {
-            Some(object) => self.customizations.insert(id, object),
-            None => self.customizations.remove(&id),
+            Some(object) => self.customizations.insert(key, object),
+            None => self.customizations.remove(&key),
         };
     }
 
@@ -268,7 +264,7 @@ impl Index {
 
     /// Returns `true` once every customization is known.
     pub(crate) fn is_interpretation_known(&self) -> bool {
-        self.interpreters_listed.len() == customization::KINDS.len()
+        self.interpreters_listed.len() == customization::kinds().len()
     }
 
     pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {

@@ -7,15 +7,15 @@
 //!                                 dependencies  attaches the bindings of what a template refers to
 //!                                 binding       makes the Works of a binding, and reports what they report
 //!                                 namespace     makes the Works of a Namespace
-//!                                 customization tells a customization what is wrong with its scripts
+//!                                 customization tells a customization what is wrong with its scripts or webhooks
 //! ```
 //!
 //! `watch` says which change wakes which key. A loop reads the `index` and `works`, asks one function of
 //! `rules::propagation`, and writes. Nothing is passed from loop to loop: each sees what another wrote once the
 //! watch shows it.
 //!
-//! - Whose script says what a template has, looks like or refers to: the `lua::Interpreters` of the index, which each
-//!   loop asks before the rules.
+//! - Who says what a template has, looks like or refers to: the `Interpreters` of the index, scripts and webhooks of
+//!   users, which each loop asks before the rules.
 //! - What a loop remembers of its own writes until then: `template/subject`, `binding/written`.
 //! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
 //! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.

@@ -11,6 +11,7 @@ mod lazy;
 mod naming;
 mod random;
 mod scheduling;
+mod webhooks;
 mod works;
 
 use std::ops::Deref;
@@ -670,8 +671,11 @@ async fn versions_do_not_take_turns() {
         stage.send("POST", POLICY, &policy).await;
     }
     stage.start(&[]).await;
+    let mut written = stage.written();
+    // A policy is looked at again once its kind turns out not to be served, maybe before the watch shows its ID.
+    written.dedup();
     assert_eq!(
-        stage.written(),
+        written,
         [
             format!("PATCH {POLICY}/new"),
             format!("PATCH {POLICY}/newer"),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock, Weak};
 
+use interpreters::Interpreters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ObjectReference,
@@ -22,7 +23,6 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use lua::Interpreters;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -45,7 +45,7 @@ pub(crate) struct Queues {
     pub(crate) dependencies: Queue<Key>,
     pub(crate) namespaces: Queue<Key>,
     /// The customizations, which are told what is wrong with them.
-    pub(crate) customizations: Queue<Key>,
+    pub(crate) customizations: Queue<TemplateKey>,
 }
 
 /// The index behind a lock, the templates, and the queues of those that their changes wake.
@@ -60,6 +60,7 @@ impl SharedIndex {
     /// Creates an empty index, and the future that watches the templates of the kinds it names.
     pub(crate) fn new(
         client: &Client,
+        interpreters: Interpreters,
         queues: Queues,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
         // What the watches show is observed by what holds them.
@@ -73,7 +74,7 @@ impl SharedIndex {
             });
         let shared = Arc::new(Self {
             templates,
-            interpreters: Interpreters::default(),
+            interpreters,
             index: Mutex::default(),
             queues,
         });
@@ -84,11 +85,9 @@ impl SharedIndex {
 
     /// Creates the index and watches every kind that decides about templates and bindings.
     pub(crate) fn watch(program: &mut Program, client: &Client, queues: Queues) -> Arc<Self> {
-        let (shared, watching) = Self::new(client, queues);
+        let interpreters = Interpreters::new(program, client);
+        let (shared, watching) = Self::new(client, interpreters, queues);
         program.run_until_stopped("templates", watching);
-        let runs = shared.interpreters.runs();
-        let help = "Runs of the scripts that interpret kinds, by operation and outcome";
-        program.registry.register("script_runs", help, runs);
         let mut to = Watching {
             program,
             client,

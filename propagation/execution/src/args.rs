@@ -1,6 +1,6 @@
 //! The flags.
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, PullArgs};
 
 /// Applies the manifests of every Work to its member cluster, and reports what has become of them there.
 #[derive(clap::Parser, Debug)]
@@ -9,6 +9,8 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
     #[command(flatten)]
+    pub(crate) pull: PullArgs,
+    #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
     pub(crate) events: EventArgs,
@@ -16,7 +18,7 @@ pub struct Args {
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,
     /// Collect the EndpointSlices of exported Services from the members, for a fleet without Karmada: a Karmada does that itself.
-    #[arg(long, env = "KARMADA_COLLECT_ENDPOINTS")]
+    #[arg(long, env = "KARMADA_COLLECT_ENDPOINTS", conflicts_with = "pull")]
     pub(crate) collect_endpoints: bool,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
@@ -30,10 +32,19 @@ impl AsRef<CommonArgs> for Args {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn flags_are_well_formed() {
         super::Args::command().debug_assert();
+    }
+
+    /// What reaches into other members is refused in one.
+    #[test]
+    fn member_collects_no_endpoints() {
+        let flags = "p --pull --cluster-name=m1 --karmada-kubeconfig=/k --collect-endpoints";
+        let error = super::Args::try_parse_from(flags.split(' ')).unwrap_err();
+        let told = "'--pull' cannot be used with '--collect-endpoints'";
+        assert!(error.to_string().contains(told), "{error}");
     }
 }

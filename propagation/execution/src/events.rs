@@ -65,16 +65,16 @@ fn interpreted(manifest: &ManifestStatus) -> Event {
     event(EventType::Normal, reason, &note, "Interpret")
 }
 
-/// Returns what there is to tell of scripts that have failed.
+/// Returns what there is to tell of scripts and webhooks that have failed.
 pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
     let mut troubles = Vec::new();
     for (one, ordinal) in outcome.manifests.iter().zip(0..) {
         let object = named(&identifier(one.manifest, ordinal));
-        if let Some(Err(error)) = &one.scripted.status {
+        if let Some(Err(error)) = &one.interpreted.status {
             let note = format!("Reflect status for object({object}) failed, err: {error}.");
             troubles.push((Reason::ReflectStatusFailed, note));
         }
-        if let Some(Err(error)) = &one.scripted.is_healthy {
+        if let Some(Err(error)) = &one.interpreted.is_healthy {
             let note = format!("Interpret health of object({object}) failed, err: {error}.");
             troubles.push((Reason::InterpretHealthFailed, note));
         }
@@ -82,7 +82,7 @@ pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
     troubles
 }
 
-/// Returns the Event about a script that has failed.
+/// Returns the Event about a script or webhook that has failed.
 pub(crate) fn warning(reason: Reason, note: &str) -> Event {
     event(EventType::Warning, reason, note, "Interpret")
 }

@@ -6,34 +6,33 @@ use std::sync::Arc;
 
 use apply::Applier;
 use futures::StreamExt;
+use interpreters::Interpreters;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterView, execution_namespace};
-use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess, Unverified};
+use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified, Way};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
-use lua::Interpreters;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::customization::SharedCustomizations;
 use crate::endpoints::{SharedEndpoints, member};
 use crate::index::SharedIndex;
 use crate::ownership::KarmadaWork;
-use crate::scripts::SharedScripts;
 
 /// The objects of the Works of a member.
 pub(crate) type Member = Applier<KarmadaWork>;
 
 /// The members to which there are connections.
 pub(crate) struct Fleet {
-    client: Client,
+    way: Way,
     index: Arc<SharedIndex>,
     interpreters: Arc<Interpreters>,
     /// Absent if no endpoints are collected.
     endpoints: Option<Arc<SharedEndpoints>>,
     background: Background,
-    connect: Connect,
     unverified: Unverified,
     connections: Mutex<BTreeMap<String, Slot>>,
     /// The members that were tried, each with `true` if it was reached the last time.
@@ -51,23 +50,26 @@ struct Connection {
 
 impl Fleet {
     pub(crate) fn new(
-        client: Client,
-        scripts: &SharedScripts,
+        way: Way,
+        customizations: &SharedCustomizations,
         endpoints: Option<Arc<SharedEndpoints>>,
         background: Background,
-        connect: Connect,
     ) -> Self {
         Self {
-            client,
-            index: Arc::clone(&scripts.index),
-            interpreters: Arc::clone(&scripts.interpreters),
+            way,
+            index: Arc::clone(&customizations.index),
+            interpreters: Arc::clone(&customizations.interpreters),
             endpoints,
             background,
-            connect,
             unverified: Unverified::default(),
             connections: Mutex::default(),
             reached: Mutex::default(),
         }
+    }
+
+    /// Returns the mode of the clusters that are served.
+    pub(crate) fn sync_mode(&self) -> &'static str {
+        self.way.sync_mode()
     }
 
     /// Returns the member, and connects to it if that has not been done.
@@ -93,9 +95,15 @@ impl Fleet {
         name: &str,
         cluster: &ClusterView,
     ) -> Result<Connection, ConnectError> {
-        let (access, secret) = MemberAccess::read(&self.client, cluster).await?;
-        let client = (self.connect)(&access, &secret)?;
-        self.unverified.warn(name, &access);
+        let (client, access) = match &self.way {
+            Way::Secrets(karmada, connect) => {
+                let (access, secret) = MemberAccess::read(karmada, cluster).await?;
+                let client = connect(&access, &secret)?;
+                self.unverified.warn(name, &access);
+                (client, Some((karmada.clone(), access)))
+            }
+            Way::Own(client) => (client.clone(), None),
+        };
         let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
         let wake = move |wake| index.wake_one(&cluster_name, wake);
         let owner = KarmadaWork {
@@ -107,7 +115,14 @@ impl Fleet {
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
-        let renewal = Arc::clone(self).renew(name.to_owned(), cluster.clone(), access);
+        let fleet = Arc::clone(self);
+        let (name, cluster) = (name.to_owned(), cluster.clone());
+        let renewal = async move {
+            match access {
+                Some((karmada, access)) => fleet.renew(karmada, name, cluster, access).await,
+                None => pending().await,
+            }
+        };
         self.background.run(async move {
             tokio::select! {
                 biased;
@@ -124,11 +139,17 @@ impl Fleet {
     }
 
     /// Watches the one Secret of a cluster, and ends the connection when its credentials change.
-    async fn renew(self: Arc<Self>, name: String, cluster: ClusterView, access: MemberAccess) {
+    async fn renew(
+        self: Arc<Self>,
+        karmada: Client,
+        name: String,
+        cluster: ClusterView,
+        access: MemberAccess,
+    ) {
         let Ok((namespace, secret_name)) = MemberAccess::secret_of(&cluster) else {
             return;
         };
-        let secrets = Api::<Decoded<Secret>>::namespaced(self.client.clone(), namespace);
+        let secrets = Api::<Decoded<Secret>>::namespaced(karmada, namespace);
         let one = Config::default().fields(&format!("metadata.name={secret_name}"));
         let mut changes = std::pin::pin!(events(secrets, one));
         while let Some(event) = changes.next().await {

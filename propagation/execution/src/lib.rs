@@ -6,18 +6,21 @@
 //! object in the member changed → fleet ↗
 //! ```
 //!
-//! Beside that, with `--collect-endpoints`, `endpoints` brings those of exported Services the other way.
+//! With `--pull` it runs in one member, as a part of Karmada's agent does, and carries out the Works of that one.
+//! Otherwise, with `--collect-endpoints`, `endpoints` brings those of exported Services the other way.
 //!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
-//! - What do users say of an object's status and health, and of what it keeps? `scripts`, by customizations.
+//! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
 //! - What happens to one Work, and in which order? `reconcile`.
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
 
 mod args;
+mod customization;
 mod endpoints;
 mod events;
+mod finalizer;
 mod fleet;
 mod identity;
 mod index;
@@ -27,7 +30,6 @@ mod pending;
 mod reason;
 mod reconcile;
 mod report;
-mod scripts;
 mod stored;
 mod watch;
 
@@ -36,31 +38,36 @@ mod tests;
 
 use std::sync::Arc;
 
-use karmada_runtime::events::EventRecorder;
+use karmada_runtime::events::{EventForm, EventRecorder};
 use karmada_runtime::lease;
-use karmada_runtime::members::{self, Background, Connect, MemberQueues};
+use karmada_runtime::members::{self, Background, Connect, MemberQueues, Way};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
-use parking_lot::Mutex;
 
 pub use crate::args::Args;
+use crate::customization::SharedCustomizations;
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::index::SharedIndex;
 use crate::metrics::FleetMetrics;
-use crate::pending::PendingReports;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::report::Reporter;
-use crate::scripts::SharedScripts;
 
-/// Connects to the Karmada API and adds the tasks of the controller to `program`.
+/// Connects to the Karmada API, and to that of the member in which the program runs, and adds the tasks of the
+/// controller to `program`.
 ///
 /// # Errors
 /// Fails if a file named by the flags cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    if args.pull.pull {
+        let karmada = program.connect("karmada", &args.pull.karmada()).await?;
+        let member = program.connect("member", &args.client.source()).await?;
+        assemble_in_member(&args, karmada, member, program);
+        return Ok(());
+    }
     let client = program.connect("karmada", &args.client.source()).await?;
     let connect = members::over_network(program.addresses.clone(), NAME);
     assemble(&args, client, connect, program);
@@ -70,39 +77,51 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API, and `connect`
 /// connects to members.
 pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Program) {
+    let way = Way::Secrets(client.clone(), connect);
+    assemble_by(args, client, way, program);
+}
+
+/// Adds the tasks of the controller, in the member that the flags name, to `program`; `karmada` is connected to the
+/// Karmada API, and `member` to that of the member.
+pub fn assemble_in_member(args: &Args, karmada: Client, member: Client, program: &mut Program) {
+    assemble_by(args, karmada, Way::Own(member), program);
+}
+
+fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
+    let (near, form) = match &way {
+        Way::Secrets(..) => (&client, EventForm::Current),
+        Way::Own(member) => (member, EventForm::Core),
+    };
     let (leadership, writes) = if args.observe_only {
         WriteMode::dry_run(program)
     } else {
-        let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+        let leadership = lease::leadership(program, near.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
+    let budget = args.events.budget();
     let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+        .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let queues = MemberQueues::default();
     let background = Background::spawn(program, "members");
     let index = Arc::new(SharedIndex::new(queues.clone()));
-    let scripts = SharedScripts::watch(program, &client, &index);
+    let customizations = SharedCustomizations::watch(program, &client, &index);
     let endpoints = args.collect_endpoints;
     let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
     let fleet = Arc::new(Fleet::new(
-        client.clone(),
-        &scripts,
+        way,
+        &customizations,
         endpoints.clone(),
         background,
-        connect,
     ));
-    watch::watch(program, &client, &index, &fleet, endpoints.as_ref());
+    let own = args.pull.cluster();
+    watch::watch(program, &client, own, &index, &fleet, endpoints.as_ref());
     let gauges = FleetMetrics {
         index: Arc::clone(&index),
         fleet: Arc::clone(&fleet),
         endpoints: endpoints.clone(),
     };
-    let labels = [
-        ("member_reachable", "member"),
-        ("collected_endpoint_slices", "member"),
-    ];
-    program.registry.register_collector(gauges, &labels);
+    gauges.register(program);
     if let Some(endpoints) = endpoints {
         let (writes, events) = (writes.clone(), events.clone());
         endpoints::spawn(
@@ -117,18 +136,12 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
     let reconciler = Reconciler {
         index,
         fleet,
-        scripts,
+        customizations,
         client: client.clone(),
         writes: writes.clone(),
         queues: queues.clone(),
-        reporter: Reporter {
-            client,
-            writes,
-            events,
-            clock: program.clock,
-            pending: PendingReports::default(),
-            troubles: Mutex::default(),
-        },
+        reporter: Reporter::new(client, writes, events, program.clock),
     };
-    members::spawn(program, "work", reconciler, queues, leadership);
+    let is_read = program.elsewhere.clone();
+    members::spawn_after(program, is_read, "work", reconciler, queues, leadership);
 }

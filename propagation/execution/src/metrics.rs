@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use karmada_runtime::program::Program;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -18,6 +19,17 @@ pub(crate) struct FleetMetrics {
     pub(crate) fleet: Arc<Fleet>,
     /// Absent if no endpoints are collected.
     pub(crate) endpoints: Option<Arc<SharedEndpoints>>,
+}
+
+impl FleetMetrics {
+    /// Adds them to the metrics of `program`.
+    pub(crate) fn register(self, program: &mut Program) {
+        let labels = [
+            ("member_reachable", "member"),
+            ("collected_endpoint_slices", "member"),
+        ];
+        program.registry.register_collector(self, &labels);
+    }
 }
 
 impl fmt::Debug for FleetMetrics {

@@ -1,9 +1,9 @@
 //! The objects in a member that belong to its Works.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use apply::{LastWrite, Ownership, Unit, WriteStyle};
+use interpreters::Interpreters;
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
 use karmada_rules::execution;
@@ -11,11 +11,10 @@ use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::interpret;
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
-use lua::Interpreters;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
-use objects::{GroupVersionKind, Key, Metadata};
+use objects::{Key, Metadata};
 use serde_json::Value;
 
 /// The Works of one member, as the owner of their objects.
@@ -23,7 +22,7 @@ use serde_json::Value;
 pub(crate) struct KarmadaWork {
     /// The namespace of the member's Works.
     pub(crate) namespace: String,
-    /// The scripts that have a say in how objects are replaced.
+    /// Who has a say in how objects are replaced.
     pub(crate) interpreters: Arc<Interpreters>,
 }
 
@@ -80,12 +79,8 @@ impl Ownership for KarmadaWork {
     }
 
     fn customization(&self, manifest: &Value) -> Option<u64> {
-        let customized = self.interpreters.customized();
-        let kind = GroupVersionKind::of(manifest);
-        let script = customized.script(&kind, Operation::Retain)?;
-        let mut hasher = DefaultHasher::new();
-        script.source.hash(&mut hasher);
-        Some(hasher.finish())
+        let interpreter = self.interpreters.interpreter(manifest, Operation::Retain)?;
+        Some(interpreter.fingerprint())
     }
 
     async fn customize(&self, body: Value, object: &Value) -> Result<Value, String> {

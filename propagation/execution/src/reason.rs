@@ -5,8 +5,8 @@ karmada_runtime::event_reasons! {
     SyncSucceed: "Work", "its manifests were applied, after they were not";
     SyncFailed: "Work", "a manifest could not be applied; the note gives the reason";
     ReflectStatusSucceed: "Work", "the status of an object was read from the member for the first time, or is another";
-    ReflectStatusFailed: "Work", "the script that reads the status of an object has failed; the note gives the error";
-    InterpretHealthFailed: "Work", "the script that reads the health of an object has failed; the note gives the error";
+    ReflectStatusFailed: "Work", "the script or webhook that reads the status of an object has failed; the note gives the error";
+    InterpretHealthFailed: "Work", "the script or webhook that reads the health of an object has failed; the note gives the error";
     InterpretHealthSucceed: "Work", "the health of an object is known for the first time, or has changed";
     CollectEndpointsFailed: "ServiceExport", "the endpoints of the Service cannot be collected from a cluster, or not be written; the note gives the reason";
     EndpointsNotOurs: "ServiceExport", "another program, such as a Karmada, collects the endpoints of the Service from a cluster, and they are left to it";

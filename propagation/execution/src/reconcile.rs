@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::{MemberError, SyncResult, Synced};
+use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterView, Work};
-use karmada_rules::execution::{Outcome, Scripted, SyncOutcome};
+use karmada_rules::execution::{Interpreted, Outcome, SyncOutcome};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
@@ -18,11 +19,12 @@ use objects::patch::guarded;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::customization::SharedCustomizations;
+use crate::finalizer;
 use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::ownership::unit;
 use crate::report::{Reporter, works};
-use crate::scripts::SharedScripts;
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
 /// of the object tells.
@@ -32,7 +34,7 @@ const RECHECK: Duration = Duration::from_mins(1);
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) fleet: Arc<Fleet>,
-    pub(crate) scripts: Arc<SharedScripts>,
+    pub(crate) customizations: Arc<SharedCustomizations>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     pub(crate) queues: MemberQueues<Key>,
@@ -75,8 +77,8 @@ impl MemberController for Reconciler {
                 Ok(())
             };
         };
-        // An agent in the cluster carries out the others.
-        if view.spec.sync_mode != "Push" {
+        // Those of mode Pull are carried out in the cluster, and only there.
+        if view.spec.sync_mode != self.fleet.sync_mode() {
             return Ok(());
         }
         if deleting {
@@ -95,7 +97,7 @@ impl Reconciler {
         work: &Work,
     ) -> Result<(), ReconcileError> {
         // Who says what an object keeps is to be known before it is written.
-        if !self.scripts.are_known() {
+        if !self.customizations.are_known() {
             return Ok(());
         }
         if let Some(due) = self.reporter.pending.awaited(work) {
@@ -118,8 +120,8 @@ impl Reconciler {
                 return Ok(());
             }
         };
-        let scripted = self.scripts.interpret(&synced).await;
-        let results = (synced.as_slice(), scripted.as_slice());
+        let interpreted = self.customizations.interpret(&synced).await;
+        let results = (synced.as_slice(), interpreted.as_slice());
         self.report(cluster, work, results, untouched).await?;
         if synced.iter().any(|one| one.note.is_some()) {
             let due = Instant::now() + RECHECK;
@@ -127,7 +129,7 @@ impl Reconciler {
         }
         let errors = synced.into_iter().filter_map(|one| one.error);
         self.judge(cluster, errors.collect())?;
-        match scripted.iter().find_map(Scripted::error) {
+        match interpreted.iter().find_map(Interpreted::error) {
             Some(error) => Err(WorkError::Script(error.to_owned()).into()),
             None => Ok(()),
         }
@@ -138,7 +140,7 @@ impl Reconciler {
         &self,
         cluster: &str,
         work: &Work,
-        (synced, scripted): (&[Synced], &[Scripted]),
+        (synced, interpreted): (&[Synced], &[Interpreted]),
         untouched: bool,
     ) -> Result<(), ReconcileError> {
         let is_written = synced.iter().any(|one| one.written);
@@ -154,15 +156,15 @@ impl Reconciler {
             return Ok(());
         }
         let manifests = work.spec.workload.manifests.iter();
-        let results = synced.iter().zip(scripted);
+        let results = synced.iter().zip(interpreted);
         let outcomes = manifests
             .zip(results)
-            .map(|(manifest, (one, scripted))| Outcome {
+            .map(|(manifest, (one, interpreted))| Outcome {
                 manifest,
                 error: one.error.as_ref().map(explained),
                 note: one.note.as_deref(),
                 object: &one.object,
-                scripted: scripted.clone(),
+                interpreted: interpreted.clone(),
             });
         let outcome = SyncOutcome {
             manifests: &outcomes.collect::<Vec<_>>(),
@@ -188,7 +190,7 @@ impl Reconciler {
             error: Some(text.clone()),
             note: None,
             object: &ObservedObject::Unknown,
-            scripted: Scripted::default(),
+            interpreted: Interpreted::default(),
         });
         let outcome = SyncOutcome {
             manifests: &outcomes.collect::<Vec<_>>(),
@@ -274,7 +276,14 @@ impl Reconciler {
         let patch = Patch::Merge(guarded(version, rest));
         let (works, parameters) = (works(&self.client, work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
-        let call = write::patch(&works, name, &parameters, &patch);
+        let call = async {
+            match self.fleet.sync_mode() {
+                PULL => finalizer::replace(&self.client, work).await,
+                _ => write::patch(&works, name, &parameters, &patch)
+                    .await
+                    .map(drop),
+            }
+        };
         match self.writes.write("work_finalizer", call).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),

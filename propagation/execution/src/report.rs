@@ -23,24 +23,40 @@ const MAX_EDITS: u32 = 4;
 
 /// Writes the status of Works, with Events about its changes.
 pub(crate) struct Reporter {
-    pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
-    /// Absent if nothing is written.
-    pub(crate) events: Option<EventRecorder>,
-    pub(crate) clock: fn() -> Timestamp,
+    client: Client,
+    writes: WriteMode,
+    events: Option<EventRecorder>,
+    clock: fn() -> Timestamp,
     pub(crate) pending: PendingReports,
-    /// The troubles of the scripts of each Work that were recorded last.
-    pub(crate) troubles: Mutex<BTreeMap<Key, Vec<(Reason, String)>>>,
+    /// The troubles with the scripts and webhooks of each Work that were recorded last.
+    troubles: Mutex<BTreeMap<Key, Vec<(Reason, String)>>>,
 }
 
 impl Reporter {
+    /// Creates the reporter of a program. There are no `events` if nothing is written.
+    pub(crate) fn new(
+        client: Client,
+        writes: WriteMode,
+        events: Option<EventRecorder>,
+        clock: fn() -> Timestamp,
+    ) -> Self {
+        Self {
+            client,
+            writes,
+            events,
+            clock,
+            pending: PendingReports::default(),
+            troubles: Mutex::default(),
+        }
+    }
+
     /// Forgets a Work that is gone.
     pub(crate) fn forget(&self, key: &Key) {
         self.pending.forget(key);
         self.troubles.lock().remove(key);
     }
 
-    /// Records which scripts have failed for a Work, unless they are those that were recorded last.
+    /// Records which scripts and webhooks have failed for a Work, unless they are those that were recorded last.
     fn record_troubles(&self, work: &Work, outcome: SyncOutcome<'_>) {
         let found = troubles(outcome);
         let key = Key::of(work);

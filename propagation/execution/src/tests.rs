@@ -21,8 +21,10 @@ use tokio::time::timeout;
 use super::*;
 
 mod endpoints;
+mod pull;
 mod scripts;
 mod thirdparty;
+mod webhooks;
 
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apply::Wake;
-use karmada_api::ClusterView;
+use karmada_api::{ClusterView, execution_namespace};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
@@ -15,26 +15,36 @@ use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::stored::StoredWork;
 
-/// Watches every kind that decides about Works.
+/// Watches every kind that decides about Works, of the cluster `own` alone if the program runs in that one.
 pub(crate) fn watch(
     program: &mut Program,
     client: &Client,
+    own: Option<&str>,
     index: &Arc<SharedIndex>,
     fleet: &Arc<Fleet>,
     endpoints: Option<&Arc<SharedEndpoints>>,
 ) {
     let (works, members) = (Arc::clone(index), Arc::clone(fleet));
     let services = endpoints.map(Arc::clone);
-    let all = Api::all(client.clone());
-    program.watch("works", all, Config::default(), move |event| {
+    let observe_works = move |event| {
         observe_works(&works, &members, services.as_deref(), event);
-    });
+    };
     let (clusters, members) = (Arc::clone(index), Arc::clone(fleet));
     let collected = endpoints.map(Arc::clone);
-    let all = Api::all(client.clone());
-    program.watch("clusters", all, Config::default(), move |event| {
+    let observe_clusters = move |event| {
         observe_clusters(&clusters, &members, collected.as_deref(), event);
-    });
+    };
+    let (every, clusters) = (Config::default(), Api::all(client.clone()));
+    if let Some(own) = own {
+        let works = Api::namespaced(client.clone(), &execution_namespace(own));
+        program.watch_elsewhere("works", works, every.clone(), observe_works);
+        let own = every.fields(&format!("metadata.name={own}"));
+        program.watch_elsewhere("clusters", clusters, own, observe_clusters);
+    } else {
+        let works = Api::all(client.clone());
+        program.watch("works", works, every.clone(), observe_works);
+        program.watch("clusters", clusters, every, observe_clusters);
+    }
     let (index, endpoints) = (Arc::clone(index), endpoints.map(Arc::clone));
     program.report_undecoded(move || {
         let of_endpoints = endpoints.iter().flat_map(|endpoints| endpoints.undecoded());

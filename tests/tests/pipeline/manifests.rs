@@ -48,6 +48,7 @@ fn deleting_spares_karmada() {
         "admission",
         "placement/hub",
         "placement/member",
+        "pull",
     ] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");
@@ -69,6 +70,7 @@ fn page_lists_every_account() {
         ("propagation", "karmada-system"),
         ("placement/hub", ""),
         ("placement/member", ""),
+        ("pull", ""),
     ] {
         let objects = installed(place);
         for account in of_kind(&objects, "ServiceAccount") {
@@ -79,12 +81,12 @@ fn page_lists_every_account() {
             if name.starts_with("karmada-rs-") {
                 continue;
             }
-            let row = format!("\n| `{namespace}/{name}` |");
+            let row = format!("\n| `{namespace}/{name}` ");
             assert!(page.contains(&row), "{place}: no row of {namespace}/{name}");
             listed += 1;
         }
     }
-    assert_eq!(listed, 12);
+    assert_eq!(listed, 15);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.
@@ -92,7 +94,7 @@ fn page_lists_every_account() {
 fn fleet_rights_list_their_kinds() {
     let optional = installed("propagation/everything");
     let is_optional = |role: &Value| optional.contains(role);
-    for place in ["karmada", "propagation"] {
+    for place in ["karmada", "propagation", "pull"] {
         let roles = installed(place);
         let roles = of_kind(&roles, "ClusterRole").into_iter();
         let mut listed = 0;
@@ -121,6 +123,7 @@ fn images_have_no_owner() {
         "propagation/cluster/host",
         "placement/hub/host",
         "placement/member",
+        "pull/member",
     ] {
         let path = cargo::root().join("manifests").join(place);
         let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
@@ -131,7 +134,7 @@ fn images_have_no_owner() {
             named += 1;
         }
     }
-    assert_eq!(named, 9);
+    assert_eq!(named, 11);
 }
 
 /// Pods run on Linux nodes with an account of their own and no priority class.
@@ -145,6 +148,7 @@ fn pods_have_own_accounts() {
         "propagation/cluster/host",
         "placement/hub/host",
         "placement/member",
+        "pull/member",
     ] {
         let objects = installed(place);
         let accounts = of_kind(&objects, "ServiceAccount");
@@ -166,7 +170,7 @@ fn pods_have_own_accounts() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 9);
+    assert_eq!(checked, 11);
 }
 
 /// Nobody but Prometheus reaches the port of a program, and a default-deny policy cuts none off from its API.
@@ -179,6 +183,7 @@ fn ports_are_guarded() {
         "propagation/cluster/host",
         "placement/hub/host",
         "placement/member",
+        "pull/member",
     ] {
         let objects = installed(place);
         let policies = of_kind(&objects, "NetworkPolicy");
@@ -196,7 +201,7 @@ fn ports_are_guarded() {
             guarded += 1;
         }
     }
-    assert_eq!(guarded, 8);
+    assert_eq!(guarded, 10);
 }
 
 /// The replicas of a controller are spread over nodes.
@@ -207,10 +212,11 @@ fn replicas_are_spread() {
         "propagation/host",
         "propagation/cluster/host",
         "placement",
+        "pull",
     ];
     let objects = places.map(installed).concat();
     let deployments = of_kind(&objects, "Deployment");
-    assert_eq!(deployments.len(), 8);
+    assert_eq!(deployments.len(), 10);
     for deployment in deployments {
         let spec = &deployment["spec"];
         let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];

@@ -33,6 +33,8 @@ pub(crate) fn page(definitions: &[Value]) -> anyhow::Result<String> {
         for part in ["spec", "status"] {
             fields(&parts[part], part, &mut rows)?;
         }
+        // A configuration of webhooks has them in place of a spec.
+        fields(&parts["webhooks"]["items"], "webhooks[]", &mut rows)?;
         page += match &*rows {
             "" => "\nIts name says everything.\n",
             _ => "\n| Field | Type | Meaning |\n|---|---|---|\n",

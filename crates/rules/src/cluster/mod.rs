@@ -3,6 +3,7 @@
 //!
 //! - `health`: is it ready? Several probes must agree before a verdict changes.
 //! - `enablements`, `capacity`: which kinds does it serve, and how much fits?
+//! - `silence`: what of a cluster that reports on itself, and no longer does?
 //! - `taints`, `condition_taints`: which taints follow from its health, and from other conditions?
 //! - `steps`: from all of these, the writes that are still due, in their order.
 
@@ -10,16 +11,19 @@ mod capacity;
 mod condition_taints;
 mod enablements;
 mod health;
+mod silence;
 mod steps;
 mod taints;
 
-pub use capacity::summary;
+pub use capacity::{Capacity, capacity};
 pub(crate) use condition_taints::desired_taints;
 pub use condition_taints::{ConditionTaint, InvalidConditionTaint};
 pub use enablements::{ServedKinds, served};
 pub use health::{Health, Probe};
+pub use silence::{LEASE, RENEWAL, patience};
 pub use steps::{
-    ClusterObservation, ClusterWrite, ExecutionNamespace, Situation, is_probed, steps, targets,
+    ClusterObservation, ClusterWrite, ExecutionNamespace, Situation, condition, is_probed, status,
+    steps, targets,
 };
 pub use taints::{NOT_READY, UNREACHABLE};
 

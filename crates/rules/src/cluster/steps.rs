@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::cluster_view::{ClusterViewStatus, Quantities, ResourceSummary};
+use karmada_api::cluster_view::{ClusterViewStatus, PULL, PUSH, Quantities, ResourceSummary};
 use karmada_api::{ClusterView, execution_namespace, names};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert_patch};
@@ -14,8 +14,10 @@ use objects::patch::{Patch, guarded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::capacity::Capacity;
 use super::condition_taints::{ConditionTaint, with_condition_taints};
 use super::enablements::enablements;
+use super::silence::silence;
 use super::taints::{self, Unready, tainted};
 use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, ServedKinds};
 
@@ -38,7 +40,7 @@ pub struct ClusterObservation {
     /// The kinds that it serves, or the reason for which they are not known.
     pub served: Option<Result<Vec<ServedKinds>, String>>,
     /// Its capacity.
-    pub summary: Option<ResourceSummary>,
+    pub capacity: Option<Capacity>,
 }
 
 /// A cluster and what decides about it.
@@ -52,6 +54,8 @@ pub struct Situation<'a> {
     pub is_targeted: bool,
     /// The newest from its API.
     pub observed: Option<&'a ClusterObservation>,
+    /// The time for which nothing was heard of it, if it reports on itself.
+    pub silent_for: Duration,
     /// The time for which it has been known as not ready.
     pub unready_for: Duration,
     /// The time after which workloads are to leave a cluster that is not ready; `None`: never.
@@ -91,10 +95,10 @@ pub enum ClusterWrite {
     },
 }
 
-/// Returns `true` if the health of the cluster is found by asking its API: it is reached from the control
-/// plane, and not being deleted.
-pub fn is_probed(cluster: &ClusterView) -> bool {
-    cluster.spec.sync_mode == "Push" && cluster.metadata.deletion_timestamp.is_none()
+/// Returns `true` if a program that serves clusters of this mode asks the API of the cluster for its state. One that is
+/// being deleted is not asked.
+pub fn is_probed(cluster: &ClusterView, sync_mode: &str) -> bool {
+    cluster.spec.sync_mode == sync_mode && cluster.metadata.deletion_timestamp.is_none()
 }
 
 /// Returns the clusters that the binding has and that a scheduler takes away when they leave.
@@ -131,10 +135,17 @@ pub fn steps(situation: &Situation<'_>) -> Vec<ClusterWrite> {
         steps.push(ClusterWrite::Finalizers(finalizers_patch(cluster, &all)));
     }
     steps.extend(namespace(situation));
-    if cluster["spec"]["syncMode"] == "Push"
+    if cluster["spec"]["syncMode"] == PUSH
         && let Some(observed) = situation.observed
     {
         steps.extend(status(cluster, observed, situation.now));
+    }
+    if cluster["spec"]["syncMode"] == PULL
+        && let Some(report) = silence(condition(cluster, READY), situation.silent_for)
+        && let Some(patch) = condition_patch(cluster, READY, &report, situation.now)
+    {
+        let health = Some(report);
+        steps.push(ClusterWrite::Condition { patch, health });
     }
     steps.extend(taint(situation));
     steps
@@ -195,7 +206,8 @@ fn namespace(situation: &Situation<'_>) -> Option<ClusterWrite> {
     }
 }
 
-fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec<ClusterWrite> {
+/// Returns the writes that bring the status of a cluster up to what was observed, in the order of [`steps`].
+pub fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec<ClusterWrite> {
     let mut steps = Vec::new();
     if let Some(report) = &observed.ready
         && let Some(patch) = condition_patch(cluster, READY, report, now)
@@ -219,9 +231,12 @@ fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec
     {
         fields.insert("apiEnablements".to_owned(), json!(enabled));
     }
-    if let Some(summary) = &observed.summary {
+    if let Some(Capacity { nodes, resources }) = &observed.capacity {
+        if published.node_summary.unwrap_or_default() != *nodes {
+            fields.insert("nodeSummary".to_owned(), json!(nodes));
+        }
         let published = published.resource_summary.unwrap_or_default();
-        let changes = summary_changes(&published, summary);
+        let changes = summary_changes(&published, resources);
         if !changes.is_empty() {
             fields.insert("resourceSummary".to_owned(), changes.into());
         }
@@ -238,7 +253,8 @@ fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec
     steps
 }
 
-fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
+/// Returns the condition of a raw cluster that is of this type, or null.
+pub fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
     let found = find(list(&cluster["status"]["conditions"]), kind);
     found.unwrap_or(&Value::Null)
 }
@@ -267,8 +283,7 @@ fn condition_patch(cluster: &Value, kind: &str, report: &Report, now: Timestamp)
     ))
 }
 
-/// Returns the merge patch between two summaries. Karmada's models of nodes are in the same object and
-/// stay.
+/// Returns the merge patch between two summaries. Without models, nothing is said of the nodes of each.
 fn summary_changes(published: &ResourceSummary, summary: &ResourceSummary) -> Map<String, Value> {
     let parts = [
         ("allocatable", &published.allocatable, &summary.allocatable),
@@ -276,9 +291,11 @@ fn summary_changes(published: &ResourceSummary, summary: &ResourceSummary) -> Ma
         ("allocated", &published.allocated, &summary.allocated),
     ];
     let differing = parts.into_iter().filter(|(_, old, new)| old != new);
-    differing
-        .map(|(name, old, new)| (name.to_owned(), replacing(old, new)))
-        .collect()
+    let amounts = differing.map(|(name, old, new)| (name.to_owned(), replacing(old, new)));
+    let counts = &summary.allocatable_modelings;
+    let models = (!counts.is_empty() && *counts != published.allocatable_modelings)
+        .then(|| ("allocatableModelings".to_owned(), json!(counts)));
+    amounts.chain(models).collect()
 }
 
 /// Returns the merge patch that turns one map into another.

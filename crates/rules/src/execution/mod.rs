@@ -20,4 +20,4 @@ mod tests;
 pub use ownership::{
     MANAGERS, adoption, applied, notes, removal, retains_replicas, work_of, written,
 };
-pub use status::{Outcome, Scripted, StatusPlan, SyncOutcome, identifier, status};
+pub use status::{Interpreted, Outcome, StatusPlan, SyncOutcome, identifier, status};

@@ -27,20 +27,20 @@ pub struct Outcome<'a> {
     pub note: Option<&'a str>,
     /// The object in the member.
     pub object: &'a ObservedObject,
-    /// What scripts say of it.
-    pub scripted: Scripted,
+    /// What scripts and webhooks say of it.
+    pub interpreted: Interpreted,
 }
 
-/// What scripts say of an object in a member; each is absent where none is asked.
+/// What scripts and webhooks say of an object in a member; each is absent where none is asked.
 #[derive(Clone, Debug, Default)]
-pub struct Scripted {
+pub struct Interpreted {
     /// The part of its status that is reported, or the error of the script.
     pub status: Option<Result<Timed, String>>,
     /// Whether it is well, or the error of the script.
     pub is_healthy: Option<Result<bool, String>>,
 }
 
-impl Scripted {
+impl Interpreted {
     /// Returns the error of the first script that has failed.
     pub fn error(&self) -> Option<&str> {
         let of_status = self
@@ -228,7 +228,7 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
             ObservedObject::Present(object) | ObservedObject::Settled(object) => {
                 let before = current.iter().find(|one| one.identifier == identifier);
                 let before_status = before.and_then(|before| before.status.as_ref());
-                let status = match &outcome.scripted.status {
+                let status = match &outcome.interpreted.status {
                     None => reflect(object),
                     Some(Ok(status)) => {
                         let before = before_status.unwrap_or(&Value::Null);
@@ -237,7 +237,7 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
                     // What was reported last stays, and so does the health.
                     Some(Err(_)) => return before.cloned(),
                 };
-                let health = match &outcome.scripted.is_healthy {
+                let health = match &outcome.interpreted.is_healthy {
                     None => health(object).to_string(),
                     Some(Ok(true)) => Health::Healthy.to_string(),
                     Some(Ok(false)) => Health::Unhealthy.to_string(),

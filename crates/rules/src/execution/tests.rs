@@ -70,7 +70,7 @@ fn status_after(
         error: error.map(str::to_owned),
         note: None,
         object,
-        scripted: Scripted::default(),
+        interpreted: Interpreted::default(),
     };
     let synced = SyncOutcome {
         manifests: &[outcome],
@@ -86,7 +86,7 @@ fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> S
         error: None,
         note: None,
         object,
-        scripted: Scripted::default(),
+        interpreted: Interpreted::default(),
     };
     let synced = SyncOutcome {
         manifests: &[outcome],
@@ -319,14 +319,14 @@ fn first_status_and_health_changes() {
 }
 
 /// Plans the status of a Work whose object scripts interpret so.
-fn status_scripted(work: &Work, object: &Value, scripted: &Scripted) -> StatusPlan {
+fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) -> StatusPlan {
     let manifest = &work.spec.workload.manifests[0];
     let outcome = Outcome {
         manifest,
         error: None,
         note: None,
         object: &ObservedObject::Present(object.clone()),
-        scripted: scripted.clone(),
+        interpreted: interpreted.clone(),
     };
     let synced = SyncOutcome {
         manifests: &[outcome],
@@ -342,21 +342,24 @@ fn scripts_come_first() {
     let Recorded {
         mut work, object, ..
     } = deployment();
-    let scripted = |at: &str| Scripted {
+    let interpreted = |at: &str| Interpreted {
         status: Some(Ok(Timed {
             value: json!({ "n": 1, "at": at }),
             at_another_time: Some(json!({ "n": 1, "at": "later" })),
         })),
         is_healthy: Some(Ok(false)),
     };
-    let patch = status_scripted(&work, &object, &scripted("a"))
+    let patch = status_interpreted(&work, &object, &interpreted("a"))
         .patch
         .unwrap();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["status"], json!({ "n": 1, "at": "a" }));
     assert_eq!(reported["health"], "Unhealthy");
     work.status = from_value(patch["status"].clone()).unwrap();
-    assert_eq!(status_scripted(&work, &object, &scripted("b")).patch, None);
+    assert_eq!(
+        status_interpreted(&work, &object, &interpreted("b")).patch,
+        None
+    );
 }
 
 /// Case I69: where the script of a status fails, what was reported last stays; where that of the health does, the
@@ -365,17 +368,17 @@ fn scripts_come_first() {
 fn failed_scripts_report_nothing_new() {
     let Recorded { work, object, .. } = deployment();
     let before = work.status.as_ref().unwrap().manifest_statuses[0].clone();
-    let failed = Scripted {
+    let failed = Interpreted {
         status: Some(Err("no".to_owned())),
         is_healthy: Some(Ok(false)),
     };
-    let plan = status_scripted(&work, &object, &failed);
+    let plan = status_interpreted(&work, &object, &failed);
     assert!(plan.interpreted.is_empty());
-    let failed = Scripted {
+    let failed = Interpreted {
         status: None,
         is_healthy: Some(Err("no".to_owned())),
     };
-    let patch = status_scripted(&work, &object, &failed).patch.unwrap();
+    let patch = status_interpreted(&work, &object, &failed).patch.unwrap();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["health"], "Unknown");
     assert_eq!(reported["status"], json!(before.status));
@@ -390,7 +393,7 @@ fn equal_errors_are_said_once() {
         error: error.map(str::to_owned),
         note: None,
         object: &ObservedObject::Unknown,
-        scripted: Scripted::default(),
+        interpreted: Interpreted::default(),
     });
     let synced = SyncOutcome {
         manifests: &outcomes,
@@ -412,7 +415,7 @@ fn notes_follow_success() {
         error: None,
         note,
         object: &ObservedObject::Absent,
-        scripted: Scripted::default(),
+        interpreted: Interpreted::default(),
     });
     let synced = SyncOutcome {
         manifests: &outcomes,

@@ -1,23 +1,39 @@
-//! What the users of a Karmada say about the interpretation of kinds: scripts, by operation, and webhooks.
+//! What the users of a Karmada say about the interpretation of kinds: scripts and webhooks, by operation.
+//!
+//! An [`Interpreter`] answers an `operation`: a `script`, or a `webhook`. `results` reads what either answers.
 
+mod changes;
+mod fields;
 mod operation;
+pub mod results;
 mod script;
+pub mod webhook;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use objects::{GroupVersionKind, Metadata};
 use serde_json::Value;
 
+pub use changes::Changes;
 pub use operation::Operation;
 pub use script::Script;
+
+use self::fields::text;
+use self::webhook::Webhook;
 
 /// The group and version of the objects that customize interpretation.
 pub const API_VERSION: &str = "config.karmada.io/v1alpha1";
 /// The kind of the objects that have scripts.
 pub const SCRIPTS: &str = "ResourceInterpreterCustomization";
-/// The kinds of those objects.
-pub const KINDS: [&str; 2] = [SCRIPTS, "ResourceInterpreterWebhookConfiguration"];
+/// The kind of the objects that have webhooks.
+pub const WEBHOOKS: &str = "ResourceInterpreterWebhookConfiguration";
+
+/// Returns both kinds.
+pub fn kinds() -> [GroupVersionKind; 2] {
+    [SCRIPTS, WEBHOOKS].map(|kind| GroupVersionKind::new(API_VERSION, kind))
+}
 
 /// Who interprets which kinds besides what is known of them here.
 ///
@@ -26,25 +42,39 @@ pub const KINDS: [&str; 2] = [SCRIPTS, "ResourceInterpreterWebhookConfiguration"
 /// no other is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Customized {
-    /// The kinds that webhooks interpret, as patterns.
-    webhooks: BTreeSet<[String; 3]>,
+    /// The webhooks, by name.
+    webhooks: BTreeMap<String, Arc<Webhook>>,
     /// The scripts of each operation, by the names of their customizations.
     scripts: BTreeMap<(GroupVersionKind, Operation), BTreeMap<String, Arc<Script>>>,
 }
 
+/// Who has the last word about an operation of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Interpreter {
+    /// A script.
+    Script(Arc<Script>),
+    /// A webhook.
+    Webhook(Arc<Webhook>),
+}
+
+impl Interpreter {
+    /// Returns by what it is known that it answers as another does.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Self::Script(script) => script.source.hash(&mut hasher),
+            Self::Webhook(webhook) => webhook.hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+}
+
 impl Customized {
-    /// Adds the scripts of one customization, or the kinds of one webhook configuration.
+    /// Adds the scripts of one customization, or the webhooks of one configuration.
     pub fn add(&mut self, object: &Value) {
-        let webhooks = list(object, "webhooks");
-        for rule in webhooks.flat_map(|webhook| list(webhook, "rules")) {
-            for group in texts(rule, "apiGroups") {
-                for version in texts(rule, "apiVersions") {
-                    for kind in texts(rule, "kinds") {
-                        let pattern = [group, version, kind].map(str::to_owned);
-                        self.webhooks.insert(pattern);
-                    }
-                }
-            }
+        for webhook in Webhook::all_of(object) {
+            let webhook = Arc::new(webhook);
+            self.webhooks.entry(webhook.name.clone()).or_insert(webhook);
         }
         let Some(target) = object.pointer("/spec/target") else {
             return;
@@ -66,18 +96,19 @@ impl Customized {
         }
     }
 
-    /// Returns `true` if a webhook interprets the kind.
-    pub fn has_webhook(&self, kind: &GroupVersionKind) -> bool {
-        let of_kind = [&kind.group, &kind.version, &kind.kind];
-        self.webhooks.iter().any(|patterns| {
-            let mut pairs = patterns.iter().zip(of_kind);
-            pairs.all(|(pattern, text)| pattern == "*" || pattern == text)
-        })
-    }
-
-    /// Returns the script that decides an operation of a kind: of several customizations, that of the first by name.
-    pub fn script(&self, kind: &GroupVersionKind, operation: Operation) -> Option<&Arc<Script>> {
-        self.scripts_of(kind, operation).next()
+    /// Returns who decides an operation of a kind: of several customizations, the script of the first by name; of
+    /// several webhooks, the first by name.
+    pub fn interpreter(
+        &self,
+        kind: &GroupVersionKind,
+        operation: Operation,
+    ) -> Option<Interpreter> {
+        if let Some(script) = self.scripts_of(kind, operation).next() {
+            return Some(Interpreter::Script(Arc::clone(script)));
+        }
+        let mut webhooks = self.webhooks.values();
+        let webhook = webhooks.find(|webhook| webhook.answers(kind, operation))?;
+        Some(Interpreter::Webhook(Arc::clone(webhook)))
     }
 
     /// Returns the scripts of all customizations for an operation of a kind, by their names. What they find is put
@@ -97,9 +128,14 @@ impl Customized {
         all.flat_map(|((kind, _), scripts)| scripts.values().map(move |script| (kind, script)))
     }
 
-    /// Returns the kinds that scripts interpret otherwise than in `other`. A customization that is the same but for
-    /// its version is no other.
-    pub fn changed_scripts(&self, other: &Self) -> BTreeSet<GroupVersionKind> {
+    /// Returns every webhook.
+    pub fn webhooks(&self) -> impl Iterator<Item = &Arc<Webhook>> {
+        self.webhooks.values()
+    }
+
+    /// Returns the kinds that are interpreted otherwise than in `other`. A customization that is the same but for its
+    /// version is no other.
+    pub fn changes(&self, other: &Self) -> Changes {
         let keys = self.scripts.keys().chain(other.scripts.keys());
         let changed = keys.filter(|key| {
             let sources = |of: &Self| -> Vec<(String, Arc<str>)> {
@@ -110,7 +146,15 @@ impl Customized {
             };
             sources(self) != sources(other)
         });
-        changed.map(|(kind, _)| kind.clone()).collect()
+        let differing = |of: &Self, from: &Self| -> Vec<Arc<Webhook>> {
+            let webhooks = of.webhooks.iter();
+            let webhooks = webhooks.filter(|(name, own)| from.webhooks.get(*name) != Some(*own));
+            webhooks.map(|(_, webhook)| Arc::clone(webhook)).collect()
+        };
+        Changes {
+            scripted: changed.map(|(kind, _)| kind.clone()).collect(),
+            webhooks: [differing(self, other), differing(other, self)].concat(),
+        }
     }
 
     /// Returns why scripts of a customization are not asked: another has one for the same operation of the kind.
@@ -128,30 +172,6 @@ impl Customized {
         });
         conflicts.collect()
     }
-
-    /// Returns `true` if webhooks interpret the same kinds as in `other`.
-    pub fn has_same_webhooks(&self, other: &Self) -> bool {
-        self.webhooks == other.webhooks
-    }
-}
-
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object
-        .get(field)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
-fn texts<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    list(object, field).filter_map(Value::as_str)
-}
-
-fn list<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    object
-        .get(field)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
 }
 
 #[cfg(test)]

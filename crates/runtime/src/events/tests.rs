@@ -1,4 +1,5 @@
 use embedded_apiserver::{ApiServer, Fault};
+use kube::Api;
 use kube::api::ListParams;
 use tokio::time::{Instant, sleep};
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::ClusterView;
+use karmada_api::cluster_view::{PULL, PUSH};
 use kube::config::AuthInfo;
 use kube::{Api, Client, Config};
 use parking_lot::Mutex;
@@ -31,6 +32,24 @@ pub struct MemberAccess {
 
 /// Creates the client of a member's API from the access to it and the Secret that grants it.
 pub type Connect = Box<dyn Fn(&MemberAccess, &Secret) -> Result<Client, AccessError> + Send + Sync>;
+
+/// The way to the members that a program serves.
+pub enum Way {
+    /// To those of mode Push, by the Secrets that their Clusters name and the client reads.
+    Secrets(Client, Connect),
+    /// To the one of mode Pull in which the program runs, by this client of it.
+    Own(Client),
+}
+
+impl Way {
+    /// Returns the mode of the clusters that are served.
+    pub fn sync_mode(&self) -> &'static str {
+        match self {
+            Self::Secrets(..) => PUSH,
+            Self::Own(_) => PULL,
+        }
+    }
+}
 
 /// Returns what connects to members over the network.
 pub fn over_network(addresses: Addresses, user_agent: &'static str) -> Connect {

@@ -12,12 +12,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
+use crate::aside::Places;
 use crate::conflicts::{Conflicts, Failed};
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
+use crate::readiness::Readiness;
 
 /// The number of keys of one member that are reconciled concurrently.
 const IN_FLIGHT: usize = 2;
@@ -184,6 +186,19 @@ pub fn spawn<C: MemberController>(
     queues: MemberQueues<C::Key>,
     leadership: Leadership,
 ) {
+    let none = Readiness::new();
+    spawn_after(program, none, name, controller, queues, leadership);
+}
+
+/// Spawns loops like [`spawn`], which start only once the gates `also` are open too.
+pub fn spawn_after<C: MemberController>(
+    program: &mut Program,
+    also: Readiness,
+    name: &'static str,
+    controller: C,
+    queues: MemberQueues<C::Key>,
+    leadership: Leadership,
+) {
     let counted = queues.clone();
     let loops = Loops {
         controller,
@@ -199,7 +214,10 @@ pub fn spawn<C: MemberController>(
         tokio::select! {
             biased;
             () = stopping.cancelled() => return Ok(()),
-            () = readiness.opened() => {}
+            () = async {
+                readiness.opened().await;
+                also.opened().await;
+            } => {}
         }
         loop {
             tokio::select! {
@@ -280,6 +298,7 @@ impl<C: MemberController> Loops<C> {
 
     async fn run_member(&self, member: String, known: OfMember<C::Key>) {
         let OfMember { queue, hurry, gone } = known;
+        let places = Places::default();
         let mut running = FuturesUnordered::new();
         let mut outage: Option<Outage> = None;
         loop {
@@ -305,8 +324,9 @@ impl<C: MemberController> Loops<C> {
                         false => {}
                     }
                 }
-                key = due, if running.len() < limit => {
-                    running.push(self.reconcile_one(&member, &queue, key));
+                () = places.freed() => {}
+                key = due, if places.taken(running.len()) < limit => {
+                    running.push(places.seat(self.reconcile_one(&member, &queue, key)));
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The status of a binding and of its template, from what the Works report.
 
+use interpreters::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Work;
 use karmada_rules::binding_ref::BindingRef;
@@ -10,7 +11,6 @@ use karmada_rules::propagation::status::{self, StatusPlan};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write;
 use kube::api::{Patch, PatchParams};
-use lua::Failure;
 use objects::Metadata;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ impl BindingReconciler {
         activation::waiting(binding.metadata, &policy.candidate())
     }
 
-    /// Returns the patch of the template's status if a script puts that together.
+    /// Returns the patch of the template's status if a script or a webhook puts that together.
     async fn scripted(
         &self,
         binding: BindingRef<'_>,

@@ -1,5 +1,6 @@
 //! What becomes of the binding of a template that a policy has.
 
+use interpreters::Failure;
 use karmada_rules::propagation::activation::Activation;
 use karmada_rules::propagation::binding::{self, BindingPlan, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
@@ -22,7 +23,7 @@ impl TemplateReconciler {
         let priority = self.priority(subject, policy);
         let groups = || binding::groups(&subject.template, policy.spec);
         // What has components has no replicas.
-        let (replicas, components) = match self.components(subject) {
+        let (replicas, components) = match self.components(subject).await? {
             Some(components) => (Replicas::default(), components),
             None => (self.replicas(subject).await?, Vec::new()),
         };
@@ -51,24 +52,33 @@ impl TemplateReconciler {
         })
     }
 
-    /// Returns the components of a template; `None` if its kind has none, or none are wanted.
-    fn components(&self, subject: &Subject) -> Option<Vec<Component>> {
-        let components = || interpret::components(&subject.template);
-        self.features.components.then(components).flatten()
+    /// Returns the components of a template; `None` if its kind has none, or none are wanted. Whoever users have named has
+    /// the last word about them.
+    async fn components(&self, subject: &Subject) -> Result<Option<Vec<Component>>, TemplateError> {
+        if !self.features.components {
+            return Ok(None);
+        }
+        match self.index.interpreters.components(&subject.template).await {
+            None => Ok(interpret::components(&subject.template)),
+            Some(Ok(components)) => Ok(Some(components.unwrap_or_default())),
+            Some(Err(failure)) => Err(self.unread(subject, Reason::GetComponentsFailed, failure)),
+        }
     }
 
-    /// Returns the replicas of a template. A script has the last word about them.
+    /// Returns the replicas of a template. Whoever users have named has the last word about them.
     async fn replicas(&self, subject: &Subject) -> Result<Replicas, TemplateError> {
         match self.index.interpreters.replicas(&subject.template).await {
             None => Ok(interpret::replicas(&subject.template)),
             Some(Ok(replicas)) => Ok(replicas),
-            Some(Err(failure)) => {
-                let reasons = [Reason::GetReplicasFailed, Reason::ApplyPolicyFailed];
-                let troubles = reasons.map(|reason| (reason, failure.to_string()));
-                self.events.troubles(&subject.reference(), troubles.into());
-                Err(failure.into())
-            }
+            Some(Err(failure)) => Err(self.unread(subject, Reason::GetReplicasFailed, failure)),
         }
+    }
+
+    fn unread(&self, subject: &Subject, reason: Reason, failure: Failure) -> TemplateError {
+        let reasons = [reason, Reason::ApplyPolicyFailed];
+        let troubles = reasons.map(|reason| (reason, failure.to_string()));
+        self.events.troubles(&subject.reference(), troubles.into());
+        failure.into()
     }
 
     /// Returns the priority of the template.

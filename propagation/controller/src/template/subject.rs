@@ -31,7 +31,7 @@ pub(super) enum TemplateError {
     #[error("PriorityClass {0} is not in the cache yet")]
     UnseenPriorityClass(String),
     #[error("could not read the replicas")]
-    Replicas(#[from] lua::Failure),
+    Replicas(#[from] interpreters::Failure),
     #[error("the names that its binding may have are those of other bindings")]
     NoName,
 }

@@ -166,7 +166,7 @@ impl SharedIndex {
     pub(super) fn want(&self) {
         let index = self.index.lock();
         let mut wanted: BTreeSet<_> = index.kinds().cloned().collect();
-        wanted.extend(customizing());
+        wanted.extend(customization::kinds());
         let are_named = !index.policies_where(has_priority).is_empty();
         drop(index);
         wanted.extend(are_named.then(priority_class));
@@ -175,7 +175,7 @@ impl SharedIndex {
 
     /// Applies an event of templates, and wakes them and their bindings.
     pub(super) fn observe_templates(&self, kind: &GroupVersionKind, event: DynamicEvent) {
-        if customizing().contains(kind) {
+        if customization::kinds().contains(kind) {
             return self.customization(kind, event);
         }
         if *kind == priority_class() {
@@ -260,7 +260,10 @@ impl SharedIndex {
         match event {
             DynamicEvent::Changed(transitions) => {
                 for Transition { key, new, .. } in transitions {
-                    index.customize(kind, key, new.map(|object| object.value()));
+                    index.customize(
+                        TemplateKey::new(kind, &key),
+                        new.map(|object| object.value()),
+                    );
                 }
             }
             DynamicEvent::Listed | DynamicEvent::NotServed => {
@@ -270,14 +273,11 @@ impl SharedIndex {
         }
         let is_news = index.is_interpretation_known() != was_known;
         names.extend(index.customization_keys());
-        let customized = index.customized();
-        let before = self.interpreters.customized();
-        let are_all = is_news || !customized.has_same_webhooks(&before);
         // They are known once they are asked, and no earlier.
-        let changed = self.interpreters.replace(customized);
+        let changes = self.interpreters.replace(index.customized());
         drop(index);
-        if are_all || !changed.is_empty() {
-            self.reinterpret(|kind| are_all || changed.contains(kind));
+        if is_news || !changes.is_empty() {
+            self.reinterpret(|kind| is_news || changes.concern(kind));
             self.queues.customizations.add_all(names);
         }
     }
@@ -290,11 +290,6 @@ impl SharedIndex {
         self.queues.bindings.add_all(bindings);
         self.wake_templates_where(|kind, _, _| is_concerned(kind));
     }
-}
-
-/// Returns the kinds whose objects customize the interpretation of others.
-fn customizing() -> [GroupVersionKind; 2] {
-    customization::KINDS.map(|kind| GroupVersionKind::new(customization::API_VERSION, kind))
 }
 
 /// Returns `true` if the policy selects the template.

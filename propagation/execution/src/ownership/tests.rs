@@ -1,11 +1,17 @@
 //! The engine's plans for what a whole Karmada left in three members, and for what people make of it.
 
+use std::sync::LazyLock;
+
 use apply::ApplyPlan;
 use karmada_api::names::WORK_NAME;
+use karmada_runtime::program::Program;
+use lab_parts::test_api::TestApi;
 use proptest::prelude::*;
 use serde_json::{from_str, from_value, json};
+use tokio::runtime::{Builder, Runtime};
 
 use super::*;
+use crate::IDENTITY;
 
 /// A Work and the object that Karmada made of it.
 struct Recorded {
@@ -53,6 +59,17 @@ fn deployment() -> Recorded {
     named("web-56d6c779bb")
 }
 
+/// Returns interpreters without scripts and webhooks.
+fn nobody() -> Arc<Interpreters> {
+    static NOBODY: LazyLock<(Runtime, Arc<Interpreters>)> = LazyLock::new(|| {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
+        let client = runtime.block_on(async { TestApi::with_kinds([]).client() });
+        (runtime, Arc::new(Interpreters::new(&mut program, &client)))
+    });
+    Arc::clone(&NOBODY.1)
+}
+
 /// Plans the write of `manifest` as the only one of `work`, of whose last write this is known.
 fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrite) -> ApplyPlan {
     let mut work = work.clone();
@@ -62,7 +79,7 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     let one = unit.refs().next().unwrap();
     let style = KarmadaWork {
         namespace,
-        interpreters: Arc::default(),
+        interpreters: nobody(),
     };
     apply::plan(&style, &one, object, style.write_style(&unit), last)
 }

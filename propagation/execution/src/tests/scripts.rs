@@ -62,7 +62,7 @@ impl Stage {
     }
 
     /// Waits until the status of the object of a Work is so, and returns it.
-    async fn reported(
+    pub(super) async fn reported(
         &self,
         name: &str,
         is_so: impl Fn(&ManifestStatus) -> bool,
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// Waits for an Event with this reason, and returns its note.
-    async fn told(&self, reason: Reason) -> String {
+    pub(super) async fn told(&self, reason: Reason) -> String {
         let told = async {
             loop {
                 if let Some(note) = self.notes(reason).await.pop() {
@@ -97,7 +97,7 @@ impl Stage {
     }
 }
 
-async fn set(member: &ServedApi, name: &str, data: Value) {
+pub(super) async fn set(member: &ServedApi, name: &str, data: Value) {
     let patch = Patch::Merge(json!({ "data": data }));
     let parameters = PatchParams {
         field_manager: Some("counter".to_owned()),
@@ -106,11 +106,11 @@ async fn set(member: &ServedApi, name: &str, data: Value) {
     maps(member).patch(name, &parameters, &patch).await.unwrap();
 }
 
-fn data(map: &ConfigMap) -> Value {
+pub(super) fn data(map: &ConfigMap) -> Value {
     json!(map.data)
 }
 
-async fn joined() -> (ServedApi, Stage) {
+pub(super) async fn joined() -> (ServedApi, Stage) {
     let member = member(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.address()).await;

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::{Health, NOT_READY, Probe, served};
+use karmada_api::cluster_view::NodeSummary;
 use karmada_api::condition::FALSE;
 
 const NOW: &str = "2026-11-20T08:00:00Z";
@@ -15,6 +16,7 @@ fn situation<'a>(cluster: &'a Value, observed: Option<&'a ClusterObservation>) -
         }),
         is_targeted: false,
         observed,
+        silent_for: Duration::ZERO,
         unready_for: Duration::ZERO,
         evict_after: None,
         condition_taints: &[],
@@ -96,17 +98,24 @@ fn joined() -> Value {
     json!({ "metadata": { "name": "m1", "resourceVersion": "1" }, "spec": { "syncMode": "Push" } })
 }
 
+fn of(resources: Value) -> Capacity {
+    Capacity {
+        nodes: NodeSummary {
+            total_num: 3,
+            ready_num: 2,
+        },
+        resources: ResourceSummary::deserialize(resources).unwrap(),
+    }
+}
+
 fn healthy() -> ClusterObservation {
     ClusterObservation {
         ready: Some(report(&Probe::Healthy)),
         version: Some("v1.36.3".to_owned()),
         served: Some(Ok(discovery(&["Deployment"]))),
-        summary: Some(
-            ResourceSummary::deserialize(json!({
-                "allocatable": { "cpu": "4" }, "allocated": { "cpu": "1", "pods": "2" },
-            }))
-            .unwrap(),
-        ),
+        capacity: Some(of(json!({
+            "allocatable": { "cpu": "4" }, "allocated": { "cpu": "1", "pods": "2" },
+        }))),
     }
 }
 
@@ -130,6 +139,7 @@ fn new_cluster_gets_everything_once() {
                         "lastTransitionTime": NOW },
                 ],
                 "kubernetesVersion": "v1.36.3",
+                "nodeSummary": { "totalNum": 3, "readyNum": 2 },
                 "apiEnablements": [{ "groupVersion": "apps/v1",
                     "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
                 "resourceSummary": { "allocatable": { "cpu": "4" },
@@ -190,6 +200,34 @@ fn pull_cluster_gets_no_status() {
     );
 }
 
+/// Case I100: of a cluster that reports on itself, and no longer does, the health is unknown and a taint says so. What a
+/// Push cluster is, is asked of itself.
+#[test]
+fn only_pull_clusters_fall_silent() {
+    let mut cluster = joined();
+    cluster["metadata"]["finalizers"] = json!([FINALIZER]);
+    cluster["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
+    let silent = |cluster: &Value| {
+        steps(&Situation {
+            silent_for: Duration::from_secs(40),
+            ..situation(cluster, None)
+        })
+    };
+    assert_eq!(silent(&cluster), []);
+    cluster["spec"]["syncMode"] = json!("Pull");
+    let planned = silent(&cluster);
+    let [step @ ClusterWrite::Condition { health, .. }] = &planned[..] else {
+        panic!("{planned:?}");
+    };
+    assert_eq!(health.as_ref().unwrap().reason, "ClusterStatusUnknown");
+    apply(&mut cluster, &mut None, step);
+    let planned = silent(&cluster);
+    let [ClusterWrite::Taints { taints, .. }] = &planned[..] else {
+        panic!("{planned:?}");
+    };
+    assert_eq!(*taints, ["cluster.karmada.io/unreachable:NoSchedule"]);
+}
+
 /// A change of health is one write and names itself.
 #[test]
 fn health_change_is_one_write() {
@@ -240,6 +278,21 @@ fn unreadable_kinds_are_kept() {
     );
 }
 
+/// The nodes of each model are written if they are counted, as the amounts are, when they change.
+#[test]
+fn model_counts_are_written_once() {
+    let (mut cluster, mut namespace) = (joined(), None);
+    let counts = json!([{ "grade": 0, "count": 1 }, { "grade": 1, "count": 2 }]);
+    let counted = ClusterObservation {
+        capacity: Some(of(json!({ "allocatableModelings": counts }))),
+        ..healthy()
+    };
+    settle(&mut cluster, &mut namespace, Some(&counted));
+    let summary = &cluster["status"]["resourceSummary"];
+    assert_eq!(summary["allocatableModelings"], counts);
+    assert_eq!(settle(&mut cluster, &mut namespace, Some(&counted)), 0);
+}
+
 /// Amounts that are gone leave the summary and those of others stay.
 #[test]
 fn gone_amounts_leave_summary() {
@@ -248,9 +301,7 @@ fn gone_amounts_leave_summary() {
     let models = json!([{ "grade": 0, "count": 0 }]);
     cluster["status"]["resourceSummary"]["allocatableModelings"] = models.clone();
     let idle = ClusterObservation {
-        summary: Some(
-            ResourceSummary::deserialize(json!({ "allocatable": { "cpu": "8" } })).unwrap(),
-        ),
+        capacity: Some(of(json!({ "allocatable": { "cpu": "8" } }))),
         ..healthy()
     };
     assert_eq!(settle(&mut cluster, &mut namespace, Some(&idle)), 1);

@@ -28,26 +28,73 @@ fn toy() -> GroupVersionKind {
     GroupVersionKind::new("a.io/v1", "Toy")
 }
 
-/// The rules of a webhook are patterns.
+/// Returns a configuration of one webhook for kinds of `b.io`.
+fn hook(configuration: &str, name: &str, operations: &[&str]) -> Value {
+    json!({ "metadata": { "name": configuration }, "webhooks": [{ "name": name, "rules": [
+        { "operations": operations, "apiGroups": ["b.io"], "apiVersions": ["*"], "kinds": ["Car", "Boat"] },
+        { "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "kinds": 7 },
+    ] }, 7] })
+}
+
+/// Returns who decides an operation: the name of a webhook, or of a customization.
+fn decider(customized: &Customized, kind: (&str, &str), operation: Operation) -> Option<String> {
+    let kind = GroupVersionKind::new(kind.0, kind.1);
+    customized
+        .interpreter(&kind, operation)
+        .map(|interpreter| match interpreter {
+            Interpreter::Script(script) => script.customization.clone(),
+            Interpreter::Webhook(webhook) => webhook.name.clone(),
+        })
+}
+
+/// Case I79: the rules of a webhook are patterns of operations and kinds.
 #[test]
 fn webhooks_match_patterns() {
     let customized = customized(&[
-        json!({ "webhooks": [{ "rules": [
-            { "apiGroups": ["b.io"], "apiVersions": ["*"], "kinds": ["Car", "Boat"] },
-            { "apiGroups": [""], "apiVersions": ["v1"], "kinds": 7 },
-        ] }, 7] }),
+        hook("c", "w", &["Retain", "InterpretHealth"]),
         json!(null),
         customization("toys", "Toy", &json!({ "retention": "x" })),
     ]);
-    for (api_version, kind, expected) in [
-        ("b.io/v7", "Boat", true),
-        ("b.io/v7", "Toy", false),
-        ("a.io/v1", "Toy", false),
-        ("v1", "Pod", false),
+    let ours = Some("c/w".to_owned());
+    for (kind, operation, expected) in [
+        (("b.io/v7", "Boat"), Operation::Retain, ours.clone()),
+        (("b.io/v1", "Car"), Operation::InterpretHealth, ours),
+        (("b.io/v7", "Boat"), Operation::InterpretReplica, None),
+        (("b.io/v7", "Toy"), Operation::Retain, None),
+        (("c.io/v7", "Boat"), Operation::Retain, None),
+        (("v1", "Pod"), Operation::Retain, None),
     ] {
-        let kind = GroupVersionKind::new(api_version, kind);
-        assert_eq!(customized.has_webhook(&kind), expected, "{kind}");
+        assert_eq!(decider(&customized, kind, operation), expected, "{kind:?}");
     }
+}
+
+/// Case I65: a script comes before a webhook, for its operation alone.
+#[test]
+fn scripts_come_before_webhooks() {
+    let all = json!({ "metadata": { "name": "c" }, "webhooks": [{ "name": "w", "rules": [
+        { "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"] },
+    ] }] });
+    let customized = customized(&[
+        all,
+        customization("toys", "Toy", &json!({ "retention": "x" })),
+    ]);
+    let of_toys = |operation| decider(&customized, ("a.io/v1", "Toy"), operation).unwrap();
+    assert_eq!(of_toys(Operation::Retain), "toys");
+    assert_eq!(of_toys(Operation::InterpretStatus), "c/w");
+}
+
+/// Case I82: of two webhooks the first by the names of its configuration and its own is asked, and no other.
+#[test]
+fn first_webhook_by_name_decides() {
+    let customized = customized(&[
+        hook("b", "a", &["*"]),
+        hook("a", "z", &["Retain"]),
+        hook("a-b", "a", &["*"]),
+    ]);
+    let of_cars = |operation| decider(&customized, ("b.io/v1", "Car"), operation).unwrap();
+    // As texts: a hyphen is before a slash.
+    assert_eq!(of_cars(Operation::Retain), "a-b/a");
+    assert_eq!(of_cars(Operation::InterpretHealth), "a-b/a");
 }
 
 /// Case I66: of two customizations for a kind, each operation goes by the first that has a script for it.
@@ -69,8 +116,11 @@ fn first_script_by_name_decides() {
         customization("e", "Car", &json!({ "healthInterpretation": "e" })),
     ]);
     let source = |operation| {
-        let script = customized.script(&toy(), operation);
-        script.map(|script| script.source.to_string())
+        let interpreter = customized.interpreter(&toy(), operation);
+        interpreter.map(|interpreter| match interpreter {
+            Interpreter::Script(script) => script.source.to_string(),
+            Interpreter::Webhook(webhook) => webhook.name.clone(),
+        })
     };
     assert_eq!(source(Operation::Retain).as_deref(), Some("b"));
     assert_eq!(source(Operation::InterpretReplica).as_deref(), Some("a"));
@@ -94,10 +144,30 @@ fn changed_sources_are_found() {
         touched,
         customization("b", "Car", &json!({ "retention": "b" })),
     ]);
-    assert!(same.changed_scripts(&before).is_empty());
+    assert!(same.changes(&before).is_empty());
     let other = customized(&[customization("a", "Toy", &json!({ "retention": "c" }))]);
-    let car = GroupVersionKind::new("a.io/v1", "Car");
-    assert_eq!(other.changed_scripts(&before), BTreeSet::from([toy(), car]));
+    let changes = other.changes(&before);
+    for (kind, is_concerned) in [("Toy", true), ("Car", true), ("Boat", false)] {
+        let kind = GroupVersionKind::new("a.io/v1", kind);
+        assert_eq!(changes.concern(&kind), is_concerned, "{kind}");
+    }
+}
+
+/// A webhook that is another concerns the kinds that it interprets, or did.
+#[test]
+fn changed_webhooks_are_found() {
+    let before = customized(&[hook("a", "w", &["*"])]);
+    let mut touched = hook("a", "w", &["*"]);
+    touched["metadata"]["resourceVersion"] = json!("2");
+    assert!(customized(&[touched]).changes(&before).is_empty());
+    let car = GroupVersionKind::new("b.io/v1", "Car");
+    let mut trusted = hook("a", "w", &["*"]);
+    trusted["webhooks"][0]["clientConfig"] = json!({ "caBundle": "Y2E=" });
+    for other in [customized(&[]), customized(&[trusted])] {
+        assert!(other.changes(&before).concern(&car));
+        assert!(before.changes(&other).concern(&car));
+        assert!(!other.changes(&before).concern(&toy()));
+    }
 }
 
 /// The customization whose script is not asked says which one is.

@@ -1,6 +1,10 @@
 //! Values that a clock has made: they are no news by themselves.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+
+/// The age of a time that whoever answers has taken from a clock: that of an answer, and some difference of clocks.
+const RECENT: SignedDuration = SignedDuration::from_mins(1);
 
 /// A value, and the same at another time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +25,17 @@ impl From<Value> for Timed {
 }
 
 impl Timed {
+    /// Creates the value that somebody has answered at `now` who cannot be asked as of another time: the times around
+    /// `now` in it may be of a clock.
+    pub fn answered(value: Value, now: Timestamp) -> Self {
+        let mut other = value.clone();
+        take_recent(&mut other, now);
+        Self {
+            at_another_time: Some(other).filter(|other| *other != value),
+            value,
+        }
+    }
+
     /// Returns the value, with all that the clock has made of it as `current` has it, where it has that at all.
     pub fn with_times_of(&self, current: &Value) -> Value {
         let mut value = self.value.clone();
@@ -37,6 +52,21 @@ impl Timed {
         } else {
             self.value
         }
+    }
+}
+
+/// Takes the times around `now` out of a value (RFC 3339).
+fn take_recent(value: &mut Value, now: Timestamp) {
+    match value {
+        Value::String(text) => {
+            let time = text.parse::<Timestamp>();
+            if time.is_ok_and(|time| now.duration_since(time).abs() <= RECENT) {
+                value.take();
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|one| take_recent(one, now)),
+        Value::Object(fields) => fields.values_mut().for_each(|one| take_recent(one, now)),
+        _ => {}
     }
 }
 
@@ -86,6 +116,22 @@ mod tests {
         assert_eq!(kept["phase"], "Down");
         let first = timed("Up").unless_only_times_differ_from(&Value::Null);
         assert_eq!(first["at"], "12:00");
+    }
+
+    /// Case I78: of a value that was answered once, the times of the answer are no news, and those of events are.
+    #[test]
+    fn times_of_answers_are_no_news() {
+        let now: Timestamp = "2026-11-27T01:00:00Z".parse().unwrap();
+        let answered = |at: &str| {
+            let value = json!({ "phase": "Up", "conditions": [{ "at": at }] });
+            Timed::answered(value, now)
+        };
+        let current = answered("2026-11-26T23:00:00Z").value;
+        let fresh = answered("2026-11-27T00:59:59Z");
+        assert_eq!(fresh.unless_only_times_differ_from(&current), current);
+        let event = answered("2026-11-26T22:00:00Z");
+        assert_eq!(event.at_another_time, None);
+        assert_ne!(event.unless_only_times_differ_from(&current), current);
     }
 
     /// A value without times is compared as it is.

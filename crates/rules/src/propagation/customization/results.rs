@@ -1,28 +1,24 @@
-//! What the functions of scripts may return.
+//! What scripts and webhooks may answer.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelector, Toleration};
-use karmada_rules::propagation::dependencies::{Dependency, Labels};
+use karmada_api::Component;
 use objects::lenient::nullable;
 use objects::quantity::Quantity;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::ScriptError;
+use crate::propagation::dependencies::{Dependency, Labels};
 
-/// A part of a template with replicas of its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+/// A component as it must be: one that is stored is read leniently.
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Component {
-    /// Its name.
-    pub name: String,
-    /// Its replicas.
-    pub replicas: i32,
-    /// What each of them needs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replica_requirements: Option<Value>,
+struct Part {
+    name: String,
+    replicas: i32,
+    replica_requirements: Option<Value>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -58,13 +54,15 @@ impl NodeClaim {
 }
 
 /// Reads a typed result. Fields that the type does not have are ignored.
-fn read<T: DeserializeOwned>(json: &Value) -> Result<T, ScriptError> {
-    T::deserialize(json)
-        .map_err(|error| ScriptError::result(format!("can not unmarshal {json}: {error}")))
+fn read<T: DeserializeOwned>(json: &Value) -> Result<T, String> {
+    T::deserialize(json).map_err(|error| format!("can not unmarshal {json}: {error}"))
 }
 
 /// Reads what each replica needs, as a binding has it; `None` if that is nothing.
-pub(crate) fn requirements(json: &Value) -> Result<Option<Value>, ScriptError> {
+///
+/// # Errors
+/// Fails if it is of another form, or an amount is no quantity.
+pub fn requirements(json: &Value) -> Result<Option<Value>, String> {
     let mut requirements: Requirements = read(json)?;
     for (name, amount) in requirements.resource_request.iter_mut().flatten() {
         let text = match &*amount {
@@ -72,12 +70,12 @@ pub(crate) fn requirements(json: &Value) -> Result<Option<Value>, ScriptError> {
             Value::Number(number) => number.to_string(),
             other => {
                 let message = format!("can not unmarshal {other}: resourceRequest.{name}");
-                return Err(ScriptError::result(message));
+                return Err(message);
             }
         };
         if Quantity::parse(&text).is_none() {
             let message = format!("resourceRequest.{name}: '{text}' is not a quantity");
-            return Err(ScriptError::result(message));
+            return Err(message);
         }
         *amount = text.into();
     }
@@ -86,18 +84,27 @@ pub(crate) fn requirements(json: &Value) -> Result<Option<Value>, ScriptError> {
 }
 
 /// Reads the components of a template.
-pub(crate) fn components(json: &Value) -> Result<Vec<Component>, ScriptError> {
-    let mut components: Vec<Component> = read(json)?;
-    for component in &mut components {
-        if let Some(needs) = component.replica_requirements.take() {
-            component.replica_requirements = requirements(&needs)?;
-        }
-    }
-    Ok(components)
+///
+/// # Errors
+/// Fails if they are of another form.
+pub fn components(json: &Value) -> Result<Vec<Component>, String> {
+    let parts: Vec<Part> = read(json)?;
+    let components = parts.into_iter().map(|part| {
+        let needs = part.replica_requirements.as_ref().map(requirements);
+        Ok(Component {
+            name: part.name,
+            replicas: part.replicas,
+            replica_requirements: needs.transpose()?.flatten(),
+        })
+    });
+    components.collect()
 }
 
 /// Reads what a template refers to.
-pub(crate) fn dependencies(json: &Value) -> Result<Vec<Dependency>, ScriptError> {
+///
+/// # Errors
+/// Fails if one of them names nothing.
+pub fn dependencies(json: &Value) -> Result<Vec<Dependency>, String> {
     let dependencies: Vec<Dependency> = read(json)?;
     for one in &dependencies {
         let selects = one.label_selector.as_ref().is_some_and(Labels::is_valid);
@@ -111,17 +118,18 @@ pub(crate) fn dependencies(json: &Value) -> Result<Vec<Dependency>, ScriptError>
             continue;
         };
         let message = format!("dependent resource {}: {missing}", json!(one));
-        return Err(ScriptError::result(message));
+        return Err(message);
     }
     Ok(dependencies)
 }
 
-/// Checks an object that a script has returned whole.
-pub(crate) fn object(json: Value) -> Result<Value, ScriptError> {
+/// Checks an object that was answered whole.
+///
+/// # Errors
+/// Fails if it has no kind.
+pub fn object(json: Value) -> Result<Value, String> {
     if objects::kind(&json).is_empty() {
-        return Err(ScriptError::result(
-            "Object 'Kind' is missing in the result",
-        ));
+        return Err("Object 'Kind' is missing in the result".to_owned());
     }
     Ok(json)
 }

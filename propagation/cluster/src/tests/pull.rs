@@ -1,0 +1,206 @@
+//! The program inside a member of mode Pull, and what the control plane makes of its silence.
+
+use karmada_runtime::client::with_service;
+use lab_parts::agent_rights::beyond_rights;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m1";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/leases/m1";
+
+/// Returns a stage with a Cluster of mode Pull, and the API of its member.
+async fn registered() -> (Stage, TestApi) {
+    let stage = Stage::new().await;
+    let range = |min: &str| json!([{ "name": "cpu", "min": min, "max": "8" }]);
+    let models =
+        json!([{ "grade": 0, "ranges": range("0") }, { "grade": 1, "ranges": range("2") }]);
+    let theirs =
+        json!({ "type": "ServiceDomainNameResolutionReady", "status": "True", "newer": 1 });
+    let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": { "name": "m1" },
+        "spec": { "syncMode": "Pull", "resourceModels": models, "newer": { "a": 1 } },
+        "status": { "conditions": [theirs], "newer": 1 } });
+    stage.api.create(&cluster).await;
+    let member = TestApi::of(ApiServer::starting_at(Timestamp::now()));
+    member.create_namespace("karmada-system").await;
+    member.create(&node()).await;
+    member.create(&pod()).await;
+    (stage, member)
+}
+
+/// A program in the background.
+struct Running(JoinHandle<bool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn run(program: Program) -> Running {
+    Running(tokio::spawn(program.run_until(std::future::pending)))
+}
+
+/// Starts the program in the member.
+fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
+    let own = [
+        NAME,
+        "--pull",
+        "--cluster-name=m1",
+        "--karmada-kubeconfig=/unused",
+    ];
+    let args = Args::parse_from([&own, flags].concat());
+    let connect = |api: &TestApi| {
+        let config = kube::Config::new("http://api".parse().unwrap());
+        with_service(api.service(), config, NAME).unwrap()
+    };
+    let place = Place::Member("m1".to_owned(), connect(&stage.api), connect(member));
+    let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
+    assemble(&args, place, &mut program);
+    run(program)
+}
+
+/// Case I99: with the rights of Karmada's agent, and none but these, the program writes the status of its own Cluster, and
+/// a Lease that goes with it. What others have there stays. The lease of the replicas is in the member.
+#[tokio::test(start_paused = true)]
+async fn status_is_written_by_put() {
+    let (stage, member) = registered().await;
+    let running = start_inside(&stage, &member, &["--leader-elect"]);
+    let cluster = stage
+        .until("m1", |cluster| {
+            has(cluster, "CompleteAPIEnablements", "True")
+        })
+        .await;
+    let status = &cluster.data["status"];
+    assert!(has(&cluster, "Ready", "True"), "{status}");
+    assert_eq!(
+        status["nodeSummary"],
+        json!({ "totalNum": 1, "readyNum": 1 })
+    );
+    assert_eq!(
+        status["resourceSummary"]["allocatableModelings"],
+        json!([{ "grade": 0, "count": 0 }, { "grade": 1, "count": 1 }])
+    );
+    assert!(status["apiEnablements"].is_array(), "{status}");
+    assert_eq!(status["newer"], 1);
+    assert_eq!(cluster.data["spec"]["newer"], json!({ "a": 1 }));
+    let theirs = conditions(&cluster, "ServiceDomainNameResolutionReady");
+    assert_eq!(theirs.unwrap()["newer"], 1);
+    assert_eq!(cluster.metadata.finalizers, None);
+
+    let lease = stage.api.get(LEASE).await;
+    assert_eq!(lease["spec"]["holderIdentity"], "m1");
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], 40);
+    let owner = &lease["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["uid"], json!(cluster.metadata.uid));
+    let leads = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/cluster-controller";
+    assert!(member.find(leads).await.is_some());
+    // Events wait until nothing is in progress.
+    sleep(Duration::from_secs(20)).await;
+    drop(running);
+    let calls = stage.api.calls();
+    assert!(calls.contains(&"POST /api/v1/namespaces/default/events".to_owned()));
+    assert_eq!(beyond_rights(calls, "m1"), [""; 0]);
+}
+
+/// Nothing is written of a Cluster whose mode says that the control plane keeps it.
+#[tokio::test(start_paused = true)]
+async fn push_cluster_is_left() {
+    let (stage, member) = registered().await;
+    stage
+        .patch("m1", json!({ "spec": { "syncMode": "Push" } }))
+        .await;
+    let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(stage.api.writes(), [""; 0]);
+    stage
+        .patch("m1", json!({ "spec": { "syncMode": "Pull" } }))
+        .await;
+    stage
+        .until("m1", |cluster| has(cluster, "Ready", "True"))
+        .await;
+}
+
+/// At rest nothing but the Lease is written, every ten seconds.
+#[tokio::test(start_paused = true)]
+async fn only_lease_is_renewed() {
+    let (stage, member) = registered().await;
+    let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    sleep(Duration::from_secs(15)).await;
+    stage.api.writes();
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(stage.api.writes(), [&*format!("PUT {LEASE}"); 6]);
+}
+
+/// Case I100: the Lease is renewed no more, and the health is unknown once it has run out: nothing new goes there. Once
+/// the member speaks again, all is as before.
+#[tokio::test(start_paused = true)]
+async fn silent_member_is_unreachable() {
+    let (stage, member) = registered().await;
+    let _control_plane = run(stage.start(&[]));
+    let running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    let is_fine = |cluster: &DynamicObject| {
+        has(cluster, "Ready", "True") && cluster.data["spec"]["taints"].is_null()
+    };
+    stage.until("m1", is_fine).await;
+    sleep(Duration::from_mins(5)).await;
+    assert!(is_fine(&stage.cluster("m1").await), "it was heard of");
+    drop(running);
+    let stopped = Instant::now();
+    let is_unreachable = |cluster: &DynamicObject| {
+        has(cluster, "Ready", "Unknown")
+            && cluster.data["spec"]["taints"][0]["key"] == "cluster.karmada.io/unreachable"
+    };
+    sleep(Duration::from_secs(29)).await;
+    assert!(is_fine(&stage.cluster("m1").await), "its Lease is valid");
+    sleep(Duration::from_secs(13)).await;
+    let cluster = stage.until("m1", is_unreachable).await;
+    assert!(stopped.elapsed() < Duration::from_secs(43));
+    let ready = conditions(&cluster, "Ready").unwrap();
+    assert_eq!(ready["reason"], "ClusterStatusUnknown");
+    let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    stage.until("m1", is_fine).await;
+}
+
+/// Case I100: a member that never speaks is unknown after a minute.
+#[tokio::test(start_paused = true)]
+async fn mute_member_is_unknown() {
+    let (stage, _) = registered().await;
+    let _control_plane = run(stage.start(&[]));
+    sleep(Duration::from_secs(58)).await;
+    assert!(conditions(&stage.cluster("m1").await, "Ready").is_none());
+    sleep(Duration::from_secs(4)).await;
+    let cluster = stage.cluster("m1").await;
+    let ready = conditions(&cluster, "Ready").unwrap();
+    assert_eq!(ready["reason"], "ClusterStatusNeverUpdated");
+}
+
+/// Case I101: the control plane is away for a while. What has changed in the member is told then, and the Lease renewed
+/// within its validity.
+#[tokio::test(start_paused = true)]
+async fn returned_control_plane_is_told() {
+    let (stage, member) = registered().await;
+    let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    let is_complete = |cluster: &DynamicObject| has(cluster, "CompleteAPIEnablements", "True");
+    stage.until("m1", is_complete).await;
+    let away = stage
+        .api
+        .server
+        .faults()
+        .inject(Fault::Disconnect.client(NAME));
+    let path = "/api/v1/nodes/n1/status";
+    let more = json!({ "status": { "allocatable": { "cpu": "8" } } });
+    member.send("PATCH", path, &more).await;
+    sleep(Duration::from_mins(10)).await;
+    let before = stage.api.get(LEASE).await["metadata"]["resourceVersion"].clone();
+    stage.api.server.faults().remove(away);
+    sleep(Duration::from_secs(39)).await;
+    assert_ne!(
+        stage.api.get(LEASE).await["metadata"]["resourceVersion"],
+        before
+    );
+    let status = stage.api.get(CLUSTER).await["status"].clone();
+    assert_eq!(status["resourceSummary"]["allocatable"]["cpu"], "8");
+}
