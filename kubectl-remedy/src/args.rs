@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
 use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked, Withheld};
+use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::rights::GroupResource;
 use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
 
-/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, and prints the rights to propagate a kind.
+/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, prints the rights to propagate a kind, and tells what interpreters say of an object.
 #[derive(clap::Parser, Debug)]
 #[command(
     name = crate::identity::NAME,
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Fleet(FleetCommand),
     /// Prints the ClusterRoles that let the propagation-controller propagate objects of these kinds, for `kubectl apply -f -`.
     Rights(RightsArgs),
+    /// Prints what everybody who interprets the kind of an object says of it, and who decides: scripts and webhooks of users, and what is built in. Exits with 1 if one that decides has failed.
+    Interpret(InterpretArgs),
     /// Offers the words that may come next.
     #[command(name = "__complete", hide = true)]
     Complete(CompleteArgs),
@@ -84,6 +88,41 @@ pub(crate) struct RightsArgs {
     /// A kind, such as apps/deployments, or configmaps of the core group.
     #[arg(required = true, value_name = "GROUP/RESOURCE")]
     pub(crate) kinds: Vec<GroupResource>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct InterpretArgs {
+    /// File with the object, as YAML or JSON; `-` for standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) filename: PathBuf,
+    /// Ask this only; by default everything for which there is what it needs.
+    #[arg(long, value_name = "OPERATION", value_parser = operation())]
+    pub(crate) operation: Option<Operation>,
+    /// File with customizations, or configurations of webhooks, that are asked in place of the fleet's. No API is needed then.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) customization: Vec<PathBuf>,
+    /// Number of replicas for `ReviseReplica`.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) replicas: Option<i32>,
+    /// File with the object as it is in a member, for `Retain`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observed: Option<PathBuf>,
+    /// File with what clusters report, for `AggregateStatus`: a binding, or a list as in its `status.aggregatedStatus`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) items: Option<PathBuf>,
+    /// Form of the output; YAML by default.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+/// Returns the parser of the name of an operation.
+fn operation() -> impl TypedValueParser<Value = Operation> {
+    let names = PossibleValuesParser::new(Operation::ALL.map(Operation::name));
+    names.try_map(|name| {
+        let mut operations = Operation::ALL.into_iter();
+        let found = operations.find(|operation| operation.name() == name);
+        found.ok_or("no operation has this name")
+    })
 }
 
 #[derive(clap::Args, Debug)]

@@ -1,7 +1,8 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
-//! and why, tells what a Remedy would do, blocks and unblocks clusters, and prints the rights to propagate a kind.
+//! and why, tells what a Remedy would do, blocks and unblocks clusters, prints the rights to propagate a kind, and tells
+//! what interpreters say of an object.
 //!
-//! Each command but the last reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
+//! Each command but the last two reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
 
 mod age;
 mod answer;
@@ -15,6 +16,7 @@ mod error;
 mod fixtures;
 mod fleet;
 mod identity;
+mod interpret;
 mod lease;
 mod manifest;
 mod placement;
@@ -70,6 +72,9 @@ async fn execute(args: Args) -> Result<Answer, Error> {
     let command = match args.command {
         Command::Complete(args) => return Ok(completion::run(&args.words).await),
         Command::Rights(args) => return rights::run(&args),
+        Command::Interpret(question) => {
+            return interpret::run(&question, &args.connection).await;
+        }
         Command::Fleet(command) => command,
     };
     let client = connect(&args.connection.source(), NAME).await?;

@@ -1,4 +1,4 @@
-//! Objects as text: what is printed, and the Remedies of a file.
+//! Objects as text: what is printed, and the objects of a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -34,7 +34,49 @@ fn yaml(object: &impl Serialize) -> Result<String, Error> {
 }
 
 /// Reads the Remedies in the file `path`, or on standard input for `-`.
-pub(crate) fn read(path: &Path) -> Result<Vec<Remedy>, Error> {
+pub(crate) fn remedies(path: &Path) -> Result<Vec<Remedy>, Error> {
+    read(path, |documents| all_remedies(&documents))
+}
+
+fn all_remedies(documents: &[Value]) -> Result<Vec<Remedy>, String> {
+    if documents.is_empty() {
+        return Err("it has no Remedy".to_owned());
+    }
+    documents.iter().map(remedy).collect()
+}
+
+/// Reads the objects in the file `path`, or on standard input for `-`.
+pub(crate) fn objects(path: &Path) -> Result<Vec<Value>, Error> {
+    read(path, Ok)
+}
+
+/// Reads the one object in the file `path`, or on standard input for `-`.
+pub(crate) fn object(path: &Path) -> Result<Value, Error> {
+    read(path, |documents| match <[Value; 1]>::try_from(documents) {
+        Ok([object]) if is_text(&object, "kind") && is_text(&object, "apiVersion") => Ok(object),
+        Ok(_) => Err("the object has no apiVersion or kind".to_owned()),
+        Err(documents) => Err(format!("it has {} objects, and not one", documents.len())),
+    })
+}
+
+/// Reads what clusters report from the file `path`, or from standard input for `-`: of a binding, or as a list.
+pub(crate) fn items(path: &Path) -> Result<Vec<Value>, Error> {
+    read(path, |mut documents| {
+        let document = documents.pop().unwrap_or_default();
+        let of_binding = document.pointer("/status/aggregatedStatus");
+        match of_binding.unwrap_or(&document) {
+            Value::Array(items) if documents.is_empty() => Ok(items.clone()),
+            _ => Err("it is no list, and no binding with status.aggregatedStatus".to_owned()),
+        }
+    })
+}
+
+fn is_text(object: &Value, field: &str) -> bool {
+    object.get(field).is_some_and(Value::is_string)
+}
+
+/// Reads what `of` makes of the documents in the file `path`, those of lists each by itself.
+fn read<T>(path: &Path, of: impl FnOnce(Vec<Value>) -> Result<T, String>) -> Result<T, Error> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
         io::stdin().read_to_string(&mut text)
@@ -46,27 +88,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Remedy>, Error> {
     };
     let name = path.display();
     read.map_err(|error| Error::Unusable(format!("cannot read {name}: {error}")))?;
-    remedies(&text).map_err(|problem| Error::Unusable(format!("{name}: {problem}")))
+    let found = documents(&text).and_then(of);
+    found.map_err(|problem| Error::Unusable(format!("{name}: {problem}")))
 }
 
-/// Returns the Remedies in the documents of `text`, or what is wrong with them.
-fn remedies(text: &str) -> Result<Vec<Remedy>, String> {
+fn documents(text: &str) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
-    for document in documents.into_iter().filter(|document| !document.is_null()) {
-        match document["kind"].as_str() {
-            Some("List") => {
-                let items = document["items"].as_array();
-                for item in items.into_iter().flatten() {
-                    found.push(remedy(item)?);
-                }
-            }
-            _ => found.push(remedy(&document)?),
+    for mut document in documents.into_iter().filter(|document| !document.is_null()) {
+        let is_list = document.get("kind").and_then(Value::as_str) == Some("List");
+        match document.get_mut("items") {
+            Some(Value::Array(items)) if is_list => found.append(items),
+            _ if is_list => {}
+            _ => found.push(document),
         }
-    }
-    if found.is_empty() {
-        return Err("it has no Remedy".to_owned());
     }
     Ok(found)
 }
@@ -113,6 +149,10 @@ fn unknown_field(given: &Value, known: &Value, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn remedies(text: &str) -> Result<Vec<Remedy>, String> {
+        documents(text).and_then(|documents| all_remedies(&documents))
+    }
 
     const REMEDY: &str =
         "apiVersion: remedy.karmada.io/v1alpha1\nkind: Remedy\nmetadata: {name: r}\n";

@@ -49,7 +49,7 @@ pub(crate) async fn run(
 ) -> Result<Answer, Error> {
     let mut remedies = Vec::new();
     for path in &args.filename {
-        remedies.extend(manifest::read(path)?);
+        remedies.extend(manifest::remedies(path)?);
     }
     let fleet = FleetSnapshot::read(client, namespace, now).await?;
     let plan = Plan::of(fleet, remedies, &args.controllers);

@@ -11,6 +11,7 @@ use karmada_rules::propagation::customization::webhook::{Request, Response, Webh
 use karmada_rules::propagation::customization::{Changes, Customized, Interpreter, Operation};
 use karmada_rules::propagation::dependencies::Dependency;
 use karmada_rules::propagation::interpret::{Component, Replicas, Timed};
+use karmada_runtime::client::Addresses;
 use karmada_runtime::program::Program;
 use kube::Client;
 use lua::Scripts;
@@ -44,16 +45,26 @@ pub enum Failure {
 type Answer<T> = Option<Result<T, Failure>>;
 
 impl Interpreters {
-    /// Creates the interpreters of a program, with their metrics. `client` is connected to the API of the fleet, which
-    /// may know the Services before webhooks.
-    pub fn new(program: &mut Program, client: &Client) -> Self {
-        let name = program.identity.name;
-        let interpreters = Self {
+    /// Creates interpreters that find Services before webhooks by `client`, which is connected to the API of the fleet,
+    /// and names by `addresses`. Webhooks see `program` as the user agent.
+    pub fn new(
+        client: Client,
+        addresses: Addresses,
+        program: &'static str,
+        clock: fn() -> Timestamp,
+    ) -> Self {
+        Self {
             customized: RwLock::default(),
             scripts: Scripts::default(),
-            webhooks: Webhooks::new(client.clone(), program.addresses.clone(), name),
-            clock: program.clock,
-        };
+            webhooks: Webhooks::new(client, addresses, program),
+            clock,
+        }
+    }
+
+    /// Creates the interpreters of a program, with their metrics.
+    pub fn of_program(program: &mut Program, client: &Client) -> Self {
+        let (addresses, name) = (program.addresses.clone(), program.identity.name);
+        let interpreters = Self::new(client.clone(), addresses, name, program.clock);
         let help = "Runs of the scripts that interpret kinds, by operation and outcome";
         let runs = interpreters.scripts.runs();
         program.registry.register("script_runs", help, runs);

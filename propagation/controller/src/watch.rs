@@ -85,7 +85,7 @@ impl SharedIndex {
 
     /// Creates the index and watches every kind that decides about templates and bindings.
     pub(crate) fn watch(program: &mut Program, client: &Client, queues: Queues) -> Arc<Self> {
-        let interpreters = Interpreters::new(program, client);
+        let interpreters = Interpreters::of_program(program, client);
         let (shared, watching) = Self::new(client, interpreters, queues);
         program.run_until_stopped("templates", watching);
         let mut to = Watching {

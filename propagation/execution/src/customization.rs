@@ -47,7 +47,7 @@ impl SharedCustomizations {
         index: &Arc<SharedIndex>,
     ) -> Arc<Self> {
         let shared = Arc::new(Self {
-            interpreters: Arc::new(Interpreters::new(program, client)),
+            interpreters: Arc::new(Interpreters::of_program(program, client)),
             customizations: Mutex::default(),
             index: Arc::clone(index),
         });

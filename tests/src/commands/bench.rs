@@ -44,6 +44,9 @@ pub(crate) enum Bench {
         /// The number of members
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=100))]
         clusters: u8,
+        /// Measure a customization of the templates' kind, with what the programs know of it by themselves as the limit
+        #[arg(long)]
+        interpreted: bool,
     },
     /// Both programs that place: many clusters on a hub, and three real members
     Placement {
@@ -91,11 +94,13 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
             templates,
             lazy_templates,
             clusters,
+            interpreted,
         } => {
             let extent = PropagationBench {
                 templates: *templates,
                 lazy_templates: *lazy_templates,
                 clusters: *clusters,
+                interpreted: *interpreted,
             };
             in_a_fleet(programs::build_propagation, async || {
                 propagation::bench(extent, print).await

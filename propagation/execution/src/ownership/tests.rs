@@ -65,7 +65,10 @@ fn nobody() -> Arc<Interpreters> {
         let runtime = Builder::new_current_thread().build().unwrap();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
         let client = runtime.block_on(async { TestApi::with_kinds([]).client() });
-        (runtime, Arc::new(Interpreters::new(&mut program, &client)))
+        (
+            runtime,
+            Arc::new(Interpreters::of_program(&mut program, &client)),
+        )
     });
     Arc::clone(&NOBODY.1)
 }

@@ -23,7 +23,7 @@ pub(super) fn untyped<K: Resource<DynamicType = ()>>(
     fleet: &PropagationFleet,
 ) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<K>(&());
-    if K::kind(&()) == "Cluster" {
+    if ["Cluster", "ResourceInterpreterCustomization"].contains(&&*K::kind(&())) {
         return Api::all_with(fleet.karmada.client(), &resource);
     }
     Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource)

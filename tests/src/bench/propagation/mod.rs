@@ -1,6 +1,7 @@
 //! The three programs that propagate, with many templates and a policy for each.
 
 mod clients;
+mod interpreted;
 mod lazy;
 mod limit;
 mod objects;
@@ -43,6 +44,8 @@ pub struct PropagationBench {
     pub lazy_templates: u16,
     /// The number of members.
     pub clusters: u8,
+    /// Whether a customization of the templates' kind is measured, beside what is known of it natively.
+    pub interpreted: bool,
 }
 
 /// Runs the benchmark and passes each line of its results to `print`. The API of the fleet is a real one,
@@ -55,6 +58,7 @@ pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Res
         templates,
         lazy_templates,
         clusters,
+        interpreted,
     } = extent;
     let kinds = [ApiKind::Real, ApiKind::Embedded];
     let fleet = PropagationFleet::start_on(kinds, clusters, Profile::Dist).await?;
@@ -67,6 +71,9 @@ pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Res
         .map(|name| fleet.create_policy(name, policy(name))))
     .await?;
     let mut bench = Bench::new(fleet, names).await?;
+    if interpreted {
+        return interpreted::compare(&mut bench, print).await;
+    }
     let mut pairs = [const { Pairs(Vec::new()) }; ROWS.len()];
     let mut notes = Vec::new();
     for _ in 0..ROUNDS {

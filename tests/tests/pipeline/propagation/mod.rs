@@ -6,7 +6,7 @@
 //! - `groups`, `evictions`, `failover`: which clusters, and when a workload leaves one.
 //! - `crashes…`: the same stories while every program dies after each of its writes.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
-//! - `recorded`, `takeover`: objects and fleets of a real Karmada. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
+//! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
 //! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
@@ -29,6 +29,7 @@ mod interpreters;
 mod jobs;
 mod kinds;
 mod lazy;
+mod mixed;
 mod moves;
 mod naming;
 mod overrides;

@@ -1,0 +1,117 @@
+//! `kubectl remedy interpret`: what everybody who could be asked says of an object, and who decides.
+//!
+//! ```text
+//! files → question ─┐
+//! fleet or files ───┴→ interpreters, each alone → statement → YAML
+//! ```
+
+mod customizations;
+mod question;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+use interpreters::Interpreters;
+use jiff::Timestamp;
+use karmada_rules::propagation::customization::{Customized, Interpreter, Operation};
+use karmada_runtime::client::Addresses;
+use kube::Client;
+use objects::GroupVersionKind;
+use serde_json::Value;
+
+use self::question::Question;
+use self::statement::Statement;
+use crate::answer::Answer;
+use crate::args::{ConnectionArgs, Format, InterpretArgs};
+use crate::error::Error;
+use crate::identity::NAME;
+use crate::{manifest, terminal};
+
+/// Prints what everybody says.
+pub(crate) async fn run(
+    args: &InterpretArgs,
+    connection: &ConnectionArgs,
+) -> Result<Answer, Error> {
+    let (statements, answer) = answers(args, connection).await?;
+    let format = args.output.unwrap_or(Format::Yaml);
+    terminal::print(&manifest::text(&statements, format)?);
+    Ok(answer)
+}
+
+/// Returns what everybody says, and whether whoever decides has answered.
+async fn answers(
+    args: &InterpretArgs,
+    connection: &ConnectionArgs,
+) -> Result<(Vec<Statement>, Answer), Error> {
+    let question = Question::read(args)?;
+    let (client, objects) = customizations::find(&args.customization, connection).await?;
+    let statements = statements(&question, client, &objects).await;
+    let is_bad = |statement: &Statement| statement.decides && statement.error.is_some();
+    let answer = Answer::from(!statements.iter().any(is_bad));
+    Ok((statements, answer))
+}
+
+/// Returns what everybody says to each operation of a question, those first who are asked first.
+async fn statements(question: &Question, client: Client, objects: &[Value]) -> Vec<Statement> {
+    let interpreters = Interpreters::new(client, Addresses::by_system(), NAME, Timestamp::now);
+    let kind = GroupVersionKind::of(&question.object);
+    let all = customized(objects);
+    let mut statements = Vec::new();
+    for &operation in &question.operations {
+        let first = all.interpreter(&kind, operation);
+        let mut scripts = Vec::new();
+        let mut webhooks = Vec::new();
+        for object in objects {
+            let alone = customized([object]);
+            let Some(interpreter) = alone.interpreter(&kind, operation) else {
+                continue;
+            };
+            interpreters.replace(alone);
+            let Some(answer) = question.ask(&interpreters, operation).await else {
+                continue;
+            };
+            let decides = has_a_say(&interpreter, first.as_ref(), operation);
+            let list = match &interpreter {
+                Interpreter::Script(_) => &mut scripts,
+                Interpreter::Webhook(_) => &mut webhooks,
+            };
+            list.push(Statement::new(
+                operation,
+                name(&interpreter),
+                decides,
+                answer,
+            ));
+        }
+        statements.extend(scripts);
+        statements.extend(webhooks);
+        let answer = Ok(question.built_in(operation));
+        let built_in = "built in".to_owned();
+        statements.push(Statement::new(operation, built_in, first.is_none(), answer));
+    }
+    statements
+}
+
+fn customized<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Customized {
+    let mut customized = Customized::default();
+    objects
+        .into_iter()
+        .for_each(|object| customized.add(object));
+    customized
+}
+
+/// Returns `true` if what an interpreter says counts, where another, or itself, is asked `first`. What scripts find as
+/// dependencies is united.
+fn has_a_say(interpreter: &Interpreter, first: Option<&Interpreter>, operation: Operation) -> bool {
+    let are_scripts = matches!(
+        (interpreter, first),
+        (Interpreter::Script(_), Some(Interpreter::Script(_)))
+    );
+    first == Some(interpreter) || are_scripts && operation == Operation::InterpretDependency
+}
+
+fn name(interpreter: &Interpreter) -> String {
+    match interpreter {
+        Interpreter::Script(script) => format!("customization {}", script.customization),
+        Interpreter::Webhook(webhook) => format!("webhook {}", webhook.name),
+    }
+}
