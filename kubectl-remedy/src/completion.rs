@@ -217,7 +217,14 @@ mod tests {
         assert_eq!(
             candidates(""),
             [
-                "status", "why", "plan", "block", "unblock", "check", "rights"
+                "status",
+                "why",
+                "plan",
+                "block",
+                "unblock",
+                "check",
+                "rights",
+                "interpret"
             ]
         );
         assert_eq!(candidates("--context here "), candidates(""));

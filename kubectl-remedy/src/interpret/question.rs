@@ -5,7 +5,8 @@ use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::dependencies;
 use karmada_rules::propagation::interpret::{self, Component, MemberStatus, Replicas, Timed};
 use objects::health::Health;
-use objects::retain;
+use objects::metadata::Written;
+use objects::replacement::replacement;
 use serde_json::{Value, json};
 
 use crate::args::InterpretArgs;
@@ -111,7 +112,7 @@ impl Question {
                 revised
             }
             Operation::Retain => {
-                let mut body = retain::retain(object, Some(&self.observed));
+                let mut body = replacement(object, &self.observed, &Written::default());
                 interpret::retain(&mut body, &self.observed);
                 body
             }

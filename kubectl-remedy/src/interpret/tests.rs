@@ -154,38 +154,46 @@ webhooks:
     assert_eq!(found[2]["answer"], "Healthy");
 }
 
-/// What Kubernetes' own kinds do needs no customization: of a Deployment replicas, copies and their status.
+/// What Kubernetes' own kinds do needs no customization: replicas, copies and the status of a Deployment, and the address
+/// that a Service keeps.
 #[tokio::test]
 async fn own_kinds_are_known() {
-    let object = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, generation: 1}\nspec: {replicas: 2}\n";
+    let of = |kind: &str, spec: &str| {
+        format!("apiVersion: {kind}\nmetadata: {{name: web, generation: 1}}\nspec: {{{spec}}}\n")
+    };
+    let deployment = of("apps/v1\nkind: Deployment", "replicas: 2");
+    let service = of("v1\nkind: Service", "ports: [{port: 80}]");
+    let observed = of(
+        "v1\nkind: Service",
+        "clusterIP: 10.0.0.7, ports: [{port: 80}]",
+    );
     let items = "- clusterName: a\n  status: {replicas: 2, readyReplicas: 1}\n";
-    let observed = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, resourceVersion: '7'}\nspec: {replicas: 5}\n";
     let files = [
-        ("object", object),
+        ("deployment", &*deployment),
+        ("service", &service),
+        ("observed", &observed),
         ("items", items),
-        ("observed", observed),
         ("none", ""),
     ];
-    let flags = [
-        "-f",
-        "object",
-        "--customization",
-        "none",
-        "--items",
-        "items",
-    ];
-    let flags = [&flags[..], &["--observed", "observed", "--replicas", "4"]].concat();
-    let (found, answer) = interpret(&files, &flags).await.unwrap();
+    let alone = ["--customization", "none", "-f"];
+    let flags = ["deployment", "--items", "items", "--replicas", "4"];
+    let (found, answer) = interpret(&files, &[&alone[..], &flags].concat())
+        .await
+        .unwrap();
     assert_eq!(answer, Answer::Yes);
-    let answer = |operation: &str| {
+    let answer = |found: &Value, operation: &str| {
         let mut all = found.as_array().unwrap().iter();
         let one = all.find(|statement| statement["operation"] == operation);
         one.unwrap()["answer"].clone()
     };
-    assert_eq!(answer("InterpretReplica")["replicas"], 2);
-    assert_eq!(answer("ReviseReplica")["spec"]["replicas"], 4);
-    assert_eq!(answer("AggregateStatus")["readyReplicas"], 1);
-    assert_eq!(answer("Retain")["metadata"]["resourceVersion"], "7");
+    assert_eq!(answer(&found, "InterpretReplica")["replicas"], 2);
+    assert_eq!(answer(&found, "ReviseReplica")["spec"]["replicas"], 4);
+    assert_eq!(answer(&found, "AggregateStatus")["readyReplicas"], 1);
+    let flags = ["service", "--observed", "observed"];
+    let (found, _) = interpret(&files, &[&alone[..], &flags].concat())
+        .await
+        .unwrap();
+    assert_eq!(answer(&found, "Retain")["spec"]["clusterIP"], "10.0.0.7");
 }
 
 /// What is wrong with a file is said in a line.

@@ -12,6 +12,8 @@ pub fn beyond_rights(requests: impl IntoIterator<Item = String>, cluster: &str) 
 
 /// The methods granted on each path. `*` is any segment, `{cluster}` the agent's own cluster.
 const GRANTED: &[(&str, &str)] = &[
+    // Discovery is open to every account.
+    ("GET", "/apis/*/*"),
     ("GET POST", "/apis/cluster.karmada.io/v1alpha1/clusters"),
     (
         "GET DELETE",

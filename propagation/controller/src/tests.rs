@@ -672,7 +672,8 @@ async fn versions_do_not_take_turns() {
     }
     stage.start(&[]).await;
     let mut written = stage.written();
-    // A policy is looked at again once its kind turns out not to be served, maybe before the watch shows its ID.
+    // That its kind is not served has the policy looked at again, before the watch shows its ID: the second patch is a
+    // conflict.
     written.dedup();
     assert_eq!(
         written,
