@@ -392,7 +392,7 @@ async fn room_wakes_waiting_bindings() {
     );
 }
 
-/// A refusal by a quota is shown and tried again.
+/// Case I96: a refusal by a quota is shown and tried again.
 #[tokio::test]
 async fn quota_refusal_is_retried() {
     let stage = Stage::new().await;

@@ -84,7 +84,9 @@ pub(super) async fn compare(bench: &mut Bench, mut print: impl FnMut(&str)) -> R
     for (row, pair) in ROWS.iter().zip(&pairs) {
         print(&format!("{row}: {pair}"));
     }
-    notes.iter().for_each(|note| print(note));
+    for note in notes {
+        print(&note);
+    }
     Ok(())
 }
 

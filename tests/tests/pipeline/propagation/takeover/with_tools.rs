@@ -443,7 +443,7 @@ async fn deployment_controller(host: &ControlPlane) -> Result<()> {
     pending().await
 }
 
-/// Case P63, as far as our parts reach: who only observes sees no difference; the take-over writes one annotation
+/// Cases P63 and I103, as far as our parts reach: who only observes sees no difference; the take-over writes one annotation
 /// for each binding, and nothing else in the control plane or in a member; an edit travels; and at the end
 /// Karmada finds every mark by which it knows its objects, its programs and its lease, and nothing of ours.
 async fn karmada_is_relieved_and_returns(server: ApiKind) -> Result<()> {
