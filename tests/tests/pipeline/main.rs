@@ -4,7 +4,7 @@
 //! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
 //! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`.
 //! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
-//! - A workload and its clusters: `propagation`, `placement`, `clusters`; and as KubeFleet places it: `placements`.
+//! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `image`, `rights`, `confinement`, `kubectl`.
 //! - What they look at: `sandbox`, and `page` in a browser.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
@@ -33,6 +33,7 @@ mod placement;
 mod placements;
 mod policies;
 mod propagation;
+mod pull;
 mod quorum;
 mod real_parts;
 mod remedies;

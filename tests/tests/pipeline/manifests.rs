@@ -295,6 +295,33 @@ fn samples_share_one_taint() {
     }
 }
 
+/// What a ConfigMap hands to the programs in a member is one of their flags.
+#[test]
+fn variables_are_flags() {
+    let page = fs::read_to_string(cargo::root().join("docs/reference/flags.md")).unwrap();
+    for (place, programs) in [
+        ("member", &["cluster-health-agent"][..]),
+        ("placement/member", &["placement-agent"]),
+        (
+            "pull/member",
+            &["execution-controller", "cluster-controller"],
+        ),
+    ] {
+        let path = cargo::root().join("manifests").join(place);
+        let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
+        let kustomization: Value = serde_saphyr::from_str(&text).unwrap();
+        let literals = kustomization["configMapGenerator"][0]["literals"].as_array();
+        for literal in literals.unwrap() {
+            let (variable, _) = literal.as_str().unwrap().split_once('=').unwrap();
+            for program in programs {
+                let (_, section) = page.split_once(&format!("\n## {program}\n")).unwrap();
+                let section = section.split("\n## ").next().unwrap();
+                assert!(section.contains(variable), "{variable} of {program}");
+            }
+        }
+    }
+}
+
 /// The documentation names manifests that exist.
 #[test]
 fn docs_name_existing_manifests() {
