@@ -76,7 +76,12 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         index: Arc::clone(&index),
         reporters: Arc::clone(&reporters),
     };
-    let labels = [("clusters_with_action", "action"), ("remedies", "state")];
+    let labels = [
+        ("clusters_with_action", "action"),
+        ("remedies", "state"),
+        ("silent_reporters", "member"),
+        ("traffic_blocked", "member"),
+    ];
     program.registry.register_collector(fleet, &labels);
 
     let silence = SilenceReconciler {

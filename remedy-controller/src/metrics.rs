@@ -50,7 +50,7 @@ enum Shown {
     /// One value.
     Value(usize),
     /// A value for each value of a label.
-    ByLabel(&'static str, Vec<(&'static str, usize)>),
+    ByLabel(&'static str, Vec<(String, usize)>),
 }
 
 impl Collector for FleetMetrics {
@@ -58,8 +58,15 @@ impl Collector for FleetMetrics {
         let mut gauges = self.index.read(gauges);
         gauges.push((
             "silent_reporters",
-            "Clusters whose agents' lease nobody renews any more",
-            Shown::Value(self.reporters.silent()),
+            "1 for a cluster whose agents' lease nobody renews any more",
+            Shown::ByLabel(
+                "member",
+                self.reporters
+                    .silent()
+                    .into_iter()
+                    .map(|member| (member, 1))
+                    .collect(),
+            ),
         ));
         for (name, help, shown) in gauges {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -67,7 +74,7 @@ impl Collector for FleetMetrics {
                 Shown::Value(value) => gauge(value).encode(metric)?,
                 Shown::ByLabel(label, values) => {
                     for (of, value) in values {
-                        gauge(value).encode(metric.encode_family(&[(label, of)])?)?;
+                        gauge(value).encode(metric.encode_family(&[(label, of.as_str())])?)?;
                     }
                 }
             }
@@ -93,7 +100,12 @@ fn gauges(index: &Index) -> Vec<Gauge> {
             expiring += 1;
         }
     }
-    let of = |state| (label(state), states.get(&state).copied().unwrap_or(0));
+    let of = |state| {
+        (
+            label(state).to_owned(),
+            states.get(&state).copied().unwrap_or(0),
+        )
+    };
     vec![
         (
             "max_blocked_clusters",
@@ -111,6 +123,11 @@ fn gauges(index: &Index) -> Vec<Gauge> {
             Shown::ByLabel("action", clusters_with_action(index)),
         ),
         (
+            "traffic_blocked",
+            "1 for a cluster that has the action TrafficControl, 0 for one that has not",
+            Shown::ByLabel("member", traffic_blocked(index)),
+        ),
+        (
             "remedies",
             "Remedies, by the first state that holds",
             Shown::ByLabel("state", State::ALL.map(of).to_vec()),
@@ -123,7 +140,17 @@ fn gauges(index: &Index) -> Vec<Gauge> {
     ]
 }
 
-fn clusters_with_action(index: &Index) -> Vec<(&'static str, usize)> {
+fn traffic_blocked(index: &Index) -> Vec<(String, usize)> {
+    let clusters = index.clusters.iter();
+    let blocked = clusters.map(|(key, cluster)| {
+        let actions = cluster.remedy_actions();
+        let blocked = actions.iter().any(|action| action == TRAFFIC_CONTROL);
+        (key.name.clone(), usize::from(blocked))
+    });
+    blocked.collect()
+}
+
+fn clusters_with_action(index: &Index) -> Vec<(String, usize)> {
     let count = |counts: &dyn Fn(&String) -> bool| {
         let clusters = index.clusters.iter();
         clusters
@@ -131,8 +158,14 @@ fn clusters_with_action(index: &Index) -> Vec<(&'static str, usize)> {
             .count()
     };
     vec![
-        (TRAFFIC_CONTROL, count(&|action| action == TRAFFIC_CONTROL)),
-        ("other", count(&|action| action != TRAFFIC_CONTROL)),
+        (
+            TRAFFIC_CONTROL.to_owned(),
+            count(&|action| action == TRAFFIC_CONTROL),
+        ),
+        (
+            "other".to_owned(),
+            count(&|action| action != TRAFFIC_CONTROL),
+        ),
     ]
 }
 

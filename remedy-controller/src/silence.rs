@@ -99,10 +99,10 @@ impl SharedReporters {
         (silent, Instant::from_std(next))
     }
 
-    /// Returns the number of clusters whose reporter is silent.
-    pub(crate) fn silent(&self) -> usize {
+    /// Returns the clusters whose reporter is silent.
+    pub(crate) fn silent(&self) -> Vec<String> {
         let now = Instant::now().into_std();
-        self.0.lock().all_silent(now).count()
+        self.0.lock().all_silent(now).cloned().collect()
     }
 }
 

@@ -15,6 +15,7 @@ mod error;
 mod expiry;
 mod proxy;
 mod renewal;
+mod requests;
 mod resolver;
 mod restored;
 mod server;
@@ -43,11 +44,14 @@ use tower::util::{MapRequestLayer, option_layer};
 
 pub use self::addresses::Addresses;
 pub use self::error::ClientError;
-pub(crate) use self::expiry::{CREDENTIALS, Validity};
+pub use self::expiry::Validity;
+pub(crate) use self::expiry::{CREDENTIALS, of_token};
 pub(crate) use self::renewal::Renewal;
+pub(crate) use self::requests::REQUESTS;
 pub(crate) use self::restored::REWINDS;
 pub use self::server::Server;
 
+use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
 use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
@@ -59,6 +63,12 @@ const PING_LIMIT: Duration = Duration::from_secs(5);
 /// The timeout of a response's head. A watch sends its head at once and may then be silent for
 /// minutes, so its body has no timeout.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
+
+/// The names of APIs in metrics that are not named by who connects: that of a program which has no metrics, that of the
+/// cluster in which a program is a pod, and those of all members of a fleet.
+const UNNAMED: &str = "";
+const MEMBER: &str = "member";
+const MEMBERS: &str = "members";
 
 /// The source of the server's address and the credentials.
 #[derive(Clone, Debug, Default)]
@@ -117,17 +127,19 @@ impl Source {
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ClientError> {
     let addresses = Addresses::by_system();
-    let (client, _) = connect_by(source, source.is_pod(), user_agent, &addresses).await?;
+    let is_pod = source.is_pod();
+    let (client, _) = connect_by(source, is_pod, user_agent, &addresses, UNNAMED).await?;
     Ok(client)
 }
 
 /// Creates a client that looks the server's name up in `addresses`, and returns its credentials too.
-/// Only with `is_pod` are they those of the pod's service account.
+/// Only with `is_pod` are they those of the pod's service account. Metrics name the API `api`.
 async fn connect_by(
     source: &Source,
     is_pod: bool,
     user_agent: &str,
     addresses: &Addresses,
+    api: &'static str,
 ) -> Result<(Client, AuthInfo), ClientError> {
     let config = load(source, is_pod).await?;
     let auth = config.auth_info.clone();
@@ -143,28 +155,33 @@ async fn connect_by(
     } else {
         Addresses::fixed(&source.addresses)
     };
-    Ok((reach(config, addresses, user_agent)?, auth))
+    Ok((reach(config, addresses, user_agent, api)?, auth))
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
 pub fn connect_as_pod(user_agent: &str) -> Result<Client, ClientError> {
     let config = Config::incluster().map_err(ClientError::ServiceAccount)?;
-    reach(config, Addresses::by_system(), user_agent)
+    reach(config, Addresses::by_system(), user_agent, MEMBER)
 }
 
-/// Creates a client of the server that `config` names, whose name is looked up in `addresses`.
+/// Creates a client of the member that `config` names, whose name is looked up in `addresses`.
 ///
 /// # Errors
 /// Fails if the credentials of `config` are invalid.
-pub fn connect_to(
+pub fn connect_to_member(
     config: Config,
     addresses: &Addresses,
     user_agent: &str,
 ) -> Result<Client, ClientError> {
-    reach(config, addresses.clone(), user_agent)
+    reach(config, addresses.clone(), user_agent, MEMBERS)
 }
 
-fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Client, ClientError> {
+fn reach(
+    config: Config,
+    addresses: Addresses,
+    user_agent: &str,
+    api: &'static str,
+) -> Result<Client, ClientError> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -173,7 +190,7 @@ fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Clien
         .http2_keep_alive_timeout(PING_LIMIT)
         .http2_keep_alive_while_idle(true)
         .build(connector(&config, addresses)?);
-    with_service(http, config, user_agent)
+    with_service(CountRequests::new(http, api), config, user_agent)
 }
 
 /// Creates a client like that of [`connect`] on top of `service` in place of a socket.

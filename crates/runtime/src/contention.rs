@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -15,6 +17,9 @@ const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_mins(5);
 /// The age at which a write has lasted: who changes it then contends with nobody.
 const SETTLED_AFTER: Duration = Duration::from_mins(10);
+
+/// The writes of this process that were made again after a pause, `contested_writes_total`.
+pub(crate) static CONTESTED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 /// The last write to each part `K` of what is ours.
 #[derive(Debug)]
@@ -110,6 +115,9 @@ impl<K: Ord> Contention<K> {
             value,
             undone,
         } = attempt;
+        if undone >= TOLERATED {
+            CONTESTED.inc();
+        }
         let mut all = self.last.lock();
         // Names come and go with each rollout: each time the map has doubled, it loses what is settled.
         if !all.contains_key(&part) && all.len().is_power_of_two() {
@@ -175,6 +183,7 @@ mod tests {
     /// and whoever is concerned is told once.
     #[test]
     fn undone_writes_back_off() {
+        let contested = CONTESTED.get();
         let (contention, value) = (Contention::default(), json!("ours"));
         let (begun, mut passed) = (Instant::now(), Duration::ZERO);
         let (mut version, mut writes, mut news) = (0_u32, Vec::new(), 0);
@@ -196,6 +205,8 @@ mod tests {
         let expected = [0, 0, 0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111];
         assert_eq!(writes, expected);
         assert_eq!(news, 1);
+        // Other tests may count, too.
+        assert!(CONTESTED.get() >= contested + 11);
     }
 
     /// Neither another value, nor a version that does not show our write yet, nor a change of a write

@@ -1,5 +1,7 @@
 //! Metrics common to the programs. Label values are closed sets: no object names, no error texts.
 
+mod memory_limit;
+mod process;
 mod registry;
 
 use std::collections::BTreeMap;
@@ -21,15 +23,18 @@ use prometheus_client::registry::Unit;
 pub use self::registry::{Description, LabelSet, Labelled, Registry};
 
 use crate::cache::Undecoded;
+use crate::client::Validity;
 use crate::conflicts::Outcome;
 use crate::identity::Identity;
 use crate::readiness::Readiness;
 
-/// Creates the registry of a program, which holds the build's version.
+/// Creates the registry of a program, which holds the build's version and what its process uses.
 pub(crate) fn registry(identity: &Identity) -> Registry {
     let mut registry = Registry::with_prefix(identity.metric_prefix());
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     registry.register_info("build", "The running version", version);
+    registry.register_common(process::Process);
+    registry.register_collector(memory_limit::MemoryLimit, &[]);
     registry
 }
 
@@ -100,6 +105,7 @@ pub(crate) struct SharedMetrics {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CredentialMetrics {
     ends: Family<CredentialLabels, Gauge>,
+    expiring: Family<CredentialLabels, Gauge>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -116,23 +122,30 @@ impl CredentialMetrics {
             Unit::Seconds,
             self.ends.clone(),
         );
+        registry.register(
+            "expiring_credentials",
+            "1 for a token or client certificate of ours that ends within a day, or in the last tenth of a shorter life; 0 for one that ends later",
+            self.expiring.clone(),
+        );
     }
 
-    /// Sets the end of a credential; one that has none has no series.
+    /// Sets the end of a credential as it is at `now`; one that has none has no series.
     pub(crate) fn set(
         &self,
         api: &'static str,
         credential: &'static str,
-        until: Option<Timestamp>,
+        validity: Option<Validity>,
+        now: Timestamp,
     ) {
         let labels = CredentialLabels { api, credential };
-        match until {
-            Some(until) => {
-                self.ends.get_or_create(&labels).set(until.as_second());
-            }
-            None => {
-                self.ends.remove(&labels);
-            }
+        if let Some(validity) = validity {
+            let until = validity.until.as_second();
+            self.ends.get_or_create(&labels).set(until);
+            let expiring = i64::from(validity.ends_soon(now));
+            self.expiring.get_or_create(&labels).set(expiring);
+        } else {
+            self.ends.remove(&labels);
+            self.expiring.remove(&labels);
         }
     }
 }

@@ -22,6 +22,7 @@ pub use crate::tasks::Tasks;
 use crate::activity::Activity;
 use crate::cache::Undecoded;
 use crate::client::{Addresses, ClientError};
+use crate::contention::CONTESTED;
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::readiness::{Gate, Readiness};
@@ -428,6 +429,12 @@ fn registry(identity: &Identity) -> Registry {
         "Watches whose API's resource versions went back, as after a restore, so that everything is listed again",
         client::REWINDS.clone(),
     );
+    registry.register(
+        "contested_writes",
+        "Writes that were made again after a pause, because another client had undone the same one several times",
+        CONTESTED.clone(),
+    );
+    client::REQUESTS.register(&mut registry);
     registry
 }
 

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use interpreters::Interpreters;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterView, execution_namespace};
+use karmada_runtime::client::Validity;
 use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified, Way};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
@@ -37,6 +38,8 @@ pub(crate) struct Fleet {
     connections: Mutex<BTreeMap<String, Slot>>,
     /// The members that were tried, each with `true` if it was reached the last time.
     reached: Mutex<BTreeMap<String, bool>>,
+    /// The validity of the tokens for the members to which there are connections, as far as it is known.
+    tokens: Mutex<BTreeMap<String, Validity>>,
 }
 
 /// A place for a connection; its lock is held while one is made.
@@ -64,6 +67,7 @@ impl Fleet {
             unverified: Unverified::default(),
             connections: Mutex::default(),
             reached: Mutex::default(),
+            tokens: Mutex::default(),
         }
     }
 
@@ -100,6 +104,9 @@ impl Fleet {
                 let (access, secret) = MemberAccess::read(karmada, cluster).await?;
                 let client = connect(&access, &secret)?;
                 self.unverified.warn(name, &access);
+                if let Some(validity) = access.validity() {
+                    self.tokens.lock().insert(name.to_owned(), validity);
+                }
                 (client, Some((karmada.clone(), access)))
             }
             Way::Own(client) => (client.clone(), None),
@@ -174,6 +181,7 @@ impl Fleet {
     pub(crate) fn disconnect(&self, name: &str) {
         self.connections.lock().remove(name);
         self.reached.lock().remove(name);
+        self.tokens.lock().remove(name);
     }
 
     /// Watches these kinds in a member from now on.
@@ -211,6 +219,11 @@ impl Fleet {
     /// Returns the members that were tried, and if they were reached the last time.
     pub(crate) fn reached(&self) -> BTreeMap<String, bool> {
         self.reached.lock().clone()
+    }
+
+    /// Returns the members whose token has a known end, and the validity of each.
+    pub(crate) fn tokens(&self) -> BTreeMap<String, Validity> {
+        self.tokens.lock().clone()
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::{KindCounts, Wake};
+use jiff::Timestamp;
 use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_rules::execution::Progress;
 use karmada_rules::ingress::Cached;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
@@ -14,6 +16,7 @@ use kube::runtime::watcher::Event;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 
+use crate::arrivals::Arrivals;
 use crate::stored::StoredWork;
 
 /// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
@@ -24,6 +27,8 @@ const PACE: Duration = Duration::from_secs(1);
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queues: MemberQueues<Key>,
+    /// The edits that are not applied yet.
+    pub(crate) arrivals: Arrivals,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +37,15 @@ struct Index {
     clusters: Cache<ClusterView>,
     /// The kinds of manifests, by cluster.
     kinds: BTreeMap<String, KindCounts>,
+}
+
+/// How far the Works of one member have come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemberProgress {
+    /// The number of Works by their progress.
+    pub(crate) works: BTreeMap<Progress, usize>,
+    /// The time for which the oldest one that is not applied has waited.
+    pub(crate) oldest_unapplied: Duration,
 }
 
 /// The changes that one event has brought to the Works.
@@ -45,10 +59,11 @@ pub(crate) struct WorkChanges {
 }
 
 impl SharedIndex {
-    pub(crate) fn new(queues: MemberQueues<Key>) -> Self {
+    pub(crate) fn new(queues: MemberQueues<Key>, arrivals: Arrivals) -> Self {
         Self {
             index: Mutex::default(),
             queues,
+            arrivals,
         }
     }
 
@@ -67,6 +82,7 @@ impl SharedIndex {
             changes.unread_gone.extend(cluster.map(ToOwned::to_owned));
         }
         for change in works {
+            self.arrivals.observe(&change);
             let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) else {
                 continue;
             };
@@ -147,6 +163,30 @@ impl SharedIndex {
             .iter()
             .filter(|(_, work)| work.summary.suspended)
             .count()
+    }
+
+    /// Returns how far the Works of each member have come at `now`.
+    pub(crate) fn progress(&self, now: Timestamp) -> BTreeMap<String, MemberProgress> {
+        let index = self.index.lock();
+        let mut all: BTreeMap<&str, MemberProgress> = BTreeMap::new();
+        for (key, work) in index.works.iter() {
+            let Some(cluster) = cluster_of_execution_namespace(&key.namespace) else {
+                continue;
+            };
+            let of_member = all.entry(cluster).or_default();
+            let summary = &work.summary;
+            *of_member.works.entry(summary.progress).or_default() += 1;
+            if summary.progress == Progress::Unapplied {
+                let said = summary
+                    .unapplied_since
+                    .map(|since| now.duration_since(since));
+                let said = said.and_then(|age| Duration::try_from(age).ok());
+                let age = said.or_else(|| self.arrivals.age(key)).unwrap_or_default();
+                of_member.oldest_unapplied = of_member.oldest_unapplied.max(age);
+            }
+        }
+        let owned = |(cluster, progress): (&str, _)| (cluster.to_owned(), progress);
+        all.into_iter().map(owned).collect()
     }
 
     /// Ends the pause of a cluster that was not reached.

@@ -10,6 +10,7 @@
 //! Otherwise, with `--collect-endpoints`, `endpoints` brings those of exported Services the other way.
 //!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
+//! - How long does an edit take? `arrivals`, and `metrics` of all Works and members.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
 //! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
@@ -17,6 +18,7 @@
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
 
 mod args;
+mod arrivals;
 mod customization;
 mod endpoints;
 mod events;
@@ -46,6 +48,7 @@ use karmada_runtime::write::WriteMode;
 use kube::Client;
 
 pub use crate::args::Args;
+use crate::arrivals::Arrivals;
 use crate::customization::SharedCustomizations;
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
@@ -104,7 +107,8 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
 
     let queues = MemberQueues::default();
     let background = Background::spawn(program, "members");
-    let index = Arc::new(SharedIndex::new(queues.clone()));
+    let arrivals = Arrivals::register(&mut program.registry);
+    let index = Arc::new(SharedIndex::new(queues.clone(), arrivals));
     let customizations = SharedCustomizations::watch(program, &client, &index);
     let endpoints = args.collect_endpoints;
     let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
@@ -120,6 +124,7 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
         index: Arc::clone(&index),
         fleet: Arc::clone(&fleet),
         endpoints: endpoints.clone(),
+        clock: program.clock,
     };
     gauges.register(program);
     if let Some(endpoints) = endpoints {

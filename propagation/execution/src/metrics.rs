@@ -1,8 +1,11 @@
 //! The metrics of the fleet, read at each scrape.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use karmada_rules::execution::Progress;
 use karmada_runtime::program::Program;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -11,7 +14,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
-use crate::index::SharedIndex;
+use crate::index::{MemberProgress, SharedIndex};
 
 /// The state of the members and the Works.
 pub(crate) struct FleetMetrics {
@@ -19,18 +22,26 @@ pub(crate) struct FleetMetrics {
     pub(crate) fleet: Arc<Fleet>,
     /// Absent if no endpoints are collected.
     pub(crate) endpoints: Option<Arc<SharedEndpoints>>,
+    pub(crate) clock: fn() -> Timestamp,
 }
 
 impl FleetMetrics {
     /// Adds them to the metrics of `program`.
     pub(crate) fn register(self, program: &mut Program) {
-        let labels = [
-            ("member_reachable", "member"),
-            ("collected_endpoint_slices", "member"),
-        ];
+        let of_members = OF_MEMBERS.map(|name| (name, "member"));
+        let labels = [&of_members[..], &[("works", "member"), ("works", "state")]].concat();
         program.registry.register_collector(self, &labels);
     }
 }
+
+/// The gauges with a series for each member.
+const OF_MEMBERS: [&str; 5] = [
+    "member_reachable",
+    "collected_endpoint_slices",
+    "oldest_unapplied_work_seconds",
+    "member_credentials_expiry_timestamp_seconds",
+    "expiring_member_credentials",
+];
 
 impl fmt::Debug for FleetMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +51,8 @@ impl fmt::Debug for FleetMetrics {
 
 impl Collector for FleetMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let suspended = i64::try_from(self.index.suspended()).unwrap_or(i64::MAX);
+        let now = (self.clock)();
+        let suspended = count(self.index.suspended());
         let metric = encoder.encode_descriptor(
             "suspended_works",
             "Works of which nothing is created or changed in the member, because their dispatching is suspended",
@@ -48,29 +60,86 @@ impl Collector for FleetMetrics {
             MetricType::Gauge,
         )?;
         ConstGauge::new(suspended).encode(metric)?;
-        let mut metric = encoder.encode_descriptor(
-            "member_reachable",
-            "1 for a member that was reached when it was tried last, 0 for one that was not",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (member, reached) in self.fleet.reached() {
-            let labels = [("member", member.as_str())];
-            let gauge = ConstGauge::new(i64::from(reached));
-            gauge.encode(metric.encode_family(&labels)?)?;
-        }
-        let mut metric = encoder.encode_descriptor(
-            "collected_endpoint_slices",
-            "EndpointSlices in the fleet that were collected from a member, with --collect-endpoints",
-            None,
-            MetricType::Gauge,
-        )?;
-        let endpoints = self.endpoints.as_ref();
-        for (member, count) in endpoints.map(|all| all.collected()).unwrap_or_default() {
-            let labels = [("member", member.as_str())];
-            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-            gauge.encode(metric.encode_family(&labels)?)?;
+        let progress = self.index.progress(now);
+        encode_works(&mut encoder, &progress)?;
+        let oldest = progress.iter().map(|(member, progress)| {
+            let age = progress.oldest_unapplied.as_secs();
+            (member.as_str(), i64::try_from(age).unwrap_or(i64::MAX))
+        });
+        let tokens = self.fleet.tokens();
+        let ends = tokens.iter();
+        let ends = ends.map(|(member, token)| (member.as_str(), token.until.as_second()));
+        let expiring = tokens.iter();
+        let expiring =
+            expiring.map(|(member, token)| (member.as_str(), i64::from(token.ends_soon(now))));
+        let reached = self.fleet.reached();
+        let reached = reached.iter();
+        let reached = reached.map(|(member, reached)| (member.as_str(), i64::from(*reached)));
+        let collected = self.endpoints.as_ref().map(|all| all.collected());
+        let collected = collected.iter().flatten();
+        let collected = collected.map(|(member, slices)| (member.as_str(), count(*slices)));
+        let gauges: [(_, Vec<(&str, i64)>); 5] = [
+            (
+                "1 for a member that was reached when it was tried last, 0 for one that was not; of the replica that leads",
+                reached.collect(),
+            ),
+            (
+                "EndpointSlices in the fleet that were collected from a member, with --collect-endpoints",
+                collected.collect(),
+            ),
+            (
+                "Time for which the oldest Work for a member that is not applied has waited; 0 if there is none",
+                oldest.collect(),
+            ),
+            (
+                "Time at which the token for a member ends; no series if it has no known end; of the replica that leads",
+                ends.collect(),
+            ),
+            (
+                "1 for a member whose token ends within a day, or in the last tenth of a shorter life; 0 for one whose token ends later; of the replica that leads",
+                expiring.collect(),
+            ),
+        ];
+        for (name, (help, values)) in OF_MEMBERS.into_iter().zip(gauges) {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (member, value) in values {
+                ConstGauge::new(value).encode(metric.encode_family(&[("member", member)])?)?;
+            }
         }
         Ok(())
     }
+}
+
+/// Encodes `works{member,state}`.
+fn encode_works(
+    encoder: &mut DescriptorEncoder<'_>,
+    progress: &BTreeMap<String, MemberProgress>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(
+        "works",
+        "Works for a member: applied as they are, unapplied, suspended, or deleting",
+        None,
+        MetricType::Gauge,
+    )?;
+    for (member, of_member) in progress {
+        for state in Progress::ALL {
+            let works = of_member.works.get(&state).copied().unwrap_or_default();
+            let labels = [("member", member.as_str()), ("state", label(state))];
+            ConstGauge::new(count(works)).encode(metric.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn label(state: Progress) -> &'static str {
+    match state {
+        Progress::Applied => "applied",
+        Progress::Unapplied => "unapplied",
+        Progress::Suspended => "suspended",
+        Progress::Deleting => "deleting",
+    }
+}
+
+fn count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -120,6 +120,10 @@ impl Reconciler {
                 return Ok(());
             }
         };
+        if synced.iter().all(|one| one.error.is_none()) {
+            let is_written = synced.iter().any(|one| one.written);
+            self.index.arrivals.applied(work, is_written);
+        }
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice());
         self.report(cluster, work, results, untouched).await?;

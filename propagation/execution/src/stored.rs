@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use karmada_api::Work;
+use karmada_rules::execution::{Progress, unapplied_since};
 use karmada_runtime::as_text::AsText;
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
@@ -18,6 +20,10 @@ pub(crate) struct Summary {
     pub(crate) services: BTreeSet<Key>,
     /// True if nothing is created or changed in the member.
     pub(crate) suspended: bool,
+    /// How far it has come.
+    pub(crate) progress: Progress,
+    /// Since when it is not applied, if it says so.
+    pub(crate) unapplied_since: Option<Timestamp>,
 }
 
 impl From<&Work> for Summary {
@@ -29,6 +35,8 @@ impl From<&Work> for Summary {
             kinds: kinds.collect(),
             services: manifests.iter().filter_map(service).collect(),
             suspended: work.is_suspended(),
+            progress: Progress::of(work),
+            unapplied_since: unapplied_since(work),
         }
     }
 }

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::*;
 
 mod endpoints;
+mod metrics;
 mod pull;
 mod scripts;
 mod thirdparty;

@@ -206,6 +206,10 @@ async fn status_writes_are_paced() {
         fleet.metric("clusters_with_action{action=\"TrafficControl\"}"),
         1
     );
+    for (cluster, blocked) in [("m1", 1), ("m2", 0)] {
+        let metric = format!("traffic_blocked{{member=\"{cluster}\"}}");
+        assert_eq!(fleet.metric(&metric), blocked, "{cluster}");
+    }
     assert!(fleet.metric("action_delay_seconds_count") >= 1);
     let settled = fleet.version("dns").await;
     sleep(Duration::from_hours(1)).await;

@@ -175,7 +175,7 @@ async fn silent_reporter_is_marked(server: ApiKind) -> Result<()> {
         fleet
             .has_condition(Member(2), REPORTER_READY, "False")
             .await?;
-        let silent = "karmada_remedy_controller_silent_reporters";
+        let silent = r#"karmada_remedy_controller_silent_reporters{member="member2"}"#;
         controller.until_metric(silent, |count| count > 0.5).await?;
         fleet
             .has_event("Cluster", "member2", "ReporterSilent")

@@ -6,6 +6,7 @@
 //! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `image`, `rights`, `confinement`, `kubectl`.
+//! - What wakes them: `monitoring`.
 //! - What they look at: `sandbox`, and `page` in a browser.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
 
@@ -25,6 +26,7 @@ mod karmada_address;
 mod kubectl;
 mod leadership;
 mod manifests;
+mod monitoring;
 mod namespaces;
 mod node_cache;
 mod outage;

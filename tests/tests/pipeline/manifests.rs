@@ -25,7 +25,7 @@ fn objects(folder: &Path) -> Vec<Value> {
 }
 
 /// Returns the objects that a user installs at this place.
-fn installed(place: &str) -> Vec<Value> {
+pub(crate) fn installed(place: &str) -> Vec<Value> {
     objects(&cargo::root().join("manifests").join(place))
 }
 
@@ -49,6 +49,7 @@ fn deleting_spares_karmada() {
         "placement/hub",
         "placement/member",
         "pull",
+        "monitoring",
     ] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");

@@ -3,11 +3,13 @@
 //!
 //! - [`Tool`] is a third-party program: its name, its version and the file in which it is found.
 //! - [`build`] makes the missing ones with Go, from the `go.mod` files beside this crate.
+//! - [`definitions`] of others' kinds come from their Go modules.
 //! - [`cargo`] runs cargo in this workspace and finds what it has built.
 //! - [`namespaces`] and [`chromium`] say whether the machine has the rest, and how to get it.
 
 pub mod cargo;
 pub mod chromium;
+pub mod definitions;
 pub mod namespaces;
 
 mod go;

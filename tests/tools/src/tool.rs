@@ -34,6 +34,8 @@ pub enum Tool {
     CoreDns,
     /// An ingress controller.
     Traefik,
+    /// The checker of alerts.
+    Promtool,
 }
 
 /// An error of the search for a tool's binary.
@@ -94,13 +96,14 @@ pub enum ToolsError {
 
 impl Tool {
     /// All tools. The slowest builds come first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Etcd,
         Self::CoreDns,
         Self::Traefik,
+        Self::Promtool,
     ];
 
     /// Returns the name of the binary.
@@ -112,6 +115,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
+            Self::Promtool => "promtool",
         }
     }
 
@@ -144,7 +148,7 @@ impl Tool {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             // setup-envtest has none.
-            Self::KubeControllerManager | Self::CoreDns | Self::Traefik => None,
+            Self::KubeControllerManager | Self::CoreDns | Self::Traefik | Self::Promtool => None,
         }
     }
 
@@ -157,6 +161,7 @@ impl Tool {
             }
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
+            Self::Promtool => "github.com/prometheus/prometheus",
         }
     }
 
@@ -169,6 +174,7 @@ impl Tool {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
+            Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
         }
     }
 
@@ -177,6 +183,7 @@ impl Tool {
         match self {
             Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
+            Self::Promtool => "4 min",
             Self::KubeControllerManager | Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
         }
@@ -241,7 +248,7 @@ pub(crate) struct GoMod {
 }
 
 impl GoMod {
-    fn parse(text: &str, module: &str) -> Self {
+    pub(crate) fn parse(text: &str, module: &str) -> Self {
         let version = word_after(text, module).trim_start_matches('v');
         Self {
             go: word_after(text, "go").to_owned(),

@@ -8,11 +8,13 @@
 //! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's `marks`.
 //! - By which managers do we know what we, or Karmada before us, have written? [`MANAGERS`].
 //! - Was the Work, as it is now, applied already? [`applied`]. With which [`notes`]?
+//! - How far has it come ([`Progress`]), and if it is not applied, [`unapplied_since`] when?
 //!
 //! From what the engine then has observed, `status` plans the Work's status and its Events.
 
 mod marks;
 mod ownership;
+mod progress;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -20,4 +22,5 @@ mod tests;
 pub use ownership::{
     MANAGERS, adoption, applied, notes, removal, retains_replicas, work_of, written,
 };
+pub use progress::{Progress, unapplied_since};
 pub use status::{Interpreted, Outcome, StatusPlan, SyncOutcome, identifier, status};

@@ -21,17 +21,17 @@ pub(crate) const CREDENTIALS: [&str; 2] = ["token", "client_certificate"];
 
 /// The validity of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Validity {
+pub struct Validity {
     /// The start, if it is known.
-    pub(crate) from: Option<Timestamp>,
+    pub from: Option<Timestamp>,
     /// The end.
-    pub(crate) until: Timestamp,
+    pub until: Timestamp,
 }
 
 impl Validity {
     /// Returns `true` if the end is near: a day, or a tenth of the whole time if that is less. The token
     /// of a pod lasts an hour and is renewed ten minutes before its end.
-    pub(crate) fn ends_soon(&self, now: Timestamp) -> bool {
+    pub fn ends_soon(&self, now: Timestamp) -> bool {
         let lifetime = self.from.map(|from| self.until.duration_since(from));
         let tenth = lifetime.and_then(|lifetime| Duration::try_from(lifetime / 10).ok());
         let near = tenth.map_or(NEAR, |tenth| tenth.min(NEAR));
@@ -61,7 +61,7 @@ pub(crate) fn validities(auth: &AuthInfo) -> [Option<Validity>; 2] {
 }
 
 /// Returns the validity of a token, if it is a JWT (RFC 7519) with an end.
-fn of_token(token: &str) -> Option<Validity> {
+pub(crate) fn of_token(token: &str) -> Option<Validity> {
     #[derive(Deserialize)]
     struct Claims {
         iat: Option<f64>,

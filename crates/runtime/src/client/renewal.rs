@@ -83,7 +83,7 @@ impl Renewal {
         // Before the files are used: a change meanwhile shows at the next look.
         let fingerprint = fingerprint(source);
         let is_pod = source.is_pod();
-        let (newest, auth) = connect_by(source, is_pod, user_agent, &addresses).await?;
+        let (newest, auth) = connect_by(source, is_pod, user_agent, &addresses, api).await?;
         let namespace = newest.default_namespace().to_owned();
         let service = Replaceable {
             newest: Arc::new(Mutex::new(newest)),
@@ -130,7 +130,8 @@ impl Renewal {
         if fingerprint != self.fingerprint {
             // Never back from a file: one that is gone for a moment must not lead to another cluster.
             let is_pod = self.is_pod && self.source.is_pod();
-            match connect_by(&self.source, is_pod, self.user_agent, &self.addresses).await {
+            let (source, addresses) = (&self.source, &self.addresses);
+            match connect_by(source, is_pod, self.user_agent, addresses, self.api).await {
                 Ok((newest, auth)) => {
                     self.is_pod = is_pod;
                     *self.service.newest.lock() = newest;
@@ -158,8 +159,7 @@ impl Renewal {
         for ((credential, validity), warned) in
             CREDENTIALS.into_iter().zip(found).zip(&mut self.warned)
         {
-            let until = validity.map(|validity| validity.until);
-            self.metrics.set(api, credential, until);
+            self.metrics.set(api, credential, validity, now);
             let ending = validity.filter(|validity| validity.ends_soon(now));
             if let Some(Validity { until, .. }) = ending
                 && *warned != ending

@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::{self, Addresses, ClientError};
+use crate::client::{self, Addresses, ClientError, Validity};
 
 /// The keys of the Secret.
 const TOKEN: &str = "token";
@@ -145,6 +145,11 @@ impl MemberAccess {
         })
     }
 
+    /// Returns the validity of the token, if it has a known end.
+    pub fn validity(&self) -> Option<Validity> {
+        client::of_token(&self.token)
+    }
+
     /// Returns the address of the member's API.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
@@ -182,7 +187,7 @@ impl MemberAccess {
         // The type of the token is of a crate that kube does not pass on.
         let auth = AuthInfo::deserialize(json!({ "token": self.token }));
         config.auth_info = auth.map_err(|_| AccessError::NoToken(name_of(secret)))?;
-        Ok(client::connect_to(config, addresses, user_agent)?)
+        Ok(client::connect_to_member(config, addresses, user_agent)?)
     }
 }
 

@@ -18,12 +18,13 @@ use prometheus_client::registry::{self, Metric, Unit};
 /// The metrics of a program. The reference is generated from it, so nothing gets in without a description.
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// Has no prefix itself: the program's own metrics are below it.
     metrics: registry::Registry,
     prefix: Option<String>,
     /// The descriptions of single metrics. Those of collectors are in what they encode.
     described: Vec<Description>,
     /// The labels of the metrics of collectors.
-    collected: BTreeMap<String, &'static str>,
+    collected: BTreeMap<String, Vec<String>>,
 }
 
 /// The description of a metric.
@@ -39,6 +40,16 @@ pub struct Description {
     pub help: String,
 }
 
+impl Description {
+    /// Returns the description under the name of its series, which for a counter is not that of its type.
+    fn queried(mut self) -> Self {
+        if self.kind == MetricType::Counter.as_str() {
+            self.name += TOTAL;
+        }
+        self
+    }
+}
+
 /// A metric whose labels are known before it has a series.
 pub trait Labelled: Metric {
     /// Returns the names of its labels.
@@ -48,10 +59,8 @@ pub trait Labelled: Metric {
 impl Registry {
     /// Creates a registry whose metrics have names with this prefix.
     pub fn with_prefix(prefix: impl Into<String>) -> Self {
-        let prefix = prefix.into();
         Self {
-            metrics: registry::Registry::with_prefix(prefix.clone()),
-            prefix: Some(prefix),
+            prefix: Some(prefix.into()),
             ..Self::default()
         }
     }
@@ -59,13 +68,13 @@ impl Registry {
     /// Registers a metric.
     pub fn register(&mut self, name: &str, help: &str, metric: impl Labelled) {
         self.describe(name, help, metric.metric_type(), metric.labels());
-        self.metrics.register(name, help, metric);
+        self.own().register(name, help, metric);
     }
 
     /// Registers a metric that is always 1, and tells what it tells in its labels.
     pub fn register_info(&mut self, name: &str, help: &str, labels: impl LabelSet) {
         self.describe(name, help, MetricType::Info, names(labels.clone()));
-        self.metrics.register(name, help, Info::new(labels));
+        self.own().register(name, help, Info::new(labels));
     }
 
     /// Registers a metric whose name ends with its unit.
@@ -78,21 +87,25 @@ impl Registry {
     ) {
         let full_name = format!("{name}_{}", unit.as_str());
         self.describe(&full_name, help, metric.metric_type(), metric.labels());
-        self.metrics.register_with_unit(name, help, unit, metric);
+        self.own().register_with_unit(name, help, unit, metric);
     }
 
-    /// Registers the metrics of `collector`, and the label of each that has one. Their descriptions must be
+    /// Registers the metrics of `collector`, and each label with the metric that has it. Their descriptions must be
     /// encoded even while they have no series.
     pub fn register_collector(
         &mut self,
         collector: impl Collector,
         labels: &[(&'static str, &'static str)],
     ) {
-        let labels = labels.iter();
-        let labels: Vec<_> = labels
-            .map(|(name, label)| (self.prefixed(name), *label))
-            .collect();
-        self.collected.extend(labels);
+        for (name, label) in labels {
+            let of_metric = self.collected.entry(self.prefixed(name)).or_default();
+            of_metric.push((*label).to_owned());
+        }
+        self.own().register_collector(Box::new(collector));
+    }
+
+    /// Registers metrics whose names all programs of the world share: they get no prefix, and have no labels.
+    pub(crate) fn register_common(&mut self, collector: impl Collector) {
         self.metrics.register_collector(Box::new(collector));
     }
 
@@ -111,14 +124,10 @@ impl Registry {
         let collected = encoded_descriptions(&encoded)
             .filter(|found| !known.contains(&*found.name))
             .map(|found| Description {
-                labels: self
-                    .collected
-                    .get(&found.name)
-                    .map(ToString::to_string)
-                    .into_iter()
-                    .collect(),
+                labels: self.collected.get(&found.name).cloned().unwrap_or_default(),
                 ..found
-            });
+            })
+            .map(Description::queried);
         Ok(collected.chain(self.described.iter().cloned()).collect())
     }
 
@@ -134,6 +143,14 @@ impl Registry {
             labels,
             help: help.to_owned(),
         });
+    }
+
+    /// Returns the part whose metrics get the program's prefix.
+    fn own(&mut self) -> &mut registry::Registry {
+        match &self.prefix {
+            Some(prefix) => self.metrics.sub_registry_with_prefix(prefix),
+            None => &mut self.metrics,
+        }
     }
 
     fn prefixed(&self, name: &str) -> String {
@@ -245,6 +262,7 @@ fn names(set: impl LabelSet) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+    use prometheus_client::metrics::counter::ConstCounter;
     use prometheus_client::metrics::gauge::ConstGauge;
 
     use super::*;
@@ -265,10 +283,23 @@ mod tests {
             let mut metric = encoder.encode_descriptor("members", help, None, MetricType::Gauge)?;
             match self.0 {
                 Some(value) => {
-                    ConstGauge::new(value).encode(metric.encode_family(&[("member", "m1")])?)
+                    let labels = [("member", "m1"), ("state", "up")];
+                    ConstGauge::new(value).encode(metric.encode_family(&labels)?)
                 }
                 None => Ok(()),
             }
+        }
+    }
+
+    /// A counter of every process.
+    #[derive(Debug)]
+    struct Seconds;
+
+    impl Collector for Seconds {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+            let kind = MetricType::Counter;
+            let metric = encoder.encode_descriptor("process_seconds", "Time", None, kind)?;
+            ConstCounter::new(1.5).encode(metric)
         }
     }
 
@@ -292,18 +323,21 @@ mod tests {
             registry.register_with_unit("delay", "Delay", Unit::Seconds, delay);
             registry.register("agents", "Agents", Gauge::<i64>::default());
             registry.register_info("build", "The version", [("version", "1")]);
-            registry.register_collector(Reachable(reachable), &[("members", "member")]);
+            let labels = [("members", "member"), ("members", "state")];
+            registry.register_collector(Reachable(reachable), &labels);
+            registry.register_common(Seconds);
             if reachable.is_some() {
                 writes.get_or_create(&Labels::default()).inc();
             }
             let expected = [
+                described("process_seconds_total", "counter", &[], "Time"),
                 described("test_agents", "gauge", &[], "Agents"),
                 described("test_build_info", "info", &["version"], "The version"),
                 described("test_delay_seconds", "histogram", &[], "Delay"),
                 described(
                     "test_members",
                     "gauge",
-                    &["member"],
+                    &["member", "state"],
                     "Members. Of all kinds",
                 ),
                 described(

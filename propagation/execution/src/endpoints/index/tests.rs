@@ -1,7 +1,9 @@
 use karmada_runtime::members::MemberQueues;
+use karmada_runtime::metrics::Registry;
 use serde_json::{from_value, json};
 
 use super::*;
+use crate::arrivals::Arrivals;
 
 /// Returns what a watch sees of an object that cannot be read.
 fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
@@ -14,7 +16,10 @@ fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
 
 /// Returns an index in which a Work brings `shop/web` to `m1`.
 fn shared() -> (Arc<SharedIndex>, SharedEndpoints) {
-    let works = Arc::new(SharedIndex::new(MemberQueues::default()));
+    let works = Arc::new(SharedIndex::new(
+        MemberQueues::default(),
+        Arrivals::register(&mut Registry::default()),
+    ));
     let endpoints = SharedEndpoints::new(Arc::clone(&works));
     let web = BTreeSet::from([Origin::new("m1", Key::new("shop", "web"))]);
     let work = Key::new("karmada-es-m1", "web");
