@@ -34,6 +34,8 @@ pub enum Tool {
     CoreDns,
     /// An ingress controller.
     Traefik,
+    /// What users install charts with.
+    Helm,
 }
 
 /// An error of the search for a tool's binary.
@@ -94,13 +96,14 @@ pub enum ToolsError {
 
 impl Tool {
     /// All tools. The slowest builds come first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Etcd,
         Self::CoreDns,
         Self::Traefik,
+        Self::Helm,
     ];
 
     /// Returns the name of the binary.
@@ -112,6 +115,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
+            Self::Helm => "helm",
         }
     }
 
@@ -144,7 +148,7 @@ impl Tool {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             // setup-envtest has none.
-            Self::KubeControllerManager | Self::CoreDns | Self::Traefik => None,
+            Self::KubeControllerManager | Self::CoreDns | Self::Traefik | Self::Helm => None,
         }
     }
 
@@ -157,6 +161,7 @@ impl Tool {
             }
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
+            Self::Helm => "helm.sh/helm/v3",
         }
     }
 
@@ -169,6 +174,7 @@ impl Tool {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
+            Self::Helm => "helm.sh/helm/v3/cmd/helm",
         }
     }
 
@@ -179,6 +185,7 @@ impl Tool {
             Self::KubeApiserver => "5 min",
             Self::KubeControllerManager | Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
+            Self::Helm => "3 min",
         }
     }
 
@@ -197,6 +204,19 @@ impl Tool {
                 "gitTreeState=clean",
             ] {
                 arguments.push(format!("-X k8s.io/component-base/version.{value}"));
+            }
+        }
+        if self == Self::Helm {
+            arguments.push(format!(
+                "-X {}/internal/version.version=v{version}",
+                self.module()
+            ));
+            // As in its Makefile: the Kubernetes for which it renders charts while it is connected to none.
+            for package in ["lint/rules", "chartutil"] {
+                for number in ["Major=1", "Minor=34"] {
+                    let variable = format!("{}/pkg/{package}.k8sVersion{number}", self.module());
+                    arguments.push(format!("-X {variable}"));
+                }
             }
         }
         arguments.join(" ")

@@ -130,7 +130,8 @@ names of its volumes if it does not have all.
 {{- end -}}
 
 {{- /*
-Prints the name of the ConfigMap `name` with `data`, whose end is a hash as kustomize makes it: pods start anew when the data change.
+Prints the name of the ConfigMap `name` with `data`. Its end is a hash of these, as kustomize makes it: pods start anew when they
+change.
 */ -}}
 {{- define "karmada-rs.config.name" -}}
 {{- $hash := dict "kind" "ConfigMap" "name" "" "data" .data | toJson | sha256sum | trunc 10 -}}
