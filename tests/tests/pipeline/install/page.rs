@@ -166,7 +166,6 @@ impl Reader {
             "store ",
             "kubectl --context host ",
             "kubectl --context NAME ",
-            "helm upgrade --install ",
         ];
         let commands = commands(block).into_iter().filter(|command| {
             self.server == ApiKind::Real
