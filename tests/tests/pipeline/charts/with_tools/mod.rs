@@ -2,7 +2,7 @@
 
 mod refused;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, ensure};
 use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
     kubectl::Kubectl,
@@ -144,6 +144,6 @@ fn apiserver_admits_every_object() {
                 .with_context(|| format!("{chart} {values:?}"))?;
             ensure!(admitted.contains("server dry run"), "{admitted}");
         }
-        Result::Ok(())
+        Ok(())
     });
 }
