@@ -32,8 +32,10 @@ enum Command {
     Test,
     /// Build the real parts that are missing and print their folder, alone on the last line
     Tools,
-    /// Write the files generated from the types, flags, metrics and Events: the CRDs, docs/reference, docs/man
+    /// Write the files generated from the types, flags, metrics and Events (the CRDs, docs/reference, docs/man), and the charts' copies
     Generate(Passed),
+    /// Lint the Helm charts, try each of their values, compare them with the kustomizations, and have a kube-apiserver admit them
+    Charts,
     /// Search for failures with new random seeds
     Fuzz(Passed),
     /// Run our programs at a scale that no test has, and print figures
@@ -56,11 +58,24 @@ struct Passed {
     arguments: Vec<OsString>,
 }
 
+/// The tests of the charts.
+const CHARTS: [&str; 8] = [
+    "test",
+    "--locked",
+    "--package",
+    "pipeline-tests",
+    "--test",
+    "pipeline",
+    "--",
+    "charts::",
+];
+
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Test => test::run(),
         Command::Tools => build_tools(),
         Command::Generate(passed) => program::become_it("generate", &[], &passed.arguments),
+        Command::Charts => cargo::run(&CHARTS, &[]),
         Command::Fuzz(passed) => program::become_it("simulation", &["fuzz"], &passed.arguments),
         Command::Simulate(passed) => {
             program::become_it("simulation", &["simulate"], &passed.arguments)

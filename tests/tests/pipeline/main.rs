@@ -5,7 +5,7 @@
 //! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`.
 //! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
-//! - What users install and type: `install`, `manifests`, `image`, `rights`, `confinement`, `kubectl`.
+//! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`.
 //! - What wakes them: `monitoring`.
 //! - What they look at: `sandbox`, and `page` in a browser.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
@@ -13,6 +13,7 @@
 mod admission;
 mod api;
 mod brakes;
+mod charts;
 mod clusters;
 mod confinement;
 mod conformance;

@@ -36,6 +36,8 @@ pub enum Tool {
     Traefik,
     /// The checker of alerts.
     Promtool,
+    /// What users install charts with.
+    Helm,
 }
 
 /// An error of the search for a tool's binary.
@@ -96,7 +98,7 @@ pub enum ToolsError {
 
 impl Tool {
     /// All tools. The slowest builds come first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
@@ -104,6 +106,7 @@ impl Tool {
         Self::CoreDns,
         Self::Traefik,
         Self::Promtool,
+        Self::Helm,
     ];
 
     /// Returns the name of the binary.
@@ -116,6 +119,7 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
             Self::Promtool => "promtool",
+            Self::Helm => "helm",
         }
     }
 
@@ -148,7 +152,11 @@ impl Tool {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             // setup-envtest has none.
-            Self::KubeControllerManager | Self::CoreDns | Self::Traefik | Self::Promtool => None,
+            Self::KubeControllerManager
+            | Self::CoreDns
+            | Self::Traefik
+            | Self::Promtool
+            | Self::Helm => None,
         }
     }
 
@@ -162,6 +170,7 @@ impl Tool {
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
             Self::Promtool => "github.com/prometheus/prometheus",
+            Self::Helm => "helm.sh/helm/v3",
         }
     }
 
@@ -175,6 +184,7 @@ impl Tool {
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
+            Self::Helm => "helm.sh/helm/v3/cmd/helm",
         }
     }
 
@@ -186,6 +196,7 @@ impl Tool {
             Self::Promtool => "4 min",
             Self::KubeControllerManager | Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
+            Self::Helm => "3 min",
         }
     }
 
@@ -204,6 +215,19 @@ impl Tool {
                 "gitTreeState=clean",
             ] {
                 arguments.push(format!("-X k8s.io/component-base/version.{value}"));
+            }
+        }
+        if self == Self::Helm {
+            arguments.push(format!(
+                "-X {}/internal/version.version=v{version}",
+                self.module()
+            ));
+            // As in its Makefile: the Kubernetes for which it renders charts while it is connected to none.
+            for package in ["lint/rules", "chartutil"] {
+                for number in ["Major=1", "Minor=34"] {
+                    let variable = format!("{}/pkg/{package}.k8sVersion{number}", self.module());
+                    arguments.push(format!("-X {variable}"));
+                }
             }
         }
         arguments.join(" ")

@@ -89,52 +89,72 @@ async fn follow(reader: &Reader, page: Page, section: &str) -> Result<()> {
 #[test]
 fn pages_make_and_remove_a_fleet() {
     isolated(test_name!(), async || {
-        let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-        let (mut karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
-        karmada.start_controllers().await?;
-        let name = MEMBER.name();
-        let contexts = [("karmada", &karmada), ("host", &karmada), (&*name, &member)];
-        let reader = Reader::of(&contexts, ApiKind::Real)?;
-        reader.learn_functions().await?;
-        for section in ["1. ", "2. ", "3. "] {
-            follow(&reader, Page::Fleet, section).await?;
-        }
-        let programs = programs(&reader).await?;
-        for section in ["In the member", "In the fleet"] {
-            for step in reader.steps(Page::Join, section) {
-                let step = step.replace("https://203.0.113.8:6443", &member.url());
-                reader.run(&step).await?;
-            }
-        }
-        let clusters: Api<ClusterView> = Api::all(karmada.client());
-        until(&clusters, &name, "ready", |cluster| {
-            let mut conditions = cluster
-                .into_iter()
-                .flat_map(|cluster| &cluster.status.conditions);
-            conditions.any(|one| one.type_ == "Ready" && one.status == TRUE)
-        })
-        .await?;
-        reader.run(WORKLOAD).await?;
-        ensure!(reader.run(VALUE).await? == "1");
-
-        reader.run(SERVICE).await?;
-        reader.run(ENDPOINTS).await?;
-        follow(&reader, Page::Fleet, "Expose a Service").await?;
-        let slices: Api<EndpointSlice> = Api::namespaced(karmada.client(), "shop");
-        let copy = collected_slice(&name, "web-1", "IPv4");
-        until(&slices, &copy, "collected", |slice| slice.is_some()).await?;
-
-        for program in programs {
-            program.kill().await?;
-        }
-        follow(&reader, Page::Fleet, "Remove it").await?;
-        ensure!(reader.run(VALUE).await? == "1");
-        ensure!(slices.get_opt(&copy).await?.is_none());
-        let left = "kubectl --context karmada get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,namespaces -o name";
-        let left = reader.run(left).await?;
-        let ours = left.lines().filter(|name| name.contains("karmada"));
-        let ours: Vec<_> = ours.collect();
-        ensure!(ours == ["namespace/karmada-system"], "{ours:?}");
-        Ok(())
+        make_and_remove(&["1. ", "2. ", "3. "], "").await
     });
+}
+
+/// The same with Helm.
+#[test]
+fn charts_make_and_remove_a_fleet() {
+    isolated(test_name!(), async || {
+        make_and_remove(&["With Helm"], RELEASES_GO).await
+    });
+}
+
+/// What the page names before its own way to remove a fleet.
+const RELEASES_GO: &str = "
+helm uninstall karmada-rs --kube-context host --namespace karmada-system
+helm uninstall karmada-rs-rights --kube-context karmada --namespace karmada-system
+";
+
+/// Installs by these sections of the page.
+async fn make_and_remove(install: &[&str], before_removal: &str) -> Result<()> {
+    let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
+    let (mut karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
+    karmada.start_controllers().await?;
+    let name = MEMBER.name();
+    let contexts = [("karmada", &karmada), ("host", &karmada), (&*name, &member)];
+    let reader = Reader::of(&contexts, ApiKind::Real)?;
+    reader.learn_functions().await?;
+    for section in install {
+        follow(&reader, Page::Fleet, section).await?;
+    }
+    let programs = programs(&reader).await?;
+    for section in ["In the member", "In the fleet"] {
+        for step in reader.steps(Page::Join, section) {
+            let step = step.replace("https://203.0.113.8:6443", &member.url());
+            reader.run(&step).await?;
+        }
+    }
+    let clusters: Api<ClusterView> = Api::all(karmada.client());
+    until(&clusters, &name, "ready", |cluster| {
+        let mut conditions = cluster
+            .into_iter()
+            .flat_map(|cluster| &cluster.status.conditions);
+        conditions.any(|one| one.type_ == "Ready" && one.status == TRUE)
+    })
+    .await?;
+    reader.run(WORKLOAD).await?;
+    ensure!(reader.run(VALUE).await? == "1");
+
+    reader.run(SERVICE).await?;
+    reader.run(ENDPOINTS).await?;
+    follow(&reader, Page::Fleet, "Expose a Service").await?;
+    let slices: Api<EndpointSlice> = Api::namespaced(karmada.client(), "shop");
+    let copy = collected_slice(&name, "web-1", "IPv4");
+    until(&slices, &copy, "collected", |slice| slice.is_some()).await?;
+
+    for program in programs {
+        program.kill().await?;
+    }
+    reader.run(before_removal).await?;
+    follow(&reader, Page::Fleet, "Remove it").await?;
+    ensure!(reader.run(VALUE).await? == "1");
+    ensure!(slices.get_opt(&copy).await?.is_none());
+    let left = "kubectl --context karmada get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,namespaces -o name";
+    let left = reader.run(left).await?;
+    let ours = left.lines().filter(|name| name.contains("karmada"));
+    let ours: Vec<_> = ours.collect();
+    ensure!(ours == ["namespace/karmada-system"], "{ours:?}");
+    Ok(())
 }

@@ -46,12 +46,12 @@ const LIMIT: Duration = Duration::from_mins(3);
 /// The kubeconfig with all contexts.
 const CONTEXTS: &str = ".kube/config";
 
-/// Stands for Helm: shows the values of a release, and writes down the arguments of an upgrade.
+/// Stands for Helm where Karmada's release is concerned: shows its values, and writes down the arguments of an upgrade.
 const HELM: &str = r#"#!/bin/sh
 case "$1 $2" in
 "get values") echo '{"controllerManager": {"controllers": "*"}}' ;;
-"upgrade "*) printf '%s\n' "$@" > upgrade ;;
-*) echo "no stand-in for helm $*" >&2; exit 1 ;;
+"upgrade karmada") printf '%s\n' "$@" > upgrade ;;
+*) exec "$REAL_HELM" "$@" ;;
 esac
 "#;
 
@@ -140,6 +140,7 @@ impl Reader {
             .env("PATH", path)
             .env("HOME", self.folder.path())
             .env("KUBECONFIG", self.path(CONTEXTS))
+            .env("REAL_HELM", Tool::Helm.path()?)
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();

@@ -1,3 +1,4 @@
+mod charts;
 mod rotation;
 
 use std::{

@@ -17,6 +17,21 @@ const MEMBER: Member = Member(1);
 
 /// Who follows the page from nothing has a hub, a member and a placement, and the member may leave again with what it has.
 async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
+    make(server, Way::Kubectl).await
+}
+
+/// The same with Helm.
+async fn charts_make_a_fleet(server: ApiKind) -> Result<()> {
+    make(server, Way::Helm).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Kubectl,
+    Helm,
+}
+
+async fn make(server: ApiKind, way: Way) -> Result<()> {
     let mut fleet = PlacementFleet::before_us(server, 1).await?;
     fleet.start_controllers().await?;
     let member = fleet.member(MEMBER);
@@ -24,7 +39,14 @@ async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
     let contexts = [("hub", &fleet.hub), ("host", &fleet.hub), (&*name, member)];
     let reader = Reader::of(&contexts, server)?;
     reader.learn_functions().await?;
-    follow(&reader, "Install the hub").await?;
+    let with_helm = reader.steps(Page::Placement, "With Helm");
+    let [hub_with_helm, member_with_helm] = &with_helm[..] else {
+        anyhow::bail!("the page has other steps: {with_helm:?}");
+    };
+    match way {
+        Way::Kubectl => follow(&reader, "Install the hub").await?,
+        Way::Helm => drop(reader.run(hub_with_helm).await?),
+    }
     let kubeconfig = |flag: &str, folder: &str| {
         let path = reader.path(&format!("access/{folder}/kubeconfig"));
         format!("--{flag}={}", path.display())
@@ -37,7 +59,12 @@ async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
         anyhow::bail!("the page has other steps: {steps:?}");
     };
     reader.run(on_hub).await?;
-    reader.run(in_member).await?;
+    reader
+        .run(match way {
+            Way::Kubectl => in_member,
+            Way::Helm => member_with_helm,
+        })
+        .await?;
     // In place of the pod, whose rights the last step makes.
     let account = "system:serviceaccount:fleet-system:placement-agent";
     let flags = [
@@ -75,5 +102,10 @@ mod real {
     #[test]
     fn page_makes_a_fleet() {
         both::run(test_name!(), ApiKind::Real, super::page_makes_a_fleet);
+    }
+
+    #[test]
+    fn charts_make_a_fleet() {
+        both::run(test_name!(), ApiKind::Real, super::charts_make_a_fleet);
     }
 }

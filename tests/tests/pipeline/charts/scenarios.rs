@@ -1,0 +1,210 @@
+//! What users install, by helm and by kustomize.
+
+/// A release, and the manifests that have the same objects.
+pub(super) struct Scenario {
+    pub(super) chart: &'static str,
+    pub(super) namespace: &'static str,
+    /// Each as `NAME=JSON`.
+    pub(super) values: &'static [&'static str],
+    /// As [`manifests`](super::rendering::manifests) reads them.
+    pub(super) manifests: &'static [&'static str],
+}
+
+const fn scenario(
+    chart: &'static str,
+    namespace: &'static str,
+    values: &'static [&'static str],
+    manifests: &'static [&'static str],
+) -> Scenario {
+    Scenario {
+        chart,
+        namespace,
+        values,
+        manifests,
+    }
+}
+
+const HOST: &str = "karmada-rs";
+const AGENT: &str = "karmada-rs-agent";
+const RIGHTS: &str = "karmada-rs-rights";
+
+/// Turns off what is on by default on the host.
+const NO_REMEDIES: &str = r#"remedyController={"enabled":false}"#;
+const NO_INGRESSES: &str = r#"ingressController={"enabled":false}"#;
+const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
+const MEMBER: &str = r#"clusterName="member1""#;
+
+/// The scenarios. Every kustomization and every component of `manifests/` is in one.
+pub(super) const ALL: [Scenario; 17] = [
+    scenario(HOST, "karmada-system", &[], &["host"]),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[r#"ingressController={"flags":["--export-services=false"]}"#],
+        &["without-exports"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"propagationController={"enabled":true,"flags":["--observe-only"]}"#,
+            r#"scheduler={"enabled":true,"flags":["--observe-only"]}"#,
+            r#"executionController={"enabled":true,"flags":["--observe-only"]}"#,
+        ],
+        &["propagation/observe"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"propagationController={"enabled":true}"#,
+            r#"scheduler={"enabled":true,"flags":["--enable-scheduler-estimator"]}"#,
+            r#"executionController={"enabled":true}"#,
+        ],
+        &["propagation/estimators"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"propagationController={"enabled":true}"#,
+            r#"scheduler={"enabled":true}"#,
+            r#"executionController={"enabled":true,"flags":["--collect-endpoints"]}"#,
+            r#"clusterController={"enabled":true}"#,
+        ],
+        &["propagation/collect-endpoints", "propagation/cluster/host"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"propagationController={"enabled":true}"#,
+            r#"scheduler={"enabled":true,"flags":["--rebalance-workloads"]}"#,
+            r#"executionController={"enabled":true,"flags":["--collect-endpoints"]}"#,
+        ],
+        &["propagation/rebalance"],
+    ),
+    scenario(
+        HOST,
+        "fleet-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"placementController={"enabled":true}"#,
+        ],
+        &["placement/hub/host"],
+    ),
+    scenario(AGENT, "karmada-rs", &[MEMBER], &["member"]),
+    scenario(
+        AGENT,
+        "karmada-rs",
+        &[
+            MEMBER,
+            "dnsService=true",
+            "nodeCondition=true",
+            "serviceNetwork=true",
+        ],
+        &["member + member/dns-service + member/node-condition + member/service-network"],
+    ),
+    scenario(
+        AGENT,
+        "karmada-system",
+        &[MEMBER, NO_AGENT, r#"pull={"enabled":true}"#],
+        &["pull/member"],
+    ),
+    scenario(
+        AGENT,
+        "fleet-system",
+        &[MEMBER, NO_AGENT, r#"placement={"enabled":true}"#],
+        &[
+            "placement/member",
+            "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml",
+        ],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-system",
+        &[
+            r#"place="karmada""#,
+            "admission=false",
+            "kubectlRemedy=false",
+        ],
+        &["karmada"],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-system",
+        &[
+            r#"place="karmada""#,
+            r#"agents=["member1"]"#,
+            r#"pull=["member1"]"#,
+            r#"propagation={"enabled":true,"estimators":true}"#,
+        ],
+        &[
+            "karmada",
+            "karmada/kubectl-remedy.yaml",
+            "karmada/agent.yaml",
+            "pull/rights.yaml",
+            "propagation",
+            "propagation/estimators/rights.yaml",
+            "admission/confine",
+        ],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-system",
+        &[
+            r#"place="karmada""#,
+            r#"propagation={"enabled":true,"everything":true}"#,
+            "admission=false",
+            "kubectlRemedy=false",
+        ],
+        &[
+            "karmada",
+            "propagation",
+            "propagation/everything/rights.yaml",
+        ],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-system",
+        &[
+            r#"place="fleet""#,
+            r#"propagation={"collectEndpoints":true,"rebalance":true}"#,
+            "kubectlRemedy=false",
+        ],
+        &[
+            "fleet",
+            "karmada",
+            "propagation",
+            "propagation/cluster",
+            "propagation/collect-endpoints/rights.yaml",
+            "propagation/rebalance/rights.yaml",
+            "admission",
+        ],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-rs",
+        &[r#"place="gateway""#],
+        &["gateway", "admission/gateway"],
+    ),
+    scenario(
+        RIGHTS,
+        "fleet-system",
+        &[r#"place="hub""#, r#"agents=["member1"]"#],
+        &[
+            "placement/crds",
+            "placement/hub",
+            "placement/hub/cluster-health-agent.yaml",
+        ],
+    ),
+];

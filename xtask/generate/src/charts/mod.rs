@@ -1,0 +1,54 @@
+//! What the Helm charts in `manifests/helm` have from elsewhere: [`copies`] of the manifests that they render, and the
+//! values that they take, as files and as a page ([`values`]).
+
+mod copies;
+mod schema;
+mod values;
+
+pub(crate) use self::copies::{copies, left_over};
+pub(crate) use self::values::{defaults, page};
+
+/// The charts, each with the files and folders below `manifests/` that it renders.
+const CHARTS: [(&str, &[&str]); 3] = [
+    (
+        "karmada-rs",
+        &[
+            "host",
+            "propagation/host",
+            "propagation/cluster/host",
+            "placement/hub/host",
+        ],
+    ),
+    (
+        "karmada-rs-agent",
+        &[
+            "member",
+            "member/dns-service",
+            "member/node-condition",
+            "member/service-network",
+            "pull/member",
+            "placement/member",
+            "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml",
+        ],
+    ),
+    (
+        "karmada-rs-rights",
+        &[
+            "karmada",
+            "gateway",
+            "pull/rights.yaml",
+            "propagation",
+            "propagation/cluster",
+            "propagation/collect-endpoints/rights.yaml",
+            "propagation/estimators/rights.yaml",
+            "propagation/everything/rights.yaml",
+            "propagation/rebalance/rights.yaml",
+            "admission",
+            "admission/confine",
+            "admission/gateway",
+            "fleet",
+            "placement/crds",
+            "placement/hub",
+        ],
+    ),
+];
