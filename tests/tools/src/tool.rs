@@ -34,6 +34,8 @@ pub enum Tool {
     CoreDns,
     /// An ingress controller.
     Traefik,
+    /// Checks the workflows of CI.
+    Actionlint,
 }
 
 /// An error of the search for a tool's binary.
@@ -94,13 +96,14 @@ pub enum ToolsError {
 
 impl Tool {
     /// All tools. The slowest builds come first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Etcd,
         Self::CoreDns,
         Self::Traefik,
+        Self::Actionlint,
     ];
 
     /// Returns the name of the binary.
@@ -112,6 +115,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
+            Self::Actionlint => "actionlint",
         }
     }
 
@@ -144,7 +148,7 @@ impl Tool {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             // setup-envtest has none.
-            Self::KubeControllerManager | Self::CoreDns | Self::Traefik => None,
+            Self::KubeControllerManager | Self::CoreDns | Self::Traefik | Self::Actionlint => None,
         }
     }
 
@@ -157,6 +161,7 @@ impl Tool {
             }
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
+            Self::Actionlint => "github.com/rhysd/actionlint",
         }
     }
 
@@ -169,13 +174,14 @@ impl Tool {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
+            Self::Actionlint => "github.com/rhysd/actionlint/cmd/actionlint",
         }
     }
 
     /// Returns the approximate time of a build from nothing on two cores.
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
-            Self::Etcd | Self::Kubectl => "1 min",
+            Self::Etcd | Self::Kubectl | Self::Actionlint => "1 min",
             Self::KubeApiserver => "5 min",
             Self::KubeControllerManager | Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
