@@ -22,6 +22,8 @@ pub const NEEDED_BY: [&str; 2] = ["real::", "with_tools::"];
 /// A third-party program that the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
+    /// Checks the workflows of CI.
+    Actionlint,
     /// The store behind the API server.
     Etcd,
     /// The Kubernetes API server.
@@ -34,8 +36,6 @@ pub enum Tool {
     CoreDns,
     /// An ingress controller.
     Traefik,
-    /// Checks the workflows of CI.
-    Actionlint,
 }
 
 /// An error of the search for a tool's binary.
@@ -101,21 +101,21 @@ impl Tool {
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Etcd,
+        Self::Actionlint,
         Self::CoreDns,
         Self::Traefik,
-        Self::Actionlint,
     ];
 
     /// Returns the name of the binary.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Actionlint => "actionlint",
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
-            Self::Actionlint => "actionlint",
         }
     }
 
@@ -148,40 +148,40 @@ impl Tool {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             // setup-envtest has none.
-            Self::KubeControllerManager | Self::CoreDns | Self::Traefik | Self::Actionlint => None,
+            Self::Actionlint | Self::KubeControllerManager | Self::CoreDns | Self::Traefik => None,
         }
     }
 
     /// Returns the Go module whose version is the tool's.
     const fn module(self) -> &'static str {
         match self {
+            Self::Actionlint => "github.com/rhysd/actionlint",
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => {
                 "k8s.io/kubernetes"
             }
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
-            Self::Actionlint => "github.com/rhysd/actionlint",
         }
     }
 
     /// Returns the Go package of the program.
     pub(crate) const fn package(self) -> &'static str {
         match self {
+            Self::Actionlint => "github.com/rhysd/actionlint/cmd/actionlint",
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
-            Self::Actionlint => "github.com/rhysd/actionlint/cmd/actionlint",
         }
     }
 
     /// Returns the approximate time of a build from nothing on two cores.
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
-            Self::Etcd | Self::Kubectl | Self::Actionlint => "1 min",
+            Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
             Self::KubeControllerManager | Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
