@@ -22,7 +22,8 @@ fn links_lead_to_sections() {
     let broken: Vec<_> = pages
         .iter()
         .flat_map(|(path, text)| {
-            links(text).filter_map(|link| Some(format!("{path}: {link}: {}", broken(path, link)?)))
+            links(text)
+                .filter_map(move |link| Some(format!("{path}: {link}: {}", broken(path, link)?)))
         })
         .collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
@@ -98,7 +99,9 @@ fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         match part {
-            Component::ParentDir => drop(normal.pop()),
+            Component::ParentDir => {
+                normal.pop();
+            }
             part => normal.push(part),
         }
     }
@@ -119,10 +122,10 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let parts = prose(text).flat_map(|line| {
         // A line of code may have what looks like a link between backticks.
-        let is_code = |at: usize| line[..at].matches('`').count() % 2 == 1;
+        let is_code = move |at: usize| line[..at].matches('`').count() % 2 == 1;
         line.match_indices("](")
             .filter(move |(at, _)| !is_code(*at))
-            .map(|(at, start)| &line[at + start.len()..])
+            .map(move |(at, start)| &line[at + start.len()..])
     });
     parts.filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
 }
