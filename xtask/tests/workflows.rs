@@ -41,6 +41,20 @@ fn actions_are_pinned() {
     assert!(found > 10, "{found}");
 }
 
+/// A release has the notices of whatever licence a dependency may have.
+#[test]
+fn notices_have_allowed_licences() {
+    let listed = |file: &str, key: &str| {
+        let text = fs::read_to_string(cargo::root().join(file)).unwrap();
+        let (_, list) = text.split_once(&format!("{key} = [\n")).unwrap();
+        list.split_once(']').unwrap().0.to_owned()
+    };
+    assert_eq!(
+        listed("about.toml", "accepted"),
+        listed("deny.toml", "allow")
+    );
+}
+
 mod with_tools {
     use std::collections::BTreeSet;
     use std::fs::{self, File};
