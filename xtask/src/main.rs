@@ -2,7 +2,7 @@
 //!
 //! This program depends on nothing that it builds, so that it starts soon: [`mod@test`] has cargo build everything
 //! and runs it; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
-//! does the rest.
+//! does the rest; [`installed`] are programs of others that cargo installs.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -14,7 +14,10 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
+mod book;
 mod cargo;
+mod deny;
+mod installed;
 mod program;
 mod test;
 
@@ -36,6 +39,10 @@ enum Command {
     Generate(Passed),
     /// Lint the Helm charts, try each of their values, compare them with the kustomizations, and have a kube-apiserver admit them
     Charts,
+    /// Build the pages of docs/ as a site, and print the path of its first page
+    Book,
+    /// Look for known vulnerabilities of the dependencies, which needs the net
+    Advisories,
     /// Search for failures with new random seeds
     Fuzz(Passed),
     /// Run our programs at a scale that no test has, and print figures
@@ -76,6 +83,8 @@ fn main() -> Result<()> {
         Command::Tools => build_tools(),
         Command::Generate(passed) => program::become_it("generate", &[], &passed.arguments),
         Command::Charts => cargo::run(&CHARTS, &[]),
+        Command::Book => book::build(),
+        Command::Advisories => deny::advisories(),
         Command::Fuzz(passed) => program::become_it("simulation", &["fuzz"], &passed.arguments),
         Command::Simulate(passed) => {
             program::become_it("simulation", &["simulate"], &passed.arguments)

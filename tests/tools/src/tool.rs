@@ -22,6 +22,8 @@ pub const NEEDED_BY: [&str; 2] = ["real::", "with_tools::"];
 /// A third-party program that the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
+    /// Checks the workflows of CI.
+    Actionlint,
     /// The store behind the API server.
     Etcd,
     /// The Kubernetes API server.
@@ -98,11 +100,12 @@ pub enum ToolsError {
 
 impl Tool {
     /// All tools. The slowest builds come first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Etcd,
+        Self::Actionlint,
         Self::CoreDns,
         Self::Traefik,
         Self::Promtool,
@@ -112,6 +115,7 @@ impl Tool {
     /// Returns the name of the binary.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Actionlint => "actionlint",
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
@@ -152,7 +156,8 @@ impl Tool {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             // setup-envtest has none.
-            Self::KubeControllerManager
+            Self::Actionlint
+            | Self::KubeControllerManager
             | Self::CoreDns
             | Self::Traefik
             | Self::Promtool
@@ -163,6 +168,7 @@ impl Tool {
     /// Returns the Go module whose version is the tool's.
     const fn module(self) -> &'static str {
         match self {
+            Self::Actionlint => "github.com/rhysd/actionlint",
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => {
                 "k8s.io/kubernetes"
@@ -177,6 +183,7 @@ impl Tool {
     /// Returns the Go package of the program.
     pub(crate) const fn package(self) -> &'static str {
         match self {
+            Self::Actionlint => "github.com/rhysd/actionlint/cmd/actionlint",
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
@@ -191,7 +198,7 @@ impl Tool {
     /// Returns the approximate time of a build from nothing on two cores.
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
-            Self::Etcd | Self::Kubectl => "1 min",
+            Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
             Self::Promtool => "4 min",
             Self::KubeControllerManager | Self::CoreDns => "2 min",

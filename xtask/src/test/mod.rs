@@ -1,6 +1,5 @@
 //! `cargo xtask test`: checks everything that must hold before a change lands.
 
-mod deny;
 mod executable;
 mod missing;
 mod report;
@@ -12,11 +11,11 @@ use std::time::Instant;
 use anyhow::{Result, anyhow, bail, ensure};
 use tools::cargo::PROGRAMS_BUILT;
 
-use self::deny::Dependencies;
 use self::executable::Executable;
 use self::missing::Missing;
 use self::report::Report;
 use crate::cargo;
+use crate::deny::{self, Dependencies};
 
 /// The test binary whose tests mostly wait.
 const WAITING: &str = "pipeline";
@@ -57,7 +56,7 @@ fn prepare() -> Result<Missing> {
     {
         bail!("{why:#}");
     }
-    if let Err(why) = deny::build() {
+    if let Err(why) = deny::install() {
         eprintln!("{why:#}");
     }
     phase("real parts and cargo-deny", begun);

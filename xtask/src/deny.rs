@@ -1,18 +1,22 @@
 //! Licences, sources and duplicate versions of dependencies, as `deny.toml` allows them.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
-use crate::cargo;
 use anyhow::{Result, ensure};
 
-/// The version of cargo-deny.
-const VERSION: &str = "0.20.2";
+use crate::cargo;
+use crate::installed::Installed;
+
+const CARGO_DENY: Installed = Installed {
+    name: "cargo-deny",
+    version: "0.20.2",
+    features: &[],
+    minutes: "4 min",
+};
 
 /// The outcome of cargo-deny.
 #[derive(Debug)]
-pub(super) enum Dependencies {
+pub(crate) enum Dependencies {
     Allowed,
     /// Its output.
     Denied(String),
@@ -21,7 +25,7 @@ pub(super) enum Dependencies {
 }
 
 /// Checks the dependencies.
-pub(super) fn check() -> Dependencies {
+pub(crate) fn check() -> Dependencies {
     match run() {
         Ok(None) => Dependencies::Allowed,
         Ok(Some(output)) => Dependencies::Denied(output),
@@ -30,7 +34,7 @@ pub(super) fn check() -> Dependencies {
 }
 
 fn run() -> Result<Option<String>> {
-    let program = program()?;
+    let program = CARGO_DENY.path()?;
     ensure!(program.is_file(), "cargo-deny could not be built");
     // It wants the sources of dependencies on every platform, and cargo has those of one.
     let fetched = cargo::command(&["fetch", "--locked", "--quiet"]).output()?;
@@ -49,28 +53,21 @@ fn run() -> Result<Option<String>> {
     Ok((!output.status.success()).then_some(found))
 }
 
-/// Builds cargo-deny, once per user and version, beside the tools.
-pub(super) fn build() -> Result<()> {
-    if program()?.is_file() {
-        return Ok(());
-    }
-    let folder = folder()?;
-    fs::create_dir_all(&folder)?;
-    eprintln!("building cargo-deny {VERSION} (about 4 min once)");
-    let status = cargo::command(&["install", "cargo-deny", "--locked", "--debug"])
-        .args(["--version", VERSION, "--root"])
-        .arg(&folder)
-        // In a folder of its own, which a built cargo-deny outlives.
-        .env_remove("CARGO_TARGET_DIR")
+/// Installs cargo-deny if it is missing.
+pub(crate) fn install() -> Result<()> {
+    CARGO_DENY.install()
+}
+
+/// Looks for known vulnerabilities of the dependencies. Unlike [`check`] it needs the net, where others write them down.
+///
+/// # Errors
+/// Fails if there are any: cargo-deny has printed them.
+pub(crate) fn advisories() -> Result<()> {
+    install()?;
+    let status = Command::new(CARGO_DENY.path()?)
+        .args(["--locked", "check", "--deny=warnings", "advisories"])
+        .current_dir(tools::cargo::root())
         .status()?;
-    ensure!(status.success(), "cannot install cargo-deny ({status})");
+    ensure!(status.success(), "`cargo deny` found advisories ({status})");
     Ok(())
-}
-
-fn program() -> Result<PathBuf> {
-    Ok(folder()?.join("bin/cargo-deny"))
-}
-
-fn folder() -> Result<PathBuf> {
-    Ok(tools::cache()?.join(format!("cargo-deny-{VERSION}")))
 }

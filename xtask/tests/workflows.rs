@@ -1,0 +1,128 @@
+//! The workflows of CI and what they run, as far as that can be run here.
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+use std::fs;
+
+use tools::cargo;
+
+/// The text of each workflow by its name.
+fn workflows() -> Vec<(String, String)> {
+    let folder = fs::read_dir(cargo::root().join(".github/workflows")).unwrap();
+    let paths = folder.map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        (
+            path.display().to_string(),
+            fs::read_to_string(path).unwrap(),
+        )
+    };
+    paths.map(read).collect()
+}
+
+/// Whoever moves a tag of an action would run in our workflows, with their rights: a commit cannot be moved.
+#[test]
+fn actions_are_pinned() {
+    let mut found = 0;
+    for (path, text) in workflows() {
+        let uses = text.lines().filter_map(|line| line.split_once("uses: "));
+        for (_, action) in uses.filter(|(_, action)| !action.starts_with("./")) {
+            let commit = action
+                .split_once('@')
+                .and_then(|(_, rest)| rest.split_once(" # v"));
+            let is_pinned = commit.is_some_and(|(commit, _)| {
+                commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+            });
+            assert!(
+                is_pinned,
+                "{path}: {action}: write the commit, and its version behind it"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+/// A release has the notices of whatever licence a dependency may have.
+#[test]
+fn notices_have_allowed_licences() {
+    let listed = |file: &str, key: &str| {
+        let text = fs::read_to_string(cargo::root().join(file)).unwrap();
+        let (_, list) = text.split_once(&format!("{key} = [\n")).unwrap();
+        list.split_once(']').unwrap().0.to_owned()
+    };
+    assert_eq!(
+        listed("about.toml", "accepted"),
+        listed("deny.toml", "allow")
+    );
+}
+
+mod with_tools {
+    use std::collections::BTreeSet;
+    use std::fs::{self, File};
+    use std::process::Command;
+
+    use tools::{Tool, cargo};
+
+    /// A mistake in a workflow shows when it runs, and that of a release runs once.
+    #[test]
+    fn actionlint_finds_nothing() {
+        tools::build(&[Tool::Actionlint]).unwrap();
+        let output = Command::new(Tool::Actionlint.path().unwrap())
+            // Which of these are installed must not decide.
+            .args(["-shellcheck=", "-pyflakes="])
+            .current_dir(cargo::root())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
+
+    /// A release has the manifests of each place with its own images, and no program is forgotten.
+    #[test]
+    fn release_has_every_image() {
+        tools::build(&[Tool::Kubectl]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let containerfile = fs::read_to_string(cargo::root().join("Containerfile")).unwrap();
+        let workflow =
+            fs::read_to_string(cargo::root().join(".github/workflows/release.yml")).unwrap();
+        let (_, programs) = workflow.split_once("        program:\n").unwrap();
+        let programs: BTreeSet<_> = programs
+            .lines()
+            .map_while(|line| line.strip_prefix("          - "))
+            .collect();
+        let images = folder.path().join("images");
+        let lines = programs.iter().map(|name| format!("{name} sha256:0\n"));
+        fs::write(&images, lines.collect::<String>()).unwrap();
+        let kubectl = Tool::Kubectl.path().unwrap();
+        let path = format!(
+            "{}:{}",
+            kubectl.parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let output = Command::new(cargo::root().join(".ci/install-files"))
+            .args(["registry.example.com/fleet", "9.8.7"])
+            .arg(folder.path())
+            .env("PATH", path)
+            .stdin(File::open(images).unwrap())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let mut used = BTreeSet::new();
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            let images = text
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix("image: "));
+            for image in images {
+                let image = image.strip_prefix("registry.example.com/fleet/").unwrap();
+                let name = image.strip_suffix(":9.8.7@sha256:0").unwrap();
+                assert!(containerfile.contains(name), "{name}");
+                used.insert(name.to_owned());
+            }
+        }
+        let programs: BTreeSet<_> = programs.into_iter().map(str::to_owned).collect();
+        assert_eq!(used, programs);
+    }
+}
