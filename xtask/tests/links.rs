@@ -79,7 +79,7 @@ fn broken(page: &str, link: &str) -> Option<&'static str> {
     let target = if path.is_empty() {
         PathBuf::from(page)
     } else {
-        normal(&Path::new(page).parent().unwrap().join(path))
+        normal(&Path::new(page).with_file_name(path))
     };
     let file = cargo::root().join(&target);
     let of_docs = page.starts_with("docs/");
