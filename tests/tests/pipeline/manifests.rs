@@ -296,7 +296,7 @@ fn samples_share_one_taint() {
     }
 }
 
-/// What a ConfigMap hands to the programs in a member is one of their flags.
+/// What a `ConfigMap` hands to the programs in a member is one of their flags.
 #[test]
 fn variables_are_flags() {
     let page = fs::read_to_string(cargo::root().join("docs/reference/flags.md")).unwrap();

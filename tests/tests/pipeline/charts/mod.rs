@@ -3,7 +3,6 @@
 //!
 //! - `rendering` runs helm and kustomize, and compares what they print; `scenarios` has the values and the manifests that are
 //!   to be alike. `values` finds the values in a chart's schema.
-#![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod rendering;
 mod scenarios;

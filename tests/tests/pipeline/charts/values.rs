@@ -38,7 +38,7 @@ fn collect(
             .strip_prefix('#')
             .and_then(|at| schema.pointer(at));
         let resolved = definition.unwrap_or(property);
-        let default = defaults.get(name).unwrap_or(&resolved["default"]);
+        let default = defaults.get(name).unwrap_or_else(|| &resolved["default"]);
         if let Some(example) = resolved["examples"].get(0) {
             let value = example.clone();
             examples.push(Example { path, value });

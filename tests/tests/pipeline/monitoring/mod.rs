@@ -14,7 +14,7 @@ use tools::cargo;
 
 use promql::{Series, parse};
 
-/// The files with alerts, each a PrometheusRule.
+/// The files with alerts, each a `PrometheusRule`.
 const ALERTS: [&str; 4] = ["programs", "health", "propagation", "placement"];
 
 /// The labels that the scrape and Prometheus add to every series.
@@ -29,7 +29,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(path(name)).unwrap()
 }
 
-/// Returns the `spec` of the PrometheusRule in one of the [`ALERTS`].
+/// Returns the `spec` of the `PrometheusRule` in one of the [`ALERTS`].
 fn rules(name: &str) -> Value {
     let file = format!("manifests/monitoring/alerts/{name}.yaml");
     let mut object: Value = serde_saphyr::from_str(&read(&file)).unwrap();
@@ -39,7 +39,7 @@ fn rules(name: &str) -> Value {
 /// Returns all alerts.
 fn alerts() -> Vec<Value> {
     let rules = ALERTS.map(rules);
-    let groups = rules.iter().flat_map(|spec| spec["groups"].as_array());
+    let groups = rules.iter().filter_map(|spec| spec["groups"].as_array());
     let alerts = groups
         .flatten()
         .filter_map(|group| group["rules"].as_array());
@@ -191,7 +191,7 @@ fn runbooks_link_existing_pages() {
     assert!(links > 60, "{links}");
 }
 
-/// Every program's pods have the port, the labels and a namespace that the PodMonitor selects.
+/// Every program's pods have the port, the labels and a namespace that the `PodMonitor` selects.
 #[test]
 fn podmonitor_selects_every_program() {
     let monitor: Value =

@@ -27,7 +27,7 @@ pub(super) struct Schema {
     pub(super) default: Option<Value>,
 }
 
-/// The properties of a value in the order of their file, which serde_json's own map loses.
+/// The properties of a value in the order of their file, which `serde_json`'s own map loses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Properties(pub(super) Vec<(String, Schema)>);
 

@@ -2,92 +2,94 @@
 
 use super::super::rendering::{chart, helm};
 
+/// The chart, the values, and what is said of them.
+const WRONG: [(&str, &str, &str); 16] = [
+    (
+        "karmada-rs",
+        "scheduler.replica=3",
+        "- at '/scheduler': additional properties 'replica' not allowed",
+    ),
+    (
+        "karmada-rs",
+        "scheduler.replicas=-1",
+        "- at '/scheduler/replicas': minimum: got -1, want 0",
+    ),
+    (
+        "karmada-rs",
+        "scheduler.enabled=on",
+        "- at '/scheduler/enabled': got string, want boolean",
+    ),
+    (
+        "karmada-rs",
+        "loadBalancer=nginx",
+        "- at '/loadBalancer': value must be one of 'kubernetes', 'haproxy', 'none'",
+    ),
+    (
+        "karmada-rs",
+        "registry=registry.example.com/",
+        "- at '/registry': 'registry.example.com/' does not match pattern",
+    ),
+    (
+        "karmada-rs",
+        "scheduler.flags={observe-only}",
+        "- at '/scheduler/flags/0': 'observe-only' does not match pattern",
+    ),
+    (
+        "karmada-rs",
+        "scheduler.digest=0123abcd",
+        "- at '/scheduler/digest': '0123abcd' does not match pattern",
+    ),
+    (
+        "karmada-rs",
+        "scheduler.resources.limit.memory=1Gi",
+        "- at '/scheduler/resources': additional properties 'limit' not allowed",
+    ),
+    (
+        "karmada-rs",
+        "scheduler.tolerations[0].operator=Is",
+        "- at '/scheduler/tolerations/0/operator': value must be one of 'Exists', 'Equal'",
+    ),
+    (
+        "karmada-rs-agent",
+        "tag=0.1.0",
+        "- at '': missing property 'clusterName'",
+    ),
+    (
+        "karmada-rs-agent",
+        "clusterName=member1,agent.enabled=false",
+        "- at '': additional properties 'agent' not allowed",
+    ),
+    (
+        "karmada-rs-agent",
+        "clusterName=member1,pullSecrets=one",
+        "- at '/pullSecrets': got string, want array",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=host",
+        "- at '/place': value must be one of 'karmada', 'fleet', 'gateway', 'hub'",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=gateway,agents={member1}",
+        "agents: none reports to a gateway cluster; give them where place is karmada, fleet or hub",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=hub,propagation.enabled=true",
+        "propagation.enabled: nothing is propagated here; give it where place is karmada or fleet",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=karmada,propagation.rebalance=true",
+        "propagation.rebalance: a Karmada does that itself; give it where place is fleet",
+    ),
+];
+
 /// Each is told in one line where it is, and what would do.
 #[test]
 fn wrong_values_are_named() {
-    let member = "clusterName=member1";
-    for (name, values, expected) in [
-        (
-            "karmada-rs",
-            "scheduler.replica=3",
-            "- at '/scheduler': additional properties 'replica' not allowed",
-        ),
-        (
-            "karmada-rs",
-            "scheduler.replicas=-1",
-            "- at '/scheduler/replicas': minimum: got -1, want 0",
-        ),
-        (
-            "karmada-rs",
-            "scheduler.enabled=on",
-            "- at '/scheduler/enabled': got string, want boolean",
-        ),
-        (
-            "karmada-rs",
-            "loadBalancer=nginx",
-            "- at '/loadBalancer': value must be one of 'kubernetes', 'haproxy', 'none'",
-        ),
-        (
-            "karmada-rs",
-            "registry=registry.example.com/",
-            "- at '/registry': 'registry.example.com/' does not match pattern",
-        ),
-        (
-            "karmada-rs",
-            "scheduler.flags={observe-only}",
-            "- at '/scheduler/flags/0': 'observe-only' does not match pattern",
-        ),
-        (
-            "karmada-rs",
-            "scheduler.digest=0123abcd",
-            "- at '/scheduler/digest': '0123abcd' does not match pattern",
-        ),
-        (
-            "karmada-rs",
-            "scheduler.resources.limit.memory=1Gi",
-            "- at '/scheduler/resources': additional properties 'limit' not allowed",
-        ),
-        (
-            "karmada-rs",
-            "scheduler.tolerations[0].operator=Is",
-            "- at '/scheduler/tolerations/0/operator': value must be one of 'Exists', 'Equal'",
-        ),
-        (
-            "karmada-rs-agent",
-            "tag=0.1.0",
-            "- at '': missing property 'clusterName'",
-        ),
-        (
-            "karmada-rs-agent",
-            "clusterName=member1,agent.enabled=false",
-            "- at '': additional properties 'agent' not allowed",
-        ),
-        (
-            "karmada-rs-agent",
-            &format!("{member},pullSecrets=one"),
-            "- at '/pullSecrets': got string, want array",
-        ),
-        (
-            "karmada-rs-rights",
-            "place=host",
-            "- at '/place': value must be one of 'karmada', 'fleet', 'gateway', 'hub'",
-        ),
-        (
-            "karmada-rs-rights",
-            "place=gateway,agents={member1}",
-            "agents: none reports to a gateway cluster; give them where place is karmada, fleet or hub",
-        ),
-        (
-            "karmada-rs-rights",
-            "place=hub,propagation.enabled=true",
-            "propagation.enabled: nothing is propagated here; give it where place is karmada or fleet",
-        ),
-        (
-            "karmada-rs-rights",
-            "place=karmada,propagation.rebalance=true",
-            "propagation.rebalance: a Karmada does that itself; give it where place is fleet",
-        ),
-    ] {
+    for (name, values, expected) in WRONG {
         let output = helm(&["template", "--set", values], &chart(name)).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name} {values}");
