@@ -46,6 +46,7 @@ mod tests {
                 "kubectl-remedy-unblock.1",
                 "kubectl-remedy-check.1",
                 "kubectl-remedy-rights.1",
+                "kubectl-remedy-interpret.1",
             ]
         );
         let (_, block) = &pages[4];
