@@ -1,7 +1,9 @@
 //! Asks whom users have named to interpret kinds: scripts (`lua`), then webhooks (`webhook`).
 //!
 //! Which of them has the last word about an operation of a kind, `karmada_rules::propagation::customization` says.
-//! Where nobody has, programs ask `karmada_rules::propagation::interpret`.
+//! Where nobody has, programs ask `karmada_rules::propagation::interpret`. Whom users have named is in [`Customizations`].
+
+mod customizations;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use objects::GroupVersionKind;
 use parking_lot::RwLock;
 use serde_json::Value;
 use webhook::Webhooks;
+
+pub use self::customizations::Customizations;
 
 /// The scripts and the webhooks of a fleet.
 ///

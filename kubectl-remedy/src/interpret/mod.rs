@@ -55,14 +55,14 @@ async fn answers(
 async fn statements(question: &Question, client: Client, objects: &[Value]) -> Vec<Statement> {
     let interpreters = Interpreters::new(client, Addresses::by_system(), NAME, Timestamp::now);
     let kind = GroupVersionKind::of(&question.object);
-    let all = customized(objects);
+    let all: Customized = objects.iter().collect();
     let mut statements = Vec::new();
     for &operation in &question.operations {
         let first = all.interpreter(&kind, operation);
         let mut scripts = Vec::new();
         let mut webhooks = Vec::new();
         for object in objects {
-            let alone = customized([object]);
+            let alone = Customized::from_iter([object]);
             let Some(interpreter) = alone.interpreter(&kind, operation) else {
                 continue;
             };
@@ -89,14 +89,6 @@ async fn statements(question: &Question, client: Client, objects: &[Value]) -> V
         statements.push(Statement::new(operation, built_in, first.is_none(), answer));
     }
     statements
-}
-
-fn customized<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Customized {
-    let mut customized = Customized::default();
-    objects
-        .into_iter()
-        .for_each(|object| customized.add(object));
-    customized
 }
 
 /// Returns `true` if what an interpreter says counts, where another, or itself, is asked `first`. What scripts find as

@@ -8,6 +8,7 @@ mod stored;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use interpreters::Customizations;
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, OverridePolicy,
     PropagationPolicy, ResourceBinding, ResourceBindingSpec,
@@ -16,7 +17,6 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::customization::{self, Customized};
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
 use objects::{GroupVersionKind, Key};
@@ -39,9 +39,7 @@ pub(crate) struct Index {
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
     /// Those of the kinds that the API does not serve.
     pub(crate) not_served: BTreeSet<GroupVersionKind>,
-    /// The kinds of customizations that have been listed, or that the API does not serve.
-    pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
-    customizations: BTreeMap<TemplateKey, Value>,
+    pub(crate) customizations: Customizations,
     candidates: Candidates,
     pub(crate) renamed: Renamed,
     pub(crate) dependencies: Dependencies,
@@ -237,34 +235,19 @@ impl Index {
 
     /// Returns a customization.
     pub(crate) fn customization(&self, key: &TemplateKey) -> Option<&Value> {
-        self.customizations.get(key)
+        self.customizations.get(&key.kind, &key.key)
     }
 
     /// Returns the keys of all customizations.
     pub(crate) fn customization_keys(&self) -> Vec<TemplateKey> {
-        self.customizations.keys().cloned().collect()
-    }
-
-    /// Replaces a customization by its new version, or removes it.
-    pub(crate) fn customize(&mut self, key: TemplateKey, object: Option<Value>) {
-        match object {
-            Some(object) => self.customizations.insert(key, object),
-            None => self.customizations.remove(&key),
-        };
-    }
-
-    /// Returns what the customizations say.
-    pub(crate) fn customized(&self) -> Customized {
-        let mut customized = Customized::default();
-        self.customizations
-            .values()
-            .for_each(|object| customized.add(object));
-        customized
+        let keys = self.customizations.keys();
+        keys.map(|(kind, key)| TemplateKey::new(kind, key))
+            .collect()
     }
 
     /// Returns `true` once every customization is known.
     pub(crate) fn is_interpretation_known(&self) -> bool {
-        self.interpreters_listed.len() == customization::kinds().len()
+        self.customizations.are_known()
     }
 
     pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {

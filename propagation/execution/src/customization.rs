@@ -1,18 +1,16 @@
 //! The scripts and webhooks that interpret kinds, and the Works that a change of them wakes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apply::Synced;
-use interpreters::Interpreters;
+use interpreters::{Customizations, Interpreters};
 use karmada_rules::execution::Interpreted;
-use karmada_rules::propagation::customization::{self, Customized};
-use karmada_runtime::cache::Transition;
+use karmada_rules::propagation::customization;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::program::Program;
 use kube::Client;
 use kube::runtime::watcher::Config;
-use objects::{GroupVersionKind, Key};
+use objects::GroupVersionKind;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -24,19 +22,6 @@ pub(crate) struct SharedCustomizations {
     pub(crate) interpreters: Arc<Interpreters>,
     customizations: Mutex<Customizations>,
     pub(crate) index: Arc<SharedIndex>,
-}
-
-#[derive(Debug, Default)]
-struct Customizations {
-    objects: BTreeMap<(GroupVersionKind, Key), Value>,
-    /// Their kinds that have been listed, or that the API does not serve.
-    listed: BTreeSet<GroupVersionKind>,
-}
-
-impl Customizations {
-    fn are_known(&self) -> bool {
-        self.listed.len() == customization::kinds().len()
-    }
 }
 
 impl SharedCustomizations {
@@ -89,33 +74,14 @@ impl SharedCustomizations {
     /// Notes what the customizations say, and wakes the Works with objects of the kinds that they interpret otherwise
     /// than before.
     fn observe(&self, kind: &GroupVersionKind, event: DynamicEvent) {
-        let mut customizations = self.customizations.lock();
-        let were_known = customizations.are_known();
-        match event {
-            DynamicEvent::Changed(transitions) => {
-                for Transition { key, new, .. } in transitions {
-                    let (objects, id) = (&mut customizations.objects, (kind.clone(), key));
-                    match new {
-                        Some(object) => objects.insert(id, object.value()),
-                        None => objects.remove(&id),
-                    };
-                }
-            }
-            DynamicEvent::Listed | DynamicEvent::NotServed => {
-                customizations.listed.insert(kind.clone());
-            }
-            DynamicEvent::Unkept(..) | DynamicEvent::Forbidden => {}
-        }
-        let mut customized = Customized::default();
-        let objects = customizations.objects.values();
-        objects.for_each(|object| customized.add(object));
         // They are known once they are asked, and no earlier.
-        let changes = self.interpreters.replace(customized);
-        let are_news = customizations.are_known() && !were_known;
-        drop(customizations);
-        if are_news || !changes.is_empty() {
-            let concern = |kind: &GroupVersionKind| are_news || changes.concern(kind);
-            self.index.wake_where(|kinds| kinds.iter().any(concern));
+        let changes = {
+            let mut customizations = self.customizations.lock();
+            customizations.observe(kind, event, &self.interpreters)
+        };
+        if !changes.is_empty() {
+            self.index
+                .wake_where(|kinds| kinds.iter().any(|kind| changes.concern(kind)));
         }
     }
 }

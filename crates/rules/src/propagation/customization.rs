@@ -69,6 +69,16 @@ impl Interpreter {
     }
 }
 
+impl<'a> FromIterator<&'a Value> for Customized {
+    fn from_iter<I: IntoIterator<Item = &'a Value>>(objects: I) -> Self {
+        let mut customized = Self::default();
+        objects
+            .into_iter()
+            .for_each(|object| customized.add(object));
+        customized
+    }
+}
+
 impl Customized {
     /// Adds the scripts of one customization, or the webhooks of one configuration.
     pub fn add(&mut self, object: &Value) {
@@ -151,10 +161,9 @@ impl Customized {
             let webhooks = webhooks.filter(|(name, own)| from.webhooks.get(*name) != Some(*own));
             webhooks.map(|(_, webhook)| Arc::clone(webhook)).collect()
         };
-        Changes {
-            scripted: changed.map(|(kind, _)| kind.clone()).collect(),
-            webhooks: [differing(self, other), differing(other, self)].concat(),
-        }
+        let scripted = changed.map(|(kind, _)| kind.clone()).collect();
+        let webhooks = [differing(self, other), differing(other, self)].concat();
+        Changes::new(scripted, webhooks)
     }
 
     /// Returns why scripts of a customization are not asked: another has one for the same operation of the kind.

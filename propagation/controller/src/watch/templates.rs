@@ -254,30 +254,16 @@ impl SharedIndex {
     /// Notes what the customizations say, and wakes what they say something else about.
     fn customization(&self, kind: &GroupVersionKind, event: DynamicEvent) {
         let mut index = self.index.lock();
-        let was_known = index.is_interpretation_known();
         // One that goes is to be forgotten.
         let mut names = index.customization_keys();
-        match event {
-            DynamicEvent::Changed(transitions) => {
-                for Transition { key, new, .. } in transitions {
-                    index.customize(
-                        TemplateKey::new(kind, &key),
-                        new.map(|object| object.value()),
-                    );
-                }
-            }
-            DynamicEvent::Listed | DynamicEvent::NotServed => {
-                index.interpreters_listed.insert(kind.clone());
-            }
-            DynamicEvent::Unkept(..) | DynamicEvent::Forbidden => {}
-        }
-        let is_news = index.is_interpretation_known() != was_known;
-        names.extend(index.customization_keys());
         // They are known once they are asked, and no earlier.
-        let changes = self.interpreters.replace(index.customized());
+        let changes = index
+            .customizations
+            .observe(kind, event, &self.interpreters);
+        names.extend(index.customization_keys());
         drop(index);
-        if is_news || !changes.is_empty() {
-            self.reinterpret(|kind| is_news || changes.concern(kind));
+        if !changes.is_empty() {
+            self.reinterpret(|kind| changes.concern(kind));
             self.queues.customizations.add_all(names);
         }
     }
