@@ -4,9 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use http::{Request, Response};
+use karmada_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
 use karmada_rules::propagation::customization::{self, API_VERSION};
 use karmada_runtime::client::connect;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind as Kind, ListParams};
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::Body;
 use kube::{Api, Client};
 use objects::Metadata;
@@ -55,9 +56,10 @@ fn read(files: &[PathBuf]) -> Result<Vec<Value>, Error> {
 
 async fn list(client: &Client) -> Result<Vec<Value>, Error> {
     let mut found = Vec::new();
-    for kind in customization::kinds() {
-        let (group, version) = API_VERSION.split_once('/').unwrap_or_default();
-        let resource = ApiResource::from_gvk(&Kind::gvk(group, version, &kind.kind));
+    for resource in [
+        ApiResource::erase::<ResourceInterpreterCustomization>(&()),
+        ApiResource::erase::<ResourceInterpreterWebhookConfiguration>(&()),
+    ] {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         match api.list(&ListParams::default()).await {
             Ok(list) => found.extend(list.items.iter().map(|object| json!(object))),
