@@ -24,10 +24,10 @@ kind! {
 pub struct InterpreterWebhook {
     /// A domain of its own.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     #[serde(deserialize_with = "lenient::nullable")]
     pub client_config: WebhookClientConfig,
-    /// What it is asked: what one of these matches.
+    /// Rules of which one must match what it is asked.
     #[serde(deserialize_with = "lenient::nullable")]
     pub rules: Vec<WebhookRule>,
     /// The longest that a call may take, in seconds: 1 to 30.
@@ -85,7 +85,7 @@ pub struct WebhookRule {
     /// The kinds.
     #[serde(deserialize_with = "lenient::nullable")]
     pub kinds: Vec<String>,
-    /// What is asked about their objects.
+    /// Operations that are asked about their objects.
     #[serde(deserialize_with = "lenient::nullable")]
     pub operations: Vec<String>,
 }

@@ -37,8 +37,8 @@ pub trait Ownership: Send + Sync + 'static {
     /// Keeps in `body`, which is to replace `object`, what programs in the cluster have set there and may.
     fn retain(&self, _body: &mut Value, _object: &Value) {}
 
-    /// Returns by what it is known who has a say in what replaces the object of a manifest, a script or a webhook;
-    /// `None` if nobody has.
+    /// Returns a fingerprint of the script or the webhook that has a say in what replaces the object of a manifest; `None`
+    /// if there is none.
     fn customization(&self, _manifest: &Value) -> Option<u64> {
         None
     }
