@@ -26,16 +26,25 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-const WEB: &str = "web";
+pub(crate) const WEB: &str = "web";
 
 /// The programs of a fleet without Karmada.
-struct Programs {
+pub(crate) struct Programs {
     _clusters: Running,
     _propagation: PropagationPrograms,
 }
 
 /// Starts a fleet and its programs, and has the members join.
 async fn joined(server: ApiKind, members: u8) -> Result<(PropagationFleet, Programs)> {
+    let (fleet, programs) = unjoined(server, members).await?;
+    for member in fleet.members() {
+        fleet.register(member).await?;
+    }
+    Ok((fleet, programs))
+}
+
+/// Starts a fleet without clusters, and its programs.
+pub(crate) async fn unjoined(server: ApiKind, members: u8) -> Result<(PropagationFleet, Programs)> {
     let mut fleet =
         PropagationFleet::start_unjoined([server, server], members, Profile::Debug).await?;
     fleet.karmada.start_controllers().await?;
@@ -46,14 +55,11 @@ async fn joined(server: ApiKind, members: u8) -> Result<(PropagationFleet, Progr
         _propagation: fleet.run().await?,
         _clusters: fleet.start_program(Binary::ClusterController, &[]).await?,
     };
-    for member in fleet.members() {
-        fleet.register(member).await?;
-    }
     Ok((fleet, programs))
 }
 
 /// Creates a Deployment, and a policy that sends it to every cluster.
-async fn deploy(fleet: &PropagationFleet) -> Result<()> {
+pub(crate) async fn deploy(fleet: &PropagationFleet) -> Result<()> {
     let labels = json!({ "app": WEB });
     let deployment = json!({
         "metadata": { "name": WEB, "namespace": NAMESPACE },
@@ -80,7 +86,7 @@ async fn deploy(fleet: &PropagationFleet) -> Result<()> {
         .await
 }
 
-async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
+pub(crate) async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
     let deployments: Api<Deployment> = namespaced(fleet.member(member).client());
     let what = if there { "there" } else { "gone" };
     let is = |found: Option<&Deployment>| found.is_some() == there;
@@ -88,7 +94,7 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
     Ok(())
 }
 
-fn is_ready(cluster: &ClusterView) -> bool {
+pub(crate) fn is_ready(cluster: &ClusterView) -> bool {
     let mut conditions = cluster.status.conditions.iter();
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }

@@ -44,7 +44,7 @@ mod while_suspended;
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use karmada_api::{ClusterPropagationPolicy, ResourceBindingStatus, Work};
 use kube::{
@@ -226,7 +226,34 @@ async fn work_has(
     .await
 }
 
-fn has_condition(work: &Work, kind: &str, status: &str) -> bool {
+/// The metric of the templates that our programs leave alone.
+const LEFT_ALONE: &str = "karmada_propagation_controller_uninterpreted_templates 0";
+
+/// Fails unless the programs, which only observe, would write nothing, and leave no template alone.
+async fn would_write_nothing(observers: &PropagationPrograms) -> Result<()> {
+    let left_alone = observers.propagation_controller.metrics().await?;
+    let left_alone = left_alone.lines().any(|line| line == LEFT_ALONE);
+    ensure!(left_alone, "{LEFT_ALONE} is no metric");
+    for (program, name) in observers.all() {
+        let would_write = format!("karmada_{name}_would_write_total");
+        let count = program.metric(&would_write).await?;
+        ensure!(
+            count == 0.0,
+            "{}",
+            would_write_lines(&program.metrics().await?)
+        );
+    }
+    Ok(())
+}
+
+fn would_write_lines(metrics: &str) -> String {
+    let lines = metrics
+        .lines()
+        .filter(|line| line.contains("would_write_total{"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn has_condition(work: &Work, kind: &str, status: &str) -> bool {
     let condition = work.condition(kind);
     condition.is_some_and(|condition| condition.status == status)
 }

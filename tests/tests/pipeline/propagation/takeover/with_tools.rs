@@ -28,7 +28,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::super::recorded::api_of;
-use super::super::{IMAGE, WEB, deployments, has_image, suspend};
+use super::super::{IMAGE, WEB, deployments, has_image, suspend, would_write_nothing};
 use super::left::{Left, is_binding, is_scheduled, marks, without_record};
 use crate::install::{
     page::{Page, Reader},
@@ -61,9 +61,6 @@ kubectl --context host -n karmada-system create deployment karmada-controller-ma
     /bin/karmada-controller-manager --controllers=*,-remedy --v=4
 ";
 
-/// The metric of the templates that our programs leave alone.
-const LEFT_ALONE: &str = "karmada_propagation_controller_uninterpreted_templates 0";
-
 /// The section of docs/install.md.
 const SECTION: &str = "In place of Karmada's propagation";
 
@@ -76,13 +73,6 @@ const STILL: [&str; 3] = [
     "--skipped-propagating-namespaces=.*",
     "--feature-gates=PropagateDeps=false,PropagationPolicyPreemption=false",
 ];
-
-fn would_write_lines(metrics: &str) -> String {
-    let lines = metrics
-        .lines()
-        .filter(|line| line.contains("would_write_total{"));
-    lines.collect::<Vec<_>>().join("\n")
-}
 
 /// A Karmada's fleet, and who follows the page there.
 struct TakeOver {
@@ -173,18 +163,7 @@ impl TakeOver {
             program.until_metric(&reconciles, enough).await?;
         }
         observers.rest().await?;
-        let left_alone = observers.propagation_controller.metrics().await?;
-        let left_alone = left_alone.lines().any(|line| line == LEFT_ALONE);
-        ensure!(left_alone, "{LEFT_ALONE} is no metric");
-        for (program, name) in observers.all() {
-            let would_write = format!("karmada_{name}_would_write_total");
-            let count = program.metric(&would_write).await?;
-            ensure!(
-                count == 0.0,
-                "{}",
-                would_write_lines(&program.metrics().await?)
-            );
-        }
+        would_write_nothing(&observers).await?;
         observers.stop().await?;
         let written = karmada.successful_writes().await?.since(&before);
         ensure!(written.is_empty(), "{written}");
