@@ -1,8 +1,8 @@
 //! The kind of object that stands for this member cluster where it reports.
 
 use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::names::member_namespace;
-use karmada_api::{Cluster, execution_namespace};
+use karmada_api::fleet::names::{cluster_of_member_namespace, member_namespace};
+use karmada_api::{Cluster, cluster_of_execution_namespace, execution_namespace};
 use kube::api::ApiResource;
 
 /// The kind of object that stands for a member cluster.
@@ -31,5 +31,12 @@ impl ClusterKind {
             Self::Cluster => execution_namespace(cluster),
             Self::MemberCluster => member_namespace(cluster),
         }
+    }
+
+    /// Returns the kind and the name of the cluster to which a namespace there belongs, if it does to one.
+    pub(crate) fn of_namespace(namespace: &str) -> Option<(Self, &str)> {
+        let cluster = cluster_of_execution_namespace(namespace).map(|name| (Self::Cluster, name));
+        let member = || Some((Self::MemberCluster, cluster_of_member_namespace(namespace)?));
+        cluster.or_else(member)
     }
 }

@@ -12,7 +12,9 @@ use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
 
-/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, prints the rights to propagate a kind, and tells what interpreters say of an object.
+use crate::agents::args::{JoinArgs, LeaveArgs, RenewArgs};
+
+/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, installs the agents of clusters, prints the rights to propagate a kind, and tells what interpreters say of an object.
 #[derive(clap::Parser, Debug)]
 #[command(
     name = crate::identity::NAME,
@@ -81,6 +83,12 @@ pub(crate) enum FleetCommand {
     Unblock(UnblockArgs),
     /// Checks whether everything that remedies need is in place. Exits with 1 if something is not.
     Check,
+    /// Installs the agents of clusters: their rights and a token in the Karmada API, and the agent itself as a Work. Exits with 1 if one cluster fails; the others go on.
+    Join(JoinArgs),
+    /// Takes away what `join` has made, and what the agents have written about their clusters.
+    Leave(LeaveArgs),
+    /// Gives agents new tokens in their Works, before the old ones end.
+    Renew(RenewArgs),
 }
 
 #[derive(clap::Args, Debug)]

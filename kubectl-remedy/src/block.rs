@@ -5,12 +5,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::remedy::{EXPIRES_AT, REASON};
 use karmada_api::{ClusterAffinity, Remedy, RemedySpec, TRAFFIC_CONTROL};
-use kube::api::{Patch, PatchParams};
-use kube::core::Request;
 use kube::{Client, Resource, ResourceExt};
-use objects::yaml::as_yaml;
 
 use crate::answer::Answer;
+use crate::apply::apply;
 use crate::args::{BlockArgs, DryRun};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
@@ -79,15 +77,8 @@ pub(crate) async fn run(
 async fn write(client: &Client, remedy: &Remedy, dry_run: DryRun) -> Result<Remedy, Error> {
     let name = remedy.name_any();
     // A block that exists is ours, and this one replaces it whoever has edited it.
-    let mut parameters = PatchParams::apply(NAME).force();
-    parameters.dry_run = dry_run == DryRun::Server;
-    let remedies = Request::new(Remedy::url_path(&(), None));
-    let apply = remedies.patch(&name, &parameters, &Patch::Apply(remedy));
-    let written = match apply.map_err(kube::Error::BuildRequest) {
-        // To an API server it is YAML.
-        Ok(apply) => client.request(apply.map(as_yaml)).await,
-        Err(error) => Err(error),
-    };
+    let path = Remedy::url_path(&(), None);
+    let written = apply(client, &path, &name, remedy, dry_run == DryRun::Server).await;
     written.map_err(|source| Error::request(format!("write Remedy {name}"), source))
 }
 

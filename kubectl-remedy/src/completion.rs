@@ -89,6 +89,7 @@ impl Next {
         }
         match command.get_positionals().next() {
             Some(kinds) if kinds.get_id() == "kinds" => Self::Kind,
+            Some(clusters) if clusters.get_id() == "clusters" => Self::Cluster,
             // Whatever else stands alone after a command is a cluster.
             Some(_) if positionals == 0 => Self::Cluster,
             _ => Self::Unknown,
@@ -223,8 +224,11 @@ mod tests {
                 "block",
                 "unblock",
                 "check",
+                "join",
+                "leave",
+                "renew",
                 "rights",
-                "interpret"
+                "interpret",
             ]
         );
         assert_eq!(candidates("--context here "), candidates(""));
@@ -254,6 +258,9 @@ mod tests {
             ("why ", Next::Cluster),
             ("block --for 2h mem", Next::Cluster),
             ("unblock --dry-run=client m", Next::Cluster),
+            ("join m1 --image i m", Next::Cluster),
+            ("leave --all ", Next::Cluster),
+            ("renew m1 ", Next::Cluster),
             ("block m1 ", Next::Unknown),
             ("block m1 --for ", Next::Unknown),
             ("check ", Next::Unknown),

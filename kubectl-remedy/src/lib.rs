@@ -1,11 +1,13 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
 //! and why, tells what a Remedy would do, blocks and unblocks clusters, prints the rights to propagate a kind, and tells
-//! what interpreters say of an object.
+//! what interpreters say of an object. And it installs the agents of clusters: `agents`.
 //!
-//! Each command but the last two reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
+//! Each command about Remedies reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
 
 mod age;
+mod agents;
 mod answer;
+mod apply;
 mod args;
 mod block;
 mod change;
@@ -36,6 +38,7 @@ use jiff::Timestamp;
 use karmada_runtime::client::connect;
 use karmada_runtime::program::print_clap_output;
 
+use crate::agents::{join, leave, renew};
 use crate::answer::Answer;
 pub use crate::args::{Args, ControllerArgs};
 use crate::args::{Command, FleetCommand};
@@ -77,7 +80,8 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         }
         Command::Fleet(command) => command,
     };
-    let client = connect(&args.connection.source(), NAME).await?;
+    let source = args.connection.source();
+    let client = connect(&source, NAME).await?;
     let namespace = args.connection.namespace.as_deref();
     let now = Timestamp::now();
     match command {
@@ -94,5 +98,8 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
         FleetCommand::Check => check::run(&client, namespace, now).await,
+        FleetCommand::Join(args) => join::run(&args, &source, &client, now).await,
+        FleetCommand::Leave(args) => leave::run(&args, &source, &client).await,
+        FleetCommand::Renew(args) => renew::run(&args, &client, now).await,
     }
 }

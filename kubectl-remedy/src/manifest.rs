@@ -92,6 +92,13 @@ fn read<T>(path: &Path, of: impl FnOnce(Vec<Value>) -> Result<T, String>) -> Res
     found.map_err(|problem| Error::Unusable(format!("{name}: {problem}")))
 }
 
+/// Reads the objects of a manifest that is shipped with the program, as kubectl does: a number that begins with 0 is octal.
+pub(crate) fn shipped(text: &str) -> Result<Vec<Value>, Error> {
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let read = serde_saphyr::from_multiple_with_options(text, options);
+    read.map_err(|error| Error::Unusable(format!("cannot read a manifest: {error}")))
+}
+
 fn documents(text: &str) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;

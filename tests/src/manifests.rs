@@ -9,10 +9,11 @@ use kube::{
 };
 
 /// The files that confine the accounts of our programs in any API of a fleet.
-pub const CONFINEMENT: [&str; 5] = [
+pub const CONFINEMENT: [&str; 6] = [
     "admission/confine/health.yaml",
     "admission/confine/ingress-controller.yaml",
     "admission/confine/propagation-controller.yaml",
+    "admission/confine/renew.yaml",
     "admission/confine/scheduler.yaml",
     "admission/confine/execution-controller.yaml",
 ];

@@ -1,5 +1,6 @@
 //! The program's flags, and the configuration made of them.
 
+mod cluster;
 mod detector;
 mod member;
 mod peers;
@@ -15,6 +16,7 @@ use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;
 
+use self::cluster::ClusterArgs;
 use self::detector::DetectorArgs;
 pub(crate) use self::member::Member;
 use self::member::MemberArgs;
@@ -54,18 +56,8 @@ pub struct Args {
         value_delimiter = ','
     )]
     karmada_addresses: Vec<IpAddr>,
-    /// Name of this member cluster's Cluster object.
-    #[arg(long, env = "KARMADA_CLUSTER_NAME", value_name = "NAME", value_parser = cluster_name)]
-    cluster_name: String,
-    /// Kind of that object.
-    #[arg(
-        long,
-        env = "KARMADA_CLUSTER_KIND",
-        value_name = "KIND",
-        value_enum,
-        default_value_t
-    )]
-    cluster_kind: ClusterKind,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     /// Name of the node this agent runs on [default: the host name].
     #[arg(long, env = "KARMADA_HOST_NAME", value_name = "NAME", value_parser = host_name)]
     host_name: Option<String>,
@@ -175,17 +167,19 @@ impl TryFrom<Args> for Config {
             let problem = "--leader-elect=false is for an agent without peers, since each of several would send requests to all others and write the same conditions: leave it out";
             return Err(StartError::Config(problem.to_owned()));
         }
+        let source = Source {
+            kubeconfig: Some(args.karmada_kubeconfig),
+            context: args.karmada_context,
+            server: None,
+            addresses: args.karmada_addresses,
+        };
+        let (cluster_kind, cluster) = args.cluster.identify(&source)?;
         let host = || gethostname::gethostname().to_string_lossy().into_owned();
         Ok(Self {
-            source: Source {
-                kubeconfig: Some(args.karmada_kubeconfig),
-                context: args.karmada_context,
-                server: None,
-                addresses: args.karmada_addresses,
-            },
+            source,
             node_condition: args.member.node_condition,
-            cluster: args.cluster_name,
-            cluster_kind: args.cluster_kind,
+            cluster,
+            cluster_kind,
             node: args
                 .host_name
                 .filter(|name| !name.is_empty())
@@ -229,11 +223,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-fn cluster_name(text: &str) -> Result<String, String> {
-    expanded(text)?;
-    karmada_runtime::args::cluster_name(text)
 }
 
 /// Refuses a reference to a variable, which the kubelet passes on as it is if the container has no such

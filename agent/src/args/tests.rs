@@ -275,15 +275,3 @@ fn values_that_make_no_sense_are_refused() {
         assert!(error.contains(expected), "{flags:?}: {error}");
     }
 }
-
-#[test]
-fn a_clusters_name_is_a_label_of_at_most_48_characters() {
-    let long = "a".repeat(48);
-    for good in ["member1", "1", "a-b", &long] {
-        assert_eq!(cluster_name(good), Ok(good.to_owned()));
-    }
-    let too_long = "a".repeat(49);
-    for bad in ["", "-a", "a-", "Member", "a.b", "a/b", "ä", &too_long] {
-        assert!(cluster_name(bad).is_err(), "{bad}");
-    }
-}

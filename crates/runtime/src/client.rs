@@ -11,6 +11,7 @@
 //! - a kubeconfig that is reread when it or a file that it names changes.
 
 mod addresses;
+mod claims;
 mod error;
 mod expiry;
 mod proxy;
@@ -18,6 +19,7 @@ mod renewal;
 mod requests;
 mod resolver;
 mod restored;
+mod selected;
 mod server;
 mod short_watches;
 mod token;
@@ -43,6 +45,7 @@ use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
 
 pub use self::addresses::Addresses;
+pub use self::claims::Claims;
 pub use self::error::ClientError;
 pub use self::expiry::Validity;
 pub(crate) use self::expiry::{CREDENTIALS, of_token};
@@ -53,6 +56,7 @@ pub use self::server::Server;
 
 use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
+use self::selected::cluster_of;
 use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
@@ -263,14 +267,8 @@ async fn load(source: &Source, is_pod: bool) -> Result<Config, ClientError> {
 /// Returns `true` if the kubeconfig itself names a proxy for the cluster of the context.
 fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
     let context = context.or(file.current_context.as_ref());
-    let named = |named: &&kube::config::NamedContext| Some(&named.name) == context;
-    let context = file.contexts.iter().find(named);
-    let cluster = context.and_then(|named| Some(&named.context.as_ref()?.cluster));
-    let of = file
-        .clusters
-        .iter()
-        .find(|named| Some(&named.name) == cluster);
-    let proxy = of.and_then(|named| named.cluster.as_ref()?.proxy_url.as_ref());
+    let cluster = context.and_then(|context| cluster_of(file, context));
+    let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_ref());
     proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 

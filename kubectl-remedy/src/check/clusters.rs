@@ -68,7 +68,7 @@ fn reports(cluster: &Cluster, lease: Option<&Lease>, now: Timestamp) -> Finding 
         return match verdict {
             None => Finding::doubtful(
                 format!("{name} has no agents"),
-                "docs/install.md tells how to install them; without them only its other conditions count",
+                "`kubectl remedy join` installs them; without them only its other conditions count",
             ),
             Some(_) => Finding::doubtful(
                 format!("{name} has a verdict of another reporter, which may be old"),

@@ -105,6 +105,7 @@ fn images_cross_compile() {
         "cluster-controller",
         "placement-controller",
         "placement-agent",
+        "kubectl-remedy",
     ] {
         for (architectures, target, gcc) in [
             (

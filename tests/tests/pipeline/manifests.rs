@@ -50,6 +50,7 @@ fn deleting_spares_karmada() {
         "placement/member",
         "pull",
         "monitoring",
+        "renew",
     ] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");
@@ -72,6 +73,7 @@ fn page_lists_every_account() {
         ("placement/hub", ""),
         ("placement/member", ""),
         ("pull", ""),
+        ("renew", ""),
     ] {
         let objects = installed(place);
         for account in of_kind(&objects, "ServiceAccount") {
@@ -87,7 +89,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 15);
+    assert_eq!(listed, 16);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.
@@ -125,6 +127,7 @@ fn images_have_no_owner() {
         "placement/hub/host",
         "placement/member",
         "pull/member",
+        "renew/host",
     ] {
         let path = cargo::root().join("manifests").join(place);
         let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
@@ -135,7 +138,7 @@ fn images_have_no_owner() {
             named += 1;
         }
     }
-    assert_eq!(named, 11);
+    assert_eq!(named, 12);
 }
 
 /// Pods run on Linux nodes with an account of their own and no priority class.

@@ -45,6 +45,9 @@ mod tests {
                 "kubectl-remedy-block.1",
                 "kubectl-remedy-unblock.1",
                 "kubectl-remedy-check.1",
+                "kubectl-remedy-join.1",
+                "kubectl-remedy-leave.1",
+                "kubectl-remedy-renew.1",
                 "kubectl-remedy-rights.1",
                 "kubectl-remedy-interpret.1",
             ]

@@ -4,14 +4,15 @@ use std::fs;
 use std::time::Duration;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use kube::config::AuthInfo;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use serde::Deserialize;
+
+use super::claims::Claims;
+use super::selected::token_of;
 
 /// The longest time before the end at which the end is near.
 const NEAR: Duration = Duration::from_hours(24);
@@ -42,42 +43,23 @@ impl Validity {
 
 /// Returns the validity of each of the [`CREDENTIALS`], as far as it is known. Files are read anew.
 pub(crate) fn validities(auth: &AuthInfo) -> [Option<Validity>; 2] {
-    let token = if auth.token.is_some() {
-        // Only its serialization shows a secret.
-        let auth = serde_json::to_value(auth).unwrap_or_default();
-        auth["token"].as_str().map(ToOwned::to_owned)
-    } else {
-        (auth.token_file.as_ref()).and_then(|path| fs::read_to_string(path).ok())
-    };
     let certificate = match &auth.client_certificate_data {
         // The kubeconfig has PEM in Base64.
         Some(data) => base64::engine::general_purpose::STANDARD.decode(data).ok(),
         None => (auth.client_certificate.as_ref()).and_then(|path| fs::read(path).ok()),
     };
     [
-        token.and_then(|token| of_token(token.trim())),
+        token_of(auth).and_then(|token| of_token(&token)),
         certificate.and_then(|pem| of_certificate(&pem)),
     ]
 }
 
 /// Returns the validity of a token, if it is a JWT (RFC 7519) with an end.
 pub(crate) fn of_token(token: &str) -> Option<Validity> {
-    #[derive(Deserialize)]
-    struct Claims {
-        iat: Option<f64>,
-        exp: f64,
-    }
-    let claims = token.split('.').nth(1)?;
-    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
-    let claims: Claims = serde_json::from_slice(&claims).ok()?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a NumericDate may have a fraction, and casts saturate"
-    )]
-    let time = |seconds: f64| Timestamp::from_second(seconds as i64).ok();
+    let claims = Claims::of(token)?;
     Some(Validity {
-        from: claims.iat.and_then(time),
-        until: time(claims.exp)?,
+        from: claims.from,
+        until: claims.until?,
     })
 }
 
@@ -136,6 +118,7 @@ fn time(tag: u8, text: &[u8]) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use jiff::ToSpan;
     use serde_json::json;
 

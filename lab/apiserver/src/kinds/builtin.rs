@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1::Event as NewEvent;
-use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -84,6 +84,7 @@ fn grouped() -> Vec<Option<Kind>> {
         }),
         kind::<Ingress>("ing", true).map(|kind| kind.with_status().with_generation()),
         kind::<IngressClass>("", false).map(Kind::with_generation),
+        kind::<NetworkPolicy>("netpol", true).map(Kind::with_generation),
         kind::<Deployment>("deploy", true).map(Kind::of_workloads),
         kind::<DaemonSet>("ds", true).map(Kind::of_workloads),
         kind::<ReplicaSet>("rs", true).map(Kind::of_workloads),
@@ -311,6 +312,6 @@ mod tests {
     /// Every schema of a built-in kind compiles.
     #[test]
     fn every_builtin_schema_compiles() {
-        assert_eq!(super::all().len(), 28);
+        assert_eq!(super::all().len(), 29);
     }
 }

@@ -111,6 +111,7 @@ pub(super) const FACTS: &[(&str, &str, Fact)] = &[
     ("networking.v1.IngressClass", "spec", Fact::Present),
     ("networking.v1.IngressServiceBackend", "port", Fact::Present),
     ("networking.v1.IngressStatus", "loadBalancer", Fact::Present),
+    ("networking.v1.NetworkPolicy", "spec", Fact::Present),
     ("networking.v1.ServiceBackendPort", "", Fact::Atomic),
     ("rbac.v1.ClusterRoleBinding", "roleRef", Fact::Present),
     ("rbac.v1.RoleBinding", "roleRef", Fact::Present),

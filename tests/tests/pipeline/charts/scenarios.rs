@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of `manifests/` is in one.
-pub(super) const ALL: [Scenario; 17] = [
+pub(super) const ALL: [Scenario; 18] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -102,12 +102,17 @@ pub(super) const ALL: [Scenario; 17] = [
         ],
         &["placement/hub/host"],
     ),
-    scenario(AGENT, "karmada-rs", &[MEMBER], &["member"]),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[NO_REMEDIES, NO_INGRESSES, r#"renew={"enabled":true}"#],
+        &["renew/host"],
+    ),
+    scenario(AGENT, "karmada-rs", &[], &["member"]),
     scenario(
         AGENT,
         "karmada-rs",
         &[
-            MEMBER,
             "dnsService=true",
             "nodeCondition=true",
             "serviceNetwork=true",
@@ -147,6 +152,7 @@ pub(super) const ALL: [Scenario; 17] = [
             r#"agents=["member1"]"#,
             r#"pull=["member1"]"#,
             r#"propagation={"enabled":true,"estimators":true}"#,
+            "renew=true",
         ],
         &[
             "karmada",
@@ -155,6 +161,7 @@ pub(super) const ALL: [Scenario; 17] = [
             "pull/rights.yaml",
             "propagation",
             "propagation/estimators/rights.yaml",
+            "renew",
             "admission/confine",
         ],
     ),

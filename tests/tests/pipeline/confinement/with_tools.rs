@@ -33,6 +33,7 @@ fn page_confines_every_account() {
                     "execution-controller",
                     "ingress-controller",
                     "propagation-controller",
+                    "renew",
                     "scheduler",
                 ][..],
             ),

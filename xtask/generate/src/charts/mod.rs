@@ -17,6 +17,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "propagation/host",
             "propagation/cluster/host",
             "placement/hub/host",
+            "renew/host",
         ],
     ),
     (
@@ -43,6 +44,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "propagation/estimators/rights.yaml",
             "propagation/everything/rights.yaml",
             "propagation/rebalance/rights.yaml",
+            "renew/rights.yaml",
             "admission",
             "admission/confine",
             "admission/gateway",

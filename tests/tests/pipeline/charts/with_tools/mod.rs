@@ -76,6 +76,7 @@ fn every_value_has_an_effect() {
         "executionController",
         "clusterController",
         "placementController",
+        "renew",
     ]);
     let agent = every(&["clusterHealthAgent", "pull", "placement"]);
     let mut set = 0;

@@ -51,17 +51,17 @@ const WRONG: [(&str, &str, &str); 16] = [
     ),
     (
         "karmada-rs-agent",
-        "tag=0.1.0",
-        "- at '': missing property 'clusterName'",
+        "pull.enabled=true",
+        "clusterName: the programs of mode Pull cannot know it by a token; give it",
     ),
     (
         "karmada-rs-agent",
-        "clusterName=member1,agent.enabled=false",
+        "agent.enabled=false",
         "- at '': additional properties 'agent' not allowed",
     ),
     (
         "karmada-rs-agent",
-        "clusterName=member1,pullSecrets=one",
+        "pullSecrets=one",
         "- at '/pullSecrets': got string, want array",
     ),
     (

@@ -15,7 +15,7 @@ use super::super::{
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
-const RIGHTS: [&str; 7] = [
+const RIGHTS: [&str; 8] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
     "propagation/everything/rights.yaml",
@@ -23,11 +23,15 @@ const RIGHTS: [&str; 7] = [
     "propagation/collect-endpoints/rights.yaml",
     "propagation/rebalance/rights.yaml",
     "propagation/estimators/rights.yaml",
+    "renew/rights.yaml",
 ];
 
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
 const WORKS: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works";
 const WORK: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works/web";
+/// The Work of an agent.
+const AGENT: &str =
+    "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works/karmada-rs-agent";
 const BINDING: &str =
     "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
@@ -423,6 +427,49 @@ fn of_agent() -> Vec<Attempt> {
 /// Somebody with every right over Clusters and Works, but not of the programs.
 const USER: &str = "somebody";
 
+/// Returns the spec of the Work of an agent, whose Secret has this kubeconfig and token.
+fn agent(kubeconfig: &str, token: &str, image: &str) -> Value {
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": { "name": "cluster-health-agent-karmada", "namespace": "karmada-rs" },
+        "data": { "kubeconfig": kubeconfig, "token": token } });
+    let runs = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": { "name": "cluster-health-agent", "namespace": "karmada-rs" },
+        "spec": { "image": image } });
+    json!({ "spec": { "workload": { "manifests": [secret, runs] } } })
+}
+
+fn of_renewal() -> Vec<Attempt> {
+    let token = "the renewal of tokens writes the token of the agent's Secret only";
+    let field = "the renewal of tokens writes no other field";
+    let mut more = agent("k", "t", "i");
+    let manifests = more["spec"]["workload"]["manifests"].as_array_mut();
+    manifests
+        .unwrap()
+        .push(json!({ "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": "more", "namespace": "kube-system" } }));
+    let mut moved = agent("k", "t", "i");
+    moved["spec"]["workload"]["manifests"][0]["metadata"]["namespace"] = "kube-system".into();
+    let mut filled = agent("k", "t", "i");
+    filled["spec"]["workload"]["manifests"][0]["data"]["other"] = "YQ==".into();
+    vec![
+        allowed("PATCH", AGENT, agent("k", "new", "i")),
+        attempt("PATCH", AGENT, agent("other", "new", "i"), token),
+        attempt("PATCH", AGENT, agent("k", "new", "other"), token),
+        attempt("PATCH", AGENT, more, token),
+        attempt("PATCH", AGENT, moved, token),
+        attempt("PATCH", AGENT, filled, token),
+        attempt(
+            "PATCH",
+            AGENT,
+            json!({ "spec": { "preserveResourcesOnDeletion": true } }),
+            field,
+        ),
+        attempt("PATCH", AGENT, labelled("a"), field),
+        attempt("PATCH", WORK, labelled("a"), "cannot patch"),
+        attempt("DELETE", AGENT, Value::Null, "cannot delete"),
+    ]
+}
+
 fn of_user() -> Vec<Attempt> {
     let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
     let pointing = |name: &str| {
@@ -500,6 +547,7 @@ async fn furnish(api: &ControlPlane) -> Result<()> {
             "secretRef": { "namespace": "karmada-cluster", "name": "member1" } } }),
         ),
         (WORK, json!({ "spec": { "workload": {} } })),
+        (AGENT, agent("k", "t", "i")),
         (&format!("{SLICES}/users"), slice("users", &json!({}))),
         (
             BINDING,
@@ -568,6 +616,7 @@ fn stolen_tokens_reach_no_further() {
             ("cluster-controller", of_cluster_controller()),
             ("ingress-controller", of_ingress_controller()),
             ("remedy-controller", of_remedy_controller()),
+            ("kubectl-remedy-renew", of_renewal()),
         ] {
             let account = format!("system:serviceaccount:karmada-system:{program}");
             refusals += play(&api, &account, attempts).await?;

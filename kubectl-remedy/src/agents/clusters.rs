@@ -1,0 +1,92 @@
+//! The clusters that a command is about.
+
+use futures::{StreamExt, stream};
+use karmada_api::{Cluster, ClusterView, cluster_of_execution_namespace};
+use kube::api::ListParams;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, ResourceExt};
+
+use super::args::ClustersArgs;
+use super::requests::refused;
+use crate::error::Error;
+use crate::fleet::pages;
+use crate::terminal;
+
+/// The number of clusters that are worked on at once.
+const AT_ONCE: usize = 8;
+
+/// Returns the names of the clusters, each once.
+pub(super) async fn named(args: &ClustersArgs, client: &Client) -> Result<Vec<String>, Error> {
+    let mut names = if args.all {
+        all(client).await?
+    } else {
+        args.clusters.clone()
+    };
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return Err(Error::Unusable("there are no clusters".to_owned()));
+    }
+    Ok(names)
+}
+
+async fn all(client: &Client) -> Result<Vec<String>, Error> {
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let (clusters, mut names) = (&clusters, Vec::new());
+    let request = |page| async move { clusters.list_metadata(&page).await };
+    let take = |found: PartialObjectMeta<Cluster>| names.push(found.name_any());
+    let read = pages(ListParams::default(), request, take).await;
+    read.map_err(|source| refused("list clusters", source))?;
+    Ok(names)
+}
+
+/// Returns one cluster, or the error that there is none.
+pub(super) async fn require(cluster: &str, client: &Client) -> Result<(), Error> {
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let found = clusters.get_metadata_opt(cluster).await;
+    let found = found.map_err(|source| refused(format!("get cluster {cluster}"), source))?;
+    match found {
+        None => Err(Error::Unusable("there is no such cluster".to_owned())),
+        Some(found) if found.metadata.deletion_timestamp.is_some() => {
+            Err(Error::Unusable("the cluster is being deleted".to_owned()))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Returns one cluster as far as it can be read, to say why nothing happens there.
+pub(super) async fn view(cluster: &str, client: &Client) -> Option<ClusterView> {
+    let clusters: Api<ClusterView> = Api::all(client.clone());
+    clusters.get_opt(cluster).await.ok().flatten()
+}
+
+/// Returns the cluster of the namespace of a Work.
+pub(super) fn of_namespace(namespace: &str) -> &str {
+    cluster_of_execution_namespace(namespace).unwrap_or(namespace)
+}
+
+/// Does `work` for several clusters at once, and prints a line for each that fails. Returns what came of the others, by name.
+pub(super) async fn each<T>(
+    clusters: &[String],
+    work: impl AsyncFn(&str) -> Result<T, Error>,
+) -> Vec<(String, T)> {
+    let work = &work;
+    let running = stream::iter(clusters).map(async |cluster| (cluster, work(cluster).await));
+    let mut running = std::pin::pin!(running.buffer_unordered(AT_ONCE));
+    let mut done = Vec::new();
+    while let Some((cluster, result)) = running.next().await {
+        match result {
+            Ok(result) => done.push((cluster.clone(), result)),
+            Err(error) => fails(cluster, &error),
+        }
+    }
+    done
+}
+
+/// Prints the line of a cluster that fails.
+pub(super) fn fails(cluster: &str, problem: &impl ToString) {
+    // An API server may answer in several lines.
+    let problem = problem.to_string();
+    let line: Vec<&str> = problem.lines().map(str::trim).collect();
+    terminal::print_error(&format!("{cluster}: {}", line.join(" ")));
+}

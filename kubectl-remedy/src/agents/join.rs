@@ -1,0 +1,236 @@
+//! `kubectl remedy join`: account, rights and token in the Karmada API, and the agent in the member.
+
+use jiff::Timestamp;
+use karmada_api::execution_namespace;
+use karmada_runtime::client::{Source, connect};
+use kube::Client;
+use objects::Key;
+use serde_json::Value;
+
+use super::args::JoinArgs;
+use super::clusters::{each, fails, named, of_namespace, require, view};
+use super::kubeconfig::Address;
+use super::member::{self, Found};
+use super::requests::{Written, read, write};
+use super::waiting::{Goal, Waiting, explain};
+use super::{rights, token, work};
+use crate::answer::Answer;
+use crate::args::Format;
+use crate::error::Error;
+use crate::identity::NAME;
+use crate::{manifest, terminal};
+
+/// Where the agent of a cluster is written.
+enum Place {
+    /// Into the Karmada API, as Works.
+    Works,
+    /// Into the member.
+    Member(Client),
+    /// Onto standard output.
+    Output(Format),
+}
+
+/// What came of a cluster.
+struct Joined {
+    /// What was written of the agent.
+    agent: Written,
+    /// What was written at most, of everything.
+    most: Written,
+    token: String,
+}
+
+/// Joins clusters.
+pub(crate) async fn run(
+    args: &JoinArgs,
+    source: &Source,
+    client: &Client,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let address = Address::of(args, source)?;
+    let names = named(&args.clusters, client).await?;
+    let place = place(args, source, &names).await?;
+    let join = async |cluster: &str| {
+        if !args.clusters.all {
+            require(cluster, client).await?;
+        }
+        join(cluster, args, &address, &place, client, now).await
+    };
+    let joined = each(&names, join).await;
+    let mut are_well = joined.len() == names.len();
+    match place {
+        Place::Works => are_well &= wait(&joined, args, client).await?,
+        Place::Member(_) => {
+            for (cluster, joined) in &joined {
+                say(cluster, joined);
+            }
+        }
+        Place::Output(_) => {}
+    }
+    Ok(are_well.into())
+}
+
+async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Place, Error> {
+    let place = match (&args.member_context, args.output) {
+        (Some(context), _) => Place::Member(member_client(source, context).await?),
+        (None, Some(format)) => Place::Output(format),
+        (None, None) => return Ok(Place::Works),
+    };
+    if names.len() > 1 {
+        let problem = "--member-context and -o are for one cluster: name one";
+        return Err(Error::Unusable(problem.to_owned()));
+    }
+    Ok(place)
+}
+
+/// Connects to a member by a context of the same kubeconfig.
+pub(super) async fn member_client(source: &Source, context: &str) -> Result<Client, Error> {
+    let source = Source {
+        context: Some(context.to_owned()),
+        ..source.clone()
+    };
+    Ok(connect(&source, NAME).await?)
+}
+
+/// Writes what a cluster needs. Nothing is written if something is missing for the agent itself.
+async fn join(
+    cluster: &str,
+    args: &JoinArgs,
+    address: &Address,
+    place: &Place,
+    client: &Client,
+    now: Timestamp,
+) -> Result<Joined, Error> {
+    let found = found(cluster, place, client).await?;
+    let image = args.image.as_ref().or(found.image.as_ref());
+    let image = image.ok_or_else(|| {
+        let problem = "it has no agent yet, so give --image, such as registry.example/cluster-health-agent:0.1.0";
+        Error::Unusable(problem.to_owned())
+    })?;
+    let kubeconfig = address.kubeconfig(found.kubeconfig.as_deref())?;
+
+    let mut most = Written::Unchanged;
+    let mut uids = Vec::new();
+    let mut needed = rights::objects(cluster)?;
+    // Right behind the account: their uids are those of the token.
+    needed.insert(1, rights::secret(cluster));
+    for object in needed {
+        let (written, object) = write(client, &object).await?;
+        most = most.max(written);
+        uids.push(
+            object["metadata"]["uid"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        );
+    }
+    let known = found.token.filter(|known| {
+        let is_ours = |uids: &[String]| token::is_of(known, &uids[0], &uids[1]);
+        uids.len() > 1 && is_ours(&uids) && !token::is_due(known, None, now)
+    });
+    let token = match known {
+        Some(known) => known,
+        None => token::request(cluster, args.token_duration, client).await?,
+    };
+    let objects = member::objects(image, &kubeconfig, &token)?;
+    let agent = install(cluster, objects, place, client).await?;
+    Ok(Joined {
+        agent,
+        most: most.max(agent),
+        token,
+    })
+}
+
+/// Returns what is known of the agent that the cluster has.
+async fn found(cluster: &str, place: &Place, client: &Client) -> Result<Found, Error> {
+    match place {
+        Place::Works => {
+            let [agent, _] = work::names(cluster);
+            let found = read(client, &agent).await?.unwrap_or_default();
+            Ok(Found::in_objects(work::objects(&found)))
+        }
+        Place::Member(member) => {
+            let mut found = Vec::new();
+            for object in member::names()? {
+                if ["DaemonSet", "Secret"]
+                    .iter()
+                    .any(|kind| object["kind"] == *kind)
+                {
+                    found.extend(read(member, &object).await?);
+                }
+            }
+            Ok(Found::in_objects(&found))
+        }
+        Place::Output(_) => Ok(Found::default()),
+    }
+}
+
+/// Writes the agent where it belongs, and its namespace first.
+async fn install(
+    cluster: &str,
+    objects: Vec<Value>,
+    place: &Place,
+    client: &Client,
+) -> Result<Written, Error> {
+    let mut most = Written::Unchanged;
+    match place {
+        Place::Works => {
+            write(client, &work::of_namespace(cluster)).await?;
+            let (written, _) = write(client, &work::of_agent(cluster, objects)).await?;
+            most = written;
+        }
+        Place::Member(member) => {
+            for object in std::iter::once(member::namespace()).chain(objects) {
+                let (written, _) = write(member, &object).await?;
+                most = most.max(written);
+            }
+        }
+        Place::Output(format) => {
+            let mut all = vec![member::namespace()];
+            all.extend(objects);
+            let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": all });
+            terminal::print(&manifest::text(&list, *format)?);
+        }
+    }
+    Ok(most)
+}
+
+/// Waits until the Works are applied, and tells of each cluster. Returns `true` if all are.
+async fn wait(
+    joined: &[(String, Joined)],
+    args: &JoinArgs,
+    client: &Client,
+) -> Result<bool, Error> {
+    let works = joined.iter();
+    let works = works.map(|(cluster, _)| Key::new(execution_namespace(cluster), work::AGENT));
+    let waiting = Waiting::new(Goal::Applied, works);
+    let of = |key: &Key| {
+        let mut all = joined.iter();
+        all.find(|(cluster, _)| cluster == of_namespace(&key.namespace))
+    };
+    let reached = |key: &Key| {
+        if let Some((cluster, joined)) = of(key) {
+            say(cluster, joined);
+        }
+    };
+    let left = waiting.run(&[work::AGENT], args.timeout, client, reached);
+    let left = left.await?;
+    for (key, work) in &left {
+        let cluster = of_namespace(&key.namespace);
+        let seen = view(cluster, client).await;
+        fails(
+            cluster,
+            &explain(Goal::Applied, work.as_ref(), seen.as_ref()),
+        );
+    }
+    Ok(left.is_empty())
+}
+
+fn say(cluster: &str, joined: &Joined) {
+    let done = match (joined.agent, joined.most) {
+        (Written::Created, _) => "joined",
+        (_, Written::Unchanged) => "unchanged",
+        _ => "configured",
+    };
+    let end = token::end(&joined.token);
+    terminal::print(&format!("{cluster} {done}; {end}\n"));
+}

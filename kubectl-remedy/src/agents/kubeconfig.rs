@@ -1,0 +1,181 @@
+//! The kubeconfig with which the agents of a member reach the Karmada API.
+
+use std::net::IpAddr;
+
+use http::Uri;
+use karmada_runtime::client::Source;
+use kube::config::Cluster;
+use serde_json::{Value, json};
+
+use super::args::JoinArgs;
+use super::rights::ACCOUNT;
+use crate::error::Error;
+
+/// The name of the cluster and of the context in it.
+const KARMADA: &str = "karmada";
+
+/// The address of the Karmada API, and how it is known there.
+#[derive(Debug)]
+pub(super) struct Address {
+    /// What the flags say.
+    server: Option<String>,
+    tls_server_name: Option<String>,
+    /// That of the connection of this command.
+    own: Cluster,
+}
+
+impl Address {
+    /// Reads that of the connection, and what the flags say in its place.
+    pub(super) fn of(args: &JoinArgs, source: &Source) -> Result<Self, Error> {
+        Ok(Self {
+            server: args.server.clone(),
+            tls_server_name: args.tls_server_name.clone(),
+            own: source.cluster()?,
+        })
+    }
+
+    /// Returns the kubeconfig of a member, whose token is in the file `token` beside it. What no flag says is as in
+    /// `present`, the kubeconfig that it has.
+    ///
+    /// # Errors
+    /// Fails if only the server of the connection is known, and no member can reach that.
+    pub(super) fn kubeconfig(&self, present: Option<&str>) -> Result<String, Error> {
+        let present: Value = present
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        let present = &present["clusters"][0]["cluster"];
+        let known = |given: &Option<String>, field: &str| {
+            let present = || present[field].as_str().map(ToOwned::to_owned);
+            given.clone().or_else(present)
+        };
+        let server = match known(&self.server, "server") {
+            Some(server) => server,
+            None => reachable(self.own.server.as_deref().unwrap_or_default())?,
+        };
+        let mut cluster = json!({ "server": server });
+        let name = known(&self.tls_server_name, "tls-server-name");
+        for (field, value) in [
+            (
+                "tls-server-name",
+                name.or_else(|| self.own.tls_server_name.clone())
+                    .map(Value::from),
+            ),
+            (
+                "certificate-authority-data",
+                self.own.certificate_authority_data.clone().map(Value::from),
+            ),
+            (
+                "insecure-skip-tls-verify",
+                self.own.insecure_skip_tls_verify.map(Value::from),
+            ),
+        ] {
+            if let Some(value) = value {
+                cluster[field] = value;
+            }
+        }
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": KARMADA,
+            "contexts": [{ "name": KARMADA, "context": { "cluster": KARMADA, "user": ACCOUNT } }],
+            "clusters": [{ "name": KARMADA, "cluster": cluster }],
+            "users": [{ "name": ACCOUNT, "user": { "tokenFile": "token" } }],
+        });
+        Ok(kubeconfig.to_string())
+    }
+}
+
+/// Returns the server of a kubeconfig, unless members cannot reach it.
+fn reachable(server: &str) -> Result<String, Error> {
+    let url: Option<Uri> = server.parse().ok();
+    let host = url.as_ref().and_then(Uri::host).unwrap_or_default();
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    let is_service = [".svc", ".svc.cluster.local"]
+        .iter()
+        .any(|end| host.ends_with(end));
+    let is_loopback = match host.parse::<IpAddr>() {
+        Ok(ip) => ip.is_loopback() || ip.is_unspecified(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    let why = if is_service {
+        "only the cluster that hosts it resolves that name"
+    } else if is_loopback {
+        "that is this machine"
+    } else if host.is_empty() {
+        "that is no URL"
+    } else {
+        return Ok(server.to_owned());
+    };
+    Err(Error::Unusable(format!(
+        "members cannot reach the Karmada API at {server}: {why}; give --server an address that they reach, such as https://203.0.113.7:5443, and --tls-server-name if its certificate lacks that"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(server: &str, own: &str) -> Address {
+        Address {
+            server: (!server.is_empty()).then(|| server.to_owned()),
+            tls_server_name: None,
+            own: Cluster {
+                server: Some(own.to_owned()),
+                certificate_authority_data: Some("Q0E=".to_owned()),
+                ..Cluster::default()
+            },
+        }
+    }
+
+    fn cluster(kubeconfig: &str) -> Value {
+        let kubeconfig: Value = serde_json::from_str(kubeconfig).unwrap();
+        kubeconfig["clusters"][0]["cluster"].clone()
+    }
+
+    /// An address that only the host or this machine reaches is refused with what to give.
+    #[test]
+    fn unreachable_server_is_refused() {
+        for server in [
+            "https://karmada-apiserver.karmada-system.svc:5443",
+            "https://karmada-apiserver.karmada-system.svc.cluster.local.:5443",
+            "https://127.0.0.1:5443",
+            "https://[::1]:5443",
+            "https://localhost",
+            "",
+        ] {
+            let error = address("", server)
+                .kubeconfig(None)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("give --server"), "{server}: {error}");
+            assert_eq!(error.lines().count(), 1);
+            address("https://203.0.113.7:5443", server)
+                .kubeconfig(None)
+                .unwrap();
+        }
+        let reached = address("", "https://karmada.example:5443")
+            .kubeconfig(None)
+            .unwrap();
+        let expected = json!({ "server": "https://karmada.example:5443",
+            "certificate-authority-data": "Q0E=" });
+        assert_eq!(cluster(&reached), expected);
+    }
+
+    /// What a member has stays until a flag says otherwise, but for the certificates.
+    #[test]
+    fn known_address_is_kept() {
+        let present = json!({ "clusters": [{ "cluster": { "server": "https://203.0.113.7",
+            "tls-server-name": "karmada", "certificate-authority-data": "b2xk" } }] });
+        let present = present.to_string();
+        let kept = address("", "https://127.0.0.1")
+            .kubeconfig(Some(&present))
+            .unwrap();
+        let expected = json!({ "server": "https://203.0.113.7", "tls-server-name": "karmada",
+            "certificate-authority-data": "Q0E=" });
+        assert_eq!(cluster(&kept), expected);
+        let other = address("https://203.0.113.8", "")
+            .kubeconfig(Some(&present))
+            .unwrap();
+        assert_eq!(cluster(&other)["server"], "https://203.0.113.8");
+    }
+}

@@ -1,0 +1,170 @@
+//! `kubectl remedy leave`: takes away what `join` has made, and what the agents have written.
+
+use karmada_api::condition::OWNED;
+use karmada_api::{Cluster, execution_namespace};
+use karmada_runtime::client::Source;
+use kube::api::PatchParams;
+use kube::{Api, Client};
+use objects::Key;
+use objects::patch::JsonPatch;
+
+use super::args::LeaveArgs;
+use super::clusters::{each, fails, named, of_namespace, view};
+use super::join::member_client;
+use super::requests::{delete, refused};
+use super::waiting::{Goal, Waiting, explain};
+use super::{member, rights, work};
+use crate::answer::Answer;
+use crate::error::Error;
+use crate::terminal;
+
+/// The number of times that a patch is tried while others write the same conditions.
+const TRIES: u32 = 5;
+
+/// Lets clusters leave.
+pub(crate) async fn run(
+    args: &LeaveArgs,
+    source: &Source,
+    client: &Client,
+) -> Result<Answer, Error> {
+    let names = named(&args.clusters, client).await?;
+    let member = match &args.member_context {
+        Some(_) if names.len() > 1 => {
+            let problem = "--member-context is for one cluster: name one";
+            return Err(Error::Unusable(problem.to_owned()));
+        }
+        Some(context) => Some(member_client(source, context).await?),
+        None => None,
+    };
+    let begun = each(&names, async |cluster: &str| {
+        begin(cluster, member.as_ref(), client).await
+    });
+    let begun = begun.await;
+    let works = begun.iter().flat_map(|(cluster, _)| {
+        let namespace = execution_namespace(cluster);
+        [work::AGENT, work::NAMESPACE].map(|name| Key::new(namespace.clone(), name))
+    });
+    let waiting = Waiting::new(Goal::Gone, works);
+    let left = waiting.run(
+        &[work::AGENT, work::NAMESPACE],
+        args.timeout,
+        client,
+        |_| {},
+    );
+    let left = left.await?;
+
+    let mut are_well = begun.len() == names.len();
+    let begun_names: Vec<String> = begun.iter().map(|(cluster, _)| cluster.clone()).collect();
+    let cleaned = each(&begun_names, async |cluster: &str| {
+        clean(cluster, client).await
+    })
+    .await;
+    are_well &= cleaned.len() == begun.len();
+    for (cluster, cleaned) in &cleaned {
+        let had = begun.iter().any(|(name, had)| name == cluster && *had);
+        let late = left.iter();
+        let late = late.filter(|(key, _)| of_namespace(&key.namespace) == cluster);
+        let mut late = late.collect::<Vec<_>>().into_iter();
+        if let Some((_, work)) = late.next() {
+            let seen = view(cluster, client).await;
+            fails(cluster, &explain(Goal::Gone, work.as_ref(), seen.as_ref()));
+            are_well = false;
+        } else if had || *cleaned == Cleaned::Something {
+            terminal::print(&format!("{cluster} left\n"));
+        } else if *cleaned == Cleaned::NoCluster {
+            fails(cluster, &"there is no such cluster");
+            are_well = false;
+        } else {
+            terminal::print(&format!("{cluster} unchanged\n"));
+        }
+    }
+    Ok(are_well.into())
+}
+
+/// Deletes the agent and its rights: from then on it writes nothing. Returns `true` if there was any of it.
+async fn begin(cluster: &str, member: Option<&Client>, client: &Client) -> Result<bool, Error> {
+    let mut had = false;
+    for work in work::names(cluster) {
+        had |= delete(client, &work).await?;
+    }
+    if let Some(member) = member {
+        for object in member::names()?.into_iter().rev() {
+            had |= delete(member, &object).await?;
+        }
+    }
+    // The account is the first, and the last to go: a run that was cut short finds it.
+    let mut rights = rights::objects(cluster)?;
+    rights.push(rights::secret(cluster));
+    for object in rights.iter().rev() {
+        had |= delete(client, object).await?;
+    }
+    Ok(had)
+}
+
+/// What was left of the agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cleaned {
+    Something,
+    Nothing,
+    NoCluster,
+}
+
+/// Deletes what the agents have written: their lease, and the conditions of the cluster.
+async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
+    let had_lease = delete(client, &rights::lease(cluster)).await?;
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    for attempt in 1.. {
+        let found = clusters.get_opt(cluster).await;
+        let found = found.map_err(|source| refused(format!("get cluster {cluster}"), source))?;
+        let Some(found) = found else {
+            return Ok(if had_lease {
+                Cleaned::Something
+            } else {
+                Cleaned::NoCluster
+            });
+        };
+        let removal = removal(&found);
+        if removal.is_empty() {
+            break;
+        }
+        let patch: kube::api::Patch<serde_json::Value> = removal.into();
+        match clusters
+            .patch_status(cluster, &PatchParams::default(), &patch)
+            .await
+        {
+            Ok(_) => return Ok(Cleaned::Something),
+            // A place in the list was another's meanwhile.
+            Err(kube::Error::Api(status))
+                if attempt < TRIES && [409, 422].contains(&status.code) => {}
+            Err(source) => {
+                return Err(refused(
+                    format!("remove the conditions of {cluster}"),
+                    source,
+                ));
+            }
+        }
+    }
+    Ok(if had_lease {
+        Cleaned::Something
+    } else {
+        Cleaned::Nothing
+    })
+}
+
+/// Returns the patch that removes the agents' conditions, each if it is still in its place.
+fn removal(cluster: &Cluster) -> JsonPatch {
+    let mut patch = JsonPatch::default();
+    // From the end, so that the places of the others stay.
+    for (place, condition) in cluster.conditions().iter().enumerate().rev() {
+        if OWNED.contains(&condition.type_.as_str()) {
+            let place = place.to_string();
+            let element = ["status", "conditions", &place];
+            patch.test(
+                element.into_iter().chain(["type"]),
+                condition.type_.clone().into(),
+            );
+            patch.remove(element);
+        }
+    }
+    patch
+}

@@ -1,0 +1,166 @@
+//! What a member gets: the agent on every node, and the Secret with which it reaches the Karmada API.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use super::rights::ACCOUNT;
+use crate::error::Error;
+use crate::manifest;
+
+/// The namespace of the agent.
+pub(super) const NAMESPACE: &str = "karmada-rs";
+
+/// The resources of the kustomization `manifests/member`.
+const MANIFESTS: [&str; 2] = [
+    include_str!("../../../manifests/member/cluster-health-agent.yaml"),
+    include_str!("../../../manifests/member/network-policy.yaml"),
+];
+
+/// The image in them, which the kustomization replaces.
+const IMAGE: &str = "cluster-health-agent";
+const IMAGE_PATH: &str = "/spec/template/spec/containers/0/image";
+
+/// What tells the agent of one member from that of another, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) image: Option<String>,
+    pub(super) kubeconfig: Option<String>,
+    pub(super) token: Option<String>,
+}
+
+impl Found {
+    /// Finds it in the objects of a member.
+    pub(super) fn in_objects<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut found = Self::default();
+        for object in objects {
+            match object["kind"].as_str() {
+                Some("DaemonSet") => {
+                    let image = object.pointer(IMAGE_PATH).and_then(Value::as_str);
+                    found.image = image.map(ToOwned::to_owned);
+                }
+                Some("Secret") => {
+                    found.kubeconfig = decoded(&object["data"]["kubeconfig"]);
+                    found.token = decoded(&object["data"]["token"]);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+fn decoded(data: &Value) -> Option<String> {
+    let bytes = BASE64_STANDARD.decode(data.as_str()?).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Returns the agent of a member: the Secret with this kubeconfig and token, and what runs.
+pub(super) fn objects(image: &str, kubeconfig: &str, token: &str) -> Result<Vec<Value>, Error> {
+    let mut objects = vec![secret(kubeconfig, token)];
+    objects.extend(running()?);
+    for object in &mut objects {
+        if let Some(running) = object.pointer_mut(IMAGE_PATH).filter(|of| **of == IMAGE) {
+            *running = image.into();
+        }
+    }
+    Ok(objects)
+}
+
+/// Returns what is to be found of it in a member, without its contents.
+pub(super) fn names() -> Result<Vec<Value>, Error> {
+    let mut objects = vec![secret("", "")];
+    objects.extend(running()?);
+    Ok(objects)
+}
+
+fn running() -> Result<Vec<Value>, Error> {
+    let mut objects = Vec::new();
+    for manifest in MANIFESTS {
+        objects.extend(manifest::shipped(manifest)?);
+    }
+    for object in &mut objects {
+        objects::metadata::set(object, "namespace", NAMESPACE.into());
+    }
+    Ok(objects)
+}
+
+fn secret(kubeconfig: &str, token: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": format!("{ACCOUNT}-karmada"), "namespace": NAMESPACE },
+        "type": "Opaque",
+        "data": { "kubeconfig": encoded(kubeconfig), "token": encoded(token) },
+    })
+}
+
+/// Returns text as the data of a Secret.
+pub(super) fn encoded(text: &str) -> String {
+    BASE64_STANDARD.encode(text)
+}
+
+/// Returns the namespace of the agent, which others may use, too: an account of the fleet, a gateway.
+pub(super) fn namespace() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": NAMESPACE,
+            "labels": { "pod-security.kubernetes.io/enforce": "restricted" },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kustomization has no other resources, transforms nothing else, and its modes are octal.
+    #[test]
+    fn manifests_are_the_kustomization() {
+        let text = include_str!("../../../manifests/member/kustomization.yaml");
+        let kustomization = manifest::shipped(text).unwrap().remove(0);
+        let resources = json!(["cluster-health-agent.yaml", "network-policy.yaml"]);
+        assert_eq!(kustomization["resources"], resources);
+        let fields: Vec<&String> = kustomization.as_object().unwrap().keys().collect();
+        let known = ["apiVersion", "images", "kind", "resources", "transformers"];
+        assert!(
+            fields.iter().all(|field| known.contains(&field.as_str())),
+            "{fields:?}"
+        );
+        let images = kustomization["images"].as_array().unwrap();
+        assert_eq!((images.len(), &images[0]["name"]), (1, &json!(IMAGE)));
+
+        let objects = objects("registry.example/agent:1", "k", "t").unwrap();
+        let agents: Vec<_> = objects
+            .iter()
+            .filter(|o| o["kind"] == "DaemonSet")
+            .collect();
+        let pod = &agents[0]["spec"]["template"]["spec"];
+        assert_eq!(pod["volumes"][0]["secret"]["defaultMode"], 0o440);
+        assert_eq!(pod["containers"].as_array().unwrap().len(), 1);
+        assert!(
+            objects
+                .iter()
+                .all(|o| o["metadata"]["namespace"] == NAMESPACE)
+        );
+    }
+
+    /// What was written is found again.
+    #[test]
+    fn written_agent_is_found() {
+        let objects = objects("registry.example/agent:1", "k", "t").unwrap();
+        let found = Found::in_objects(&objects);
+        let expected = Found {
+            image: Some("registry.example/agent:1".to_owned()),
+            kubeconfig: Some("k".to_owned()),
+            token: Some("t".to_owned()),
+        };
+        assert_eq!(found, expected);
+        assert_eq!(
+            Found::in_objects([&json!({ "kind": "Secret" })]),
+            Found::default()
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Objects of kinds that are known from manifests only: written where they differ, and deleted.
+
+use karmada_runtime::error::Chain;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind};
+use kube::core::TypeMeta;
+use kube::{Api, Client};
+use objects::drift::contains;
+use objects::managed_fields::Managers;
+use serde_json::Value;
+
+use crate::apply::apply;
+use crate::error::Error;
+use crate::identity::NAME;
+
+/// Our own writes.
+const MANAGERS: Managers = Managers {
+    ours: NAME,
+    predecessors: &[],
+};
+
+/// A write, the lesser first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Written {
+    Unchanged,
+    Configured,
+    Created,
+}
+
+/// Returns the error of a request about a cluster that attempted to do `attempt`.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is how `map_err` passes it"
+)]
+pub(super) fn refused(attempt: impl AsRef<str>, source: kube::Error) -> Error {
+    let hint = match &source {
+        kube::Error::Api(status) if status.code == 403 => {
+            "; manifests/karmada/kubectl-remedy-join.yaml has the rights"
+        }
+        _ => "",
+    };
+    let attempt = attempt.as_ref();
+    Error::Unusable(format!("cannot {attempt}: {}{hint}", Chain(&source)))
+}
+
+/// Writes an object unless it is there as it should be, and returns it.
+pub(super) async fn write(client: &Client, wanted: &Value) -> Result<(Written, Value), Error> {
+    let found = read(client, wanted).await?;
+    if let Some(found) = found.as_ref().filter(|found| is_as(found, wanted)) {
+        return Ok((Written::Unchanged, found.clone()));
+    }
+    let kind = Kind::of(wanted)?;
+    let path = kind.path(client);
+    let written: Value = apply(client, &path, kind.name, wanted, false)
+        .await
+        .map_err(|source| refused(format!("write {kind}"), source))?;
+    let change = match found {
+        Some(_) => Written::Configured,
+        None => Written::Created,
+    };
+    Ok((change, written))
+}
+
+/// Reads the object of the kind and name of `wanted`.
+pub(super) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value>, Error> {
+    let kind = Kind::of(wanted)?;
+    let found = kind.api(client).get_opt(kind.name).await;
+    let found = found.map_err(|source| refused(format!("get {kind}"), source))?;
+    Ok(found.and_then(|found| serde_json::to_value(found).ok()))
+}
+
+/// Deletes the object of the kind and name of `object`. Returns `true` if it was there.
+pub(super) async fn delete(client: &Client, object: &Value) -> Result<bool, Error> {
+    let kind = Kind::of(object)?;
+    let (api, parameters) = (kind.api(client), DeleteParams::default());
+    match api.delete(kind.name, &parameters).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(source) => Err(refused(format!("delete {kind}"), source)),
+    }
+}
+
+/// Returns `true` if an object has everything that is wanted, and nothing more of us.
+fn is_as(found: &Value, wanted: &Value) -> bool {
+    if found["kind"] == "Work" {
+        return is_same_work(found, wanted);
+    }
+    contains(found, wanted, None) && !MANAGERS.own_more_than(found, wanted)
+}
+
+/// Returns `true` if a Work has the wanted manifests. Karmada's webhook adds labels and annotations to them, and nothing else.
+fn is_same_work(found: &Value, wanted: &Value) -> bool {
+    let manifests = |work: &Value| -> Vec<Value> {
+        let list = work["spec"]["workload"]["manifests"].as_array();
+        let bare = list.into_iter().flatten().cloned().map(|mut manifest| {
+            for marks in ["labels", "annotations"] {
+                objects::fields::remove(&mut manifest, "/metadata", &[marks]);
+            }
+            manifest
+        });
+        bare.collect()
+    };
+    contains(found, wanted, None) && manifests(found) == manifests(wanted)
+}
+
+/// The kind, namespace and name of an object.
+struct Kind<'a> {
+    resource: ApiResource,
+    namespace: Option<&'a str>,
+    name: &'a str,
+}
+
+impl<'a> Kind<'a> {
+    fn of(object: &'a Value) -> Result<Self, Error> {
+        let text = |value: &'a Value| value.as_str().unwrap_or_default();
+        let types = TypeMeta {
+            api_version: text(&object["apiVersion"]).to_owned(),
+            kind: text(&object["kind"]).to_owned(),
+        };
+        let kind = GroupVersionKind::try_from(&types)
+            .map_err(|error| Error::Unusable(format!("a manifest has no kind: {error}")))?;
+        Ok(Self {
+            resource: ApiResource::from_gvk(&kind),
+            namespace: object["metadata"]["namespace"].as_str(),
+            name: text(&object["metadata"]["name"]),
+        })
+    }
+
+    fn api(&self, client: &Client) -> Api<DynamicObject> {
+        match self.namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
+            None => Api::all_with(client.clone(), &self.resource),
+        }
+    }
+
+    fn path(&self, client: &Client) -> String {
+        self.api(client).resource_url().to_owned()
+    }
+}
+
+impl std::fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = &self.resource.kind;
+        match self.namespace {
+            Some(namespace) => write!(f, "{kind} {namespace}/{}", self.name),
+            None => write!(f, "{kind} {}", self.name),
+        }
+    }
+}
