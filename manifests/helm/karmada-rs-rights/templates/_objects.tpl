@@ -68,8 +68,10 @@ names of its volumes if it does not have all.
 {{- range regexSplit "(?m)^---\\n" $text -1 -}}
 {{- $object := fromYaml . -}}
 {{- if $object.Error }}{{ fail (printf "%s: %s" $.path $object.Error) }}{{ end -}}
-{{- if or (eq $object.kind "Deployment") (eq $object.kind "DaemonSet") -}}
-{{- include "karmada-rs.pods" (dict "workload" $object "root" $.root "program" $program "flags" $.flags "config" $.config "volumes" $.volumes) -}}
+{{- $spec := $object.spec -}}
+{{- if eq $object.kind "CronJob" }}{{ $spec = $spec.jobTemplate.spec }}{{ end -}}
+{{- if has $object.kind (list "Deployment" "DaemonSet" "CronJob") -}}
+{{- include "karmada-rs.pods" (dict "spec" $spec "root" $.root "program" $program "flags" $.flags "config" $.config "volumes" $.volumes) -}}
 {{- end -}}
 {{- $one := and (not (kindIs "invalid" $program.replicas)) (lt (int $program.replicas) 2) -}}
 {{- /* A single replica must not keep its node from being drained. */ -}}
@@ -83,16 +85,16 @@ names of its volumes if it does not have all.
 {{- end -}}
 {{- end -}}
 
-{{- /* Changes the Deployment or DaemonSet `workload` by the values of its program, and prints nothing. */ -}}
+{{- /* Changes the `spec` of a Deployment, DaemonSet or Job by the values of its program, and prints nothing. */ -}}
 {{- define "karmada-rs.pods" -}}
 {{- $program := .program -}}
 {{- $values := .root.Values -}}
-{{- $pod := .workload.spec.template.spec -}}
+{{- $pod := .spec.template.spec -}}
 {{- $container := index $pod.containers 0 -}}
 {{- $version := printf ":%s" (default .root.Chart.AppVersion $values.tag) -}}
 {{- if $program.digest }}{{ $version = printf "@%s" $program.digest }}{{ end -}}
 {{- $_ := set $container "image" (printf "%s/%s%s" $values.registry $container.image $version) -}}
-{{- if not (kindIs "invalid" $program.replicas) }}{{ $_ := set .workload.spec "replicas" (int $program.replicas) }}{{ end -}}
+{{- if not (kindIs "invalid" $program.replicas) }}{{ $_ := set .spec "replicas" (int $program.replicas) }}{{ end -}}
 {{- with $program.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
 {{- with $program.nodeSelector }}{{ $_ := set $pod "nodeSelector" (merge (deepCopy .) $pod.nodeSelector) }}{{ end -}}
 {{- with $program.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
