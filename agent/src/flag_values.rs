@@ -15,6 +15,17 @@ pub(crate) fn within_a_day(flag: &str, duration: Duration) -> Result<(), String>
     Ok(())
 }
 
+/// Refuses a reference to a variable, which the kubelet passes on as it is if the container has no such
+/// variable: with it, all nodes would have the same name.
+pub(crate) fn expanded(text: &str) -> Result<(), String> {
+    if text.contains("$(") {
+        return Err(format!(
+            "{text} is not expanded: the container's env needs this variable, before the one that refers to it"
+        ));
+    }
+    Ok(())
+}
+
 /// Returns `true` if `text` may be part of the name of a Service. The API server has the last word:
 /// hyphens at either end are not checked here.
 pub(crate) fn is_label(text: &str) -> bool {

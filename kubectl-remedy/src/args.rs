@@ -13,6 +13,7 @@ use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
 
 use crate::agents::args::{JoinArgs, LeaveArgs, RenewArgs};
+use crate::manifest::Format;
 
 /// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, installs the agents of clusters, prints the rights to propagate a kind, and tells what interpreters say of an object.
 #[derive(clap::Parser, Debug)]
@@ -231,13 +232,6 @@ impl DryRun {
             Self::Server => " (server dry run)",
         }
     }
-}
-
-/// A form of output for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Json,
-    Yaml,
 }
 
 /// The flags of the controllers on which their decisions depend. The API does not show them.

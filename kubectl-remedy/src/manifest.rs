@@ -4,13 +4,20 @@ use std::io::Read;
 use std::path::Path;
 use std::{fs, io};
 
+use clap::ValueEnum;
 use karmada_api::Remedy;
 use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::Format;
 use crate::error::Error;
+
+/// A form of output for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+}
 
 /// Returns `object` in a format for programs.
 pub(crate) fn text(object: &impl Serialize, format: Format) -> Result<String, Error> {

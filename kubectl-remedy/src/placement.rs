@@ -13,8 +13,8 @@ use kube::{Api, Client};
 use objects::Key;
 
 use crate::answer::Answer;
-use crate::args::Format;
 use crate::error::Error;
+use crate::manifest::Format;
 use crate::{manifest, terminal};
 
 /// What stands before the name of a placement of each scope.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use karmada_rules::propagation::rights::GroupResource;
 
 use crate::answer::Answer;
-use crate::args::{Format, RightsArgs};
+use crate::args::RightsArgs;
 use crate::error::Error;
-use crate::{manifest, terminal};
+use crate::manifest::{self, Format};
+use crate::terminal;
 
 /// Prints a ClusterRole for each kind, so that each can be taken away on its own.
 pub(crate) fn run(args: &RightsArgs) -> Result<Answer, Error> {

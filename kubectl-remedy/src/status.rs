@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use crate::age::age;
 use crate::answer::Answer;
-use crate::args::{Format, StatusArgs, StatusOutput};
+use crate::args::{StatusArgs, StatusOutput};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
+use crate::manifest::{self, Format};
 use crate::table::Table;
-use crate::{manifest, terminal};
+use crate::terminal;
 
 /// The state of a fleet, as it is written.
 #[derive(Debug, Serialize)]

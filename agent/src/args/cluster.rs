@@ -3,8 +3,8 @@
 use karmada_runtime::client::{Claims, Source};
 use karmada_runtime::program::StartError;
 
-use super::expanded;
 use crate::cluster_kind::ClusterKind;
+use crate::flag_values::expanded;
 
 /// The flags for the object that stands for this member cluster.
 #[derive(clap::Args, Debug)]

@@ -22,7 +22,7 @@ pub(crate) use self::member::Member;
 use self::member::MemberArgs;
 use self::peers::PeersArgs;
 use crate::cluster_kind::ClusterKind;
-use crate::flag_values::within_a_day;
+use crate::flag_values::{expanded, within_a_day};
 use crate::peers::PeerSource;
 use crate::probe::{ProbeArgs, Probes, SIGNALS};
 
@@ -223,17 +223,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// Refuses a reference to a variable, which the kubelet passes on as it is if the container has no such
-/// variable: with it, all nodes would have the same name.
-fn expanded(text: &str) -> Result<(), String> {
-    if text.contains("$(") {
-        return Err(format!(
-            "{text} is not expanded: the container's env needs this variable, before the one that refers to it"
-        ));
-    }
-    Ok(())
 }
 
 /// Parses a host name. An empty one, as an unset variable in a manifest leaves it, counts as absent.

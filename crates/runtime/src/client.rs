@@ -22,12 +22,11 @@ mod restored;
 mod selected;
 mod server;
 mod short_watches;
+mod source;
 mod token;
 
 use std::env;
-use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -53,6 +52,7 @@ pub(crate) use self::renewal::Renewal;
 pub(crate) use self::requests::REQUESTS;
 pub(crate) use self::restored::REWINDS;
 pub use self::server::Server;
+pub use self::source::Source;
 
 use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
@@ -73,60 +73,6 @@ const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
 const UNNAMED: &str = "";
 const MEMBER: &str = "member";
 const MEMBERS: &str = "members";
-
-/// The source of the server's address and the credentials.
-#[derive(Clone, Debug, Default)]
-pub struct Source {
-    /// A kubeconfig file; defaults to `$KUBECONFIG`, `~/.kube/config`, or the pod's service account.
-    pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig; defaults to the current one.
-    pub context: Option<String>,
-    /// A server and its credentials, in place of a kubeconfig.
-    pub server: Option<Server>,
-    /// The server's addresses, which replace a DNS lookup. The certificate must still match the host
-    /// name of the kubeconfig.
-    pub addresses: Vec<IpAddr>,
-}
-
-impl Source {
-    /// Returns `true` if no kubeconfig is named or present, so that only the pod's service account
-    /// remains.
-    fn is_pod(&self) -> bool {
-        self.is_pod_with(env::var_os("KUBECONFIG"), env::home_dir())
-    }
-
-    fn is_pod_with(&self, variable: Option<OsString>, home: Option<PathBuf>) -> bool {
-        let named = variable.is_some_and(|variable| {
-            // As kube reads it: empty paths count for nothing.
-            env::split_paths(&variable).any(|path| !path.as_os_str().is_empty())
-        });
-        // A path that cannot be examined may be a file.
-        let present =
-            || home.is_some_and(|home| home.join(".kube/config").try_exists().unwrap_or(true));
-        let is_silent =
-            self.kubeconfig.is_none() && self.context.is_none() && self.server.is_none();
-        is_silent && !named && !present()
-    }
-
-    /// Reads the kubeconfig, and returns where it is from too.
-    fn read(&self) -> Result<(Kubeconfig, String), ClientError> {
-        if let Some(server) = &self.server {
-            return Ok((server.kubeconfig(), server.url.clone()));
-        }
-        if let Some(path) = &self.kubeconfig {
-            let file = Kubeconfig::read_from(path).map_err(|source| ClientError::Unreadable {
-                path: path.clone(),
-                source,
-            })?;
-            return Ok((file, path.display().to_string()));
-        }
-        let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
-        match Kubeconfig::read() {
-            Ok(file) => Ok((file, origin)),
-            Err(source) => Err(ClientError::Unusable { origin, source }),
-        }
-    }
-}
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ClientError> {
@@ -303,40 +249,4 @@ pub fn connector(
         }
     };
     Ok(builder.wrap_connector(http))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    /// The service account is used only where no kubeconfig is named or present.
-    #[test]
-    fn service_account_is_last_resort() {
-        let home = tempfile::tempdir().unwrap();
-        let home = home.path().to_owned();
-        let default = Source::default();
-        let named = Source {
-            kubeconfig: Some("/missing".into()),
-            ..Source::default()
-        };
-        let context = Source {
-            context: Some("one".to_owned()),
-            ..Source::default()
-        };
-        let is_pod = |source: &Source, variable: Option<&str>| {
-            source.is_pod_with(variable.map(OsString::from), Some(home.clone()))
-        };
-        assert!(default.is_pod_with(None, None));
-        assert!(is_pod(&default, None));
-        assert!(is_pod(&default, Some("")));
-        // A file that is missing or half written does not make it the pod's service account.
-        assert!(!is_pod(&default, Some("/missing")));
-        assert!(!is_pod(&named, None));
-        assert!(!is_pod(&context, None));
-        fs::create_dir(home.join(".kube")).unwrap();
-        fs::write(home.join(".kube/config"), "half").unwrap();
-        assert!(!is_pod(&default, None));
-    }
 }

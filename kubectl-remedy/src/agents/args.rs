@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use karmada_runtime::args::{cluster_name, duration};
 
-use crate::args::Format;
+use crate::manifest::Format;
 
 /// The clusters that are meant.
 #[derive(clap::Args, Debug)]

@@ -15,9 +15,9 @@ use super::requests::{Written, read, write};
 use super::waiting::{Goal, Waiting, explain};
 use super::{rights, token, work};
 use crate::answer::Answer;
-use crate::args::Format;
 use crate::error::Error;
 use crate::identity::NAME;
+use crate::manifest::Format;
 use crate::{manifest, terminal};
 
 /// Where the agent of a cluster is written.

@@ -22,10 +22,11 @@ use serde_json::Value;
 use self::question::Question;
 use self::statement::Statement;
 use crate::answer::Answer;
-use crate::args::{ConnectionArgs, Format, InterpretArgs};
+use crate::args::{ConnectionArgs, InterpretArgs};
 use crate::error::Error;
 use crate::identity::NAME;
-use crate::{manifest, terminal};
+use crate::manifest::{self, Format};
+use crate::terminal;
 
 /// Prints what everybody says.
 pub(crate) async fn run(

@@ -1,8 +1,8 @@
 mod carried_out;
 
 use super::*;
-use crate::args::Format;
 use crate::fixtures::{controllers, fleet, maintenance, remedy};
+use crate::manifest::Format;
 
 use karmada_api::remedy::OBSERVE_ONLY;
 use serde_json::{Value, json};

@@ -6,9 +6,9 @@ use objects::Key;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::args::Format;
 use crate::fixtures::{self, controllers, maintenance, remedy};
 use crate::fleet::put;
+use crate::manifest::Format;
 use crate::writer::Writer;
 
 fn explanation(fleet: &FleetSnapshot, name: &str, traces: &Traces) -> Explanation {

@@ -304,8 +304,7 @@ fn samples_share_one_taint() {
 fn variables_are_flags() {
     let page = fs::read_to_string(cargo::root().join("docs/reference/flags.md")).unwrap();
     for (place, programs) in [
-        ("member", &["cluster-health-agent"][..]),
-        ("placement/member", &["placement-agent"]),
+        ("placement/member", &["placement-agent"][..]),
         (
             "pull/member",
             &["execution-controller", "cluster-controller"],
