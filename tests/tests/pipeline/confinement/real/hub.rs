@@ -214,7 +214,7 @@ fn stolen_tokens_spare_the_hub() {
         let controller = account("placement-controller");
         let client = kubeconfig::client(&hub.kubeconfig_for(&controller, None)?).await?;
         let outside = named("outside", &json!({}));
-        // The API has a watch of its own on rights and policies.
+        // The API has a watch of its own on rights, and one on each policy.
         while !send(&client, "POST", "/api/v1/namespaces?dryRun=All", &outside)
             .await
             .is_err_and(|error| error.to_string().contains("writes in fleet-member-* only"))
@@ -235,14 +235,32 @@ fn stolen_tokens_spare_the_hub() {
         manifests::apply(&hub.client(), "placement/hub/cluster-health-agent.yaml").await?;
         let agent = "system:serviceaccount:fleet-member-member1:cluster-health-agent";
         let client = kubeconfig::client(&hub.kubeconfig_for(agent, None)?).await?;
-        let own = format!("{clusters}/member1");
-        while send(&client, "GET", &own, &Value::Null).await.is_err() {}
+        let status = format!("{clusters}/member1/status?dryRun=All");
+        let usage = json!({ "status": { "resourceUsage": {} } });
+        while !send(&client, "PATCH", &status, &usage)
+            .await
+            .is_err_and(|error| {
+                error
+                    .to_string()
+                    .contains("writes conditions of a MemberCluster only")
+            })
+        {}
         play(&hub, agent, of_health_agent()).await?;
         let maps = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] }]);
         grant(&hub, "writer", &maps).await?;
         let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
         let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
         while send(&client, "POST", maps, &outside).await.is_err() {}
+        let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
+        let envelope = json!({ "metadata": { "name": "envelope", "annotations": annotations } });
+        while !send(&client, "POST", maps, &envelope)
+            .await
+            .is_err_and(|error| {
+                error
+                    .to_string()
+                    .contains("who may create ClusterResourceEnvelopes")
+            })
+        {}
         play(&hub, "writer", of_writer()).await?;
         Ok(())
     });
