@@ -125,6 +125,14 @@ async fn play(api: &ControlPlane, account: &str, attempts: Vec<Attempt>) -> Resu
     Ok(refusals)
 }
 
+/// Waits until a policy refuses this: the API has a watch of its own on rights, and takes policies one by one.
+async fn until_refused(client: &Client, method: &str, path: &str, body: &Value, message: &str) {
+    while !send(client, method, path, body)
+        .await
+        .is_err_and(|error| error.to_string().contains(message))
+    {}
+}
+
 /// Gives a user rights in the whole API.
 async fn grant(api: &ControlPlane, user: &str, rules: &Value) -> Result<()> {
     let role = json!({ "metadata": { "name": user }, "rules": rules });

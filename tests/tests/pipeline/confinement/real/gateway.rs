@@ -7,7 +7,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::super::{Attempt, allowed, attempt, named, play, send};
+use super::super::{Attempt, allowed, attempt, named, play, send, until_refused};
 
 fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
     let own = "the ingress-controller writes what it made only";
@@ -77,11 +77,14 @@ fn stolen_token_spares_the_gateway() {
         let account = "system:serviceaccount:karmada-rs:ingress-controller";
         let client = kubeconfig::client(&gateway.kubeconfig_for(account, None)?).await?;
         let foreign = "/api/v1/namespaces/shop/services/theirs?dryRun=All";
-        // The API has a watch of its own on rights and policies.
-        while !send(&client, "DELETE", foreign, &Value::Null)
-            .await
-            .is_err_and(|error| error.to_string().contains("writes what it made only"))
-        {}
+        until_refused(
+            &client,
+            "DELETE",
+            foreign,
+            &Value::Null,
+            "writes what it made only",
+        )
+        .await;
         play(&gateway, account, of_ingress_controller_in_gateway()).await?;
         Ok(())
     });

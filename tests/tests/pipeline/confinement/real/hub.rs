@@ -1,5 +1,6 @@
 //! The programs that place, on their hub.
 
+use anyhow::Result;
 use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
     fleet::isolated,
@@ -7,7 +8,9 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::super::{Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, send};
+use super::super::{
+    Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, send, until_refused,
+};
 
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn of_placement_controller() -> Vec<Attempt> {
@@ -214,12 +217,14 @@ fn stolen_tokens_spare_the_hub() {
         let controller = account("placement-controller");
         let client = kubeconfig::client(&hub.kubeconfig_for(&controller, None)?).await?;
         let outside = named("outside", &json!({}));
-        // The API has a watch of its own on rights, and one on each policy.
-        while !send(&client, "POST", "/api/v1/namespaces?dryRun=All", &outside)
-            .await
-            .is_err_and(|error| error.to_string().contains("writes in fleet-member-* only"))
-        {
-        }
+        until_refused(
+            &client,
+            "POST",
+            "/api/v1/namespaces?dryRun=All",
+            &outside,
+            "writes in fleet-member-* only",
+        )
+        .await;
         play(&hub, &controller, of_placement_controller()).await?;
         let agent = account("member1");
         let client = kubeconfig::client(&hub.kubeconfig_for(&agent, None)?).await?;
@@ -229,39 +234,47 @@ fn stolen_tokens_spare_the_hub() {
             .is_err()
         {}
         play(&hub, &agent, of_placement_agent()).await?;
-        let clusters = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
-        let cluster = json!({ "spec": { "identity": { "kind": "User", "name": "a" } } });
-        send(&hub.client(), "POST", clusters, &named("member1", &cluster)).await?;
-        manifests::apply(&hub.client(), "placement/hub/cluster-health-agent.yaml").await?;
-        let agent = "system:serviceaccount:fleet-member-member1:cluster-health-agent";
-        let client = kubeconfig::client(&hub.kubeconfig_for(agent, None)?).await?;
-        let status = format!("{clusters}/member1/status?dryRun=All");
-        let usage = json!({ "status": { "resourceUsage": {} } });
-        while !send(&client, "PATCH", &status, &usage)
-            .await
-            .is_err_and(|error| {
-                error
-                    .to_string()
-                    .contains("writes conditions of a MemberCluster only")
-            })
-        {}
-        play(&hub, agent, of_health_agent()).await?;
-        let maps = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] }]);
-        grant(&hub, "writer", &maps).await?;
-        let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
-        let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
-        while send(&client, "POST", maps, &outside).await.is_err() {}
-        let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
-        let envelope = json!({ "metadata": { "name": "envelope", "annotations": annotations } });
-        while !send(&client, "POST", maps, &envelope)
-            .await
-            .is_err_and(|error| {
-                error
-                    .to_string()
-                    .contains("who may create ClusterResourceEnvelopes")
-            })
-        {}
-        play(&hub, "writer", of_writer()).await?;
-        Ok(())
+        play_health_agent(&hub).await?;
+        play_writer(&hub).await
     });
+}
+
+async fn play_health_agent(hub: &ControlPlane) -> Result<()> {
+    let clusters = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
+    let cluster = json!({ "spec": { "identity": { "kind": "User", "name": "a" } } });
+    send(&hub.client(), "POST", clusters, &named("member1", &cluster)).await?;
+    manifests::apply(&hub.client(), "placement/hub/cluster-health-agent.yaml").await?;
+    let agent = "system:serviceaccount:fleet-member-member1:cluster-health-agent";
+    let client = kubeconfig::client(&hub.kubeconfig_for(agent, None)?).await?;
+    let status = format!("{clusters}/member1/status?dryRun=All");
+    let usage = json!({ "status": { "resourceUsage": {} } });
+    until_refused(
+        &client,
+        "PATCH",
+        &status,
+        &usage,
+        "writes conditions of a MemberCluster only",
+    )
+    .await;
+    play(hub, agent, of_health_agent()).await?;
+    Ok(())
+}
+
+async fn play_writer(hub: &ControlPlane) -> Result<()> {
+    let maps = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] }]);
+    grant(hub, "writer", &maps).await?;
+    let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
+    let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
+    let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
+    let envelope = json!({ "metadata": { "name": "envelope", "annotations": annotations } });
+    until_refused(
+        &client,
+        "POST",
+        maps,
+        &envelope,
+        "who may create ClusterResourceEnvelopes",
+    )
+    .await;
+    play(hub, "writer", of_writer()).await?;
+    Ok(())
 }
