@@ -474,6 +474,7 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
     next_line(&mut running.log, "Names do not resolve").await;
     let counted = async {
         for counter in [
+            "_api_requests_total{",
             "_probe_direct_answers_total{",
             "_service_network_probe_rounds_total{",
         ] {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use karmada_api::fleet::{
-    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
+    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy, ResourceSnapshot,
     update::{RunState, UpdateRunStatus},
 };
 use kube::{
@@ -122,6 +122,10 @@ async fn runs_update_members(stage: &mut Stage) -> Result<()> {
     stage.until_complete_at(name, 0).await?;
 
     stage.edit(name, "new").await?;
+    // A run without an index takes what is newest at its start.
+    let snapshots: Api<ResourceSnapshot> = Api::all(stage.fleet.hub.client());
+    let edited = format!("{name}-1-snapshot");
+    until(&snapshots, &edited, "made", |found| found.is_some()).await?;
     start(stage, name, "second", "").await?;
     stage.until_value(CANARY, name, "new").await?;
     until_said(stage, "second", "Progressing False UpdateRunWaiting").await?;

@@ -332,7 +332,9 @@ async fn holds(fleet: &PropagationFleet, member: Member, value: &str) -> Result<
     until_work(fleet, member, "ConfigMap", &what, |work| {
         work.is_some_and(|work| {
             let manifest = work.spec.workload.manifests.first();
-            has_condition(work, "Dispatching", "False")
+            // The condition alone may be of an earlier pause.
+            work.is_suspended()
+                && has_condition(work, "Dispatching", "False")
                 && manifest.is_some_and(|manifest| manifest["data"]["a"] == value)
         })
     })
