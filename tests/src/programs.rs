@@ -318,7 +318,7 @@ impl Running {
     }
 }
 
-async fn get(server: SocketAddr, path: &str) -> Result<String> {
+pub(crate) async fn get(server: SocketAddr, path: &str) -> Result<String> {
     let client: Client<_, Empty<&'static [u8]>> =
         Client::builder(TokioExecutor::new()).build_http();
     let request = Request::get(format!("http://{server}{path}")).body(Empty::new())?;

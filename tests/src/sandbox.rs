@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::{
     kubeconfig,
     process::Process,
-    programs::{Binary, Profile, path},
+    programs::{Binary, Profile, get, path},
     scratch,
 };
 
@@ -53,6 +53,19 @@ impl Sandbox {
     /// Returns a client of its Karmada API.
     pub async fn client(&self) -> Result<Client> {
         kubeconfig::client(&self.kubeconfig).await
+    }
+
+    /// Reads the metrics of one of its programs, whose addresses it logs with `--log-level info`.
+    pub async fn metrics(&mut self, program: Binary) -> Result<String> {
+        let (name, started) = (format!("name=\"{}\"", program.name()), "Started address=");
+        let address = self.process.until_written(READY_WITHIN, |output| {
+            let line = output
+                .lines()
+                .find(|line| line.contains(&name) && line.contains(started))?;
+            let (_, address) = line.split_once(started)?;
+            address.parse().ok()
+        });
+        get(address.await?, "/metrics").await
     }
 
     /// Ends it with SIGTERM and waits for that.

@@ -21,10 +21,17 @@ pub(crate) const WEB: &str = "web";
 const SECRETS: &str = "karmada-cluster";
 
 /// The definitions of Karmada's kinds.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 13] = [
     include_str!("../../../manifests/fleet/remedy.karmada.io_remedies.yaml"),
     include_str!("../../../manifests/fleet/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../manifests/fleet/apps.karmada.io_workloadrebalancers.yaml"),
     include_str!("../../../manifests/fleet/cluster.karmada.io_clusters.yaml"),
+    include_str!(
+        "../../../manifests/fleet/config.karmada.io_resourceinterpretercustomizations.yaml"
+    ),
+    include_str!(
+        "../../../manifests/fleet/config.karmada.io_resourceinterpreterwebhookconfigurations.yaml"
+    ),
     include_str!("../../../manifests/fleet/policy.karmada.io_clusteroverridepolicies.yaml"),
     include_str!("../../../manifests/fleet/policy.karmada.io_clusterpropagationpolicies.yaml"),
     include_str!("../../../manifests/fleet/policy.karmada.io_overridepolicies.yaml"),

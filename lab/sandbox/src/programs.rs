@@ -149,7 +149,9 @@ async fn started(
     let span = tracing::error_span!("controller", name = identity.name);
     async {
         start(&mut program).await?;
-        program.serve()
+        let address = program.serve()?;
+        tracing::info!(%address, "Started");
+        Ok::<_, StartError>(())
     }
     .instrument(span)
     .await?;

@@ -270,7 +270,7 @@ fn agents_port_is_guarded() {
 }
 
 /// The samples work in both homes: the taint of Karmada's policy is the one that our flag makes, and the
-/// website's policies tolerate it.
+/// policies of the shop tolerate it.
 #[test]
 fn samples_share_one_taint() {
     let condition = karmada_api::condition::DNS_READY;
@@ -289,7 +289,7 @@ fn samples_share_one_taint() {
         .map(|effect| serde_json::json!({ "key": key, "value": "False", "effect": effect }));
     assert_eq!(spec["taints"], serde_json::json!(taints));
     let policies = of_kind(&objects, "PropagationPolicy");
-    assert_eq!(policies.len(), 3);
+    assert_eq!(policies.len(), 4);
     for policy in policies {
         let toleration = &policy["spec"]["placement"]["clusterTolerations"][0];
         assert_eq!(

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use kube::{Api, Client};
 use pipeline_tests::{
     kubectl::{Kubectl, ensure_cells},
-    programs::build_for_tests,
+    programs::{Binary, build_for_tests},
     sandbox::Sandbox,
     wait::{until_event, until_told},
 };
@@ -128,6 +128,51 @@ mod with_tools {
         ensure!(!described.contains("SuspendDispatching"), "{described}");
 
         a_pause_shows(&kubectl, client, &work).await?;
+        sandbox.stop().await
+    }
+
+    /// A kind of another project travels once its definition is there, divided as a script says, and no kind is left
+    /// alone.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn argo_rollouts_travel() -> Result<()> {
+        build_for_tests()?;
+        let mut sandbox = Sandbox::start(&["--log-level", "info,kube=off"]).await?;
+        let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples/rollout");
+        let definition = samples.join("definition.yaml");
+        for context in ["karmada", "member1", "member2", "member3"] {
+            let line = format!("--context {context} apply -f {}", definition.display());
+            shows(
+                &kubectl.run(&line).await?,
+                &["rollouts.argoproj.io created"],
+            )?;
+        }
+        // Replicas are divided once, over the clusters that have the kind then.
+        let listed = r#"{.status.apiEnablements[?(@.groupVersion=="argoproj.io/v1alpha1")].resources[0].kind}"#;
+        let line = format!("wait cluster --all --for=jsonpath={listed}=Rollout --timeout=60s");
+        shows(&kubectl.run(&line).await?, &["member3 condition met"])?;
+        for (file, created) in [
+            ("customization.yaml", "rollouts.argoproj.io created"),
+            ("checkout.yaml", "rollout.argoproj.io/checkout created"),
+        ] {
+            let line = format!("apply -f {}", samples.join(file).display());
+            shows(&kubectl.run(&line).await?, &[created])?;
+        }
+
+        for state in ["create", "condition=FullyApplied"] {
+            let line = format!("wait --for={state} rb/checkout-rollout -n shop --timeout=60s");
+            shows(&kubectl.run(&line).await?, &["condition met"])?;
+        }
+        for (member, replicas) in [("member1", "2"), ("member2", "1"), ("member3", "1")] {
+            let there = format!("--for=jsonpath={{.spec.replicas}}={replicas} rollout/checkout");
+            let line = format!("--context {member} wait {there} -n shop --timeout=60s");
+            shows(&kubectl.run(&line).await?, &["condition met"])?;
+        }
+        let metrics = sandbox.metrics(Binary::PropagationController).await?;
+        shows(
+            &metrics,
+            &["karmada_propagation_controller_uninterpreted_templates 0\n"],
+        )?;
         sandbox.stop().await
     }
 

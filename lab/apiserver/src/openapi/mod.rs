@@ -86,7 +86,10 @@ fn schema(kind: &Kind) -> Value {
 /// it and `kubectl explain` shows it.
 fn name_int_or_string(schema: &mut Value) {
     match schema {
-        Value::Object(fields) if fields.contains_key("x-kubernetes-int-or-string") => {
+        // A definition's schema has a field of that name, whose value is an object.
+        Value::Object(fields)
+            if fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) =>
+        {
             let description = fields.remove("description");
             *schema = json!({ "allOf": [{ "$ref": format!("{SCHEMAS}{INT_OR_STRING}") }] });
             if let Some(description) = description {

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
 use super::{document, index};
@@ -90,6 +91,28 @@ fn patch_lists_media_types() {
             ["dryRun", "fieldManager", "fieldValidation", "force"]
         );
     }
+}
+
+/// A definition has a field whose name marks numbers or strings elsewhere; kubectl reads its schema.
+#[test]
+fn definitions_keep_every_field() {
+    let definitions = Kind {
+        schema: Arc::new(Schema::builtin::<CustomResourceDefinition>().unwrap()),
+        custom: false,
+        ..kind(
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        )
+    };
+    let schema = super::schema(&definitions);
+    let nested = "/properties/spec/properties/versions/items/properties/schema/properties/openAPIV3Schema/properties";
+    let fields = schema.pointer(nested).unwrap();
+    assert!(
+        fields["x-kubernetes-int-or-string"]["type"].is_string(),
+        "{fields}"
+    );
+    assert!(fields["pattern"]["type"].is_string(), "{fields}");
 }
 
 /// Every schema referred to is there.
