@@ -87,10 +87,11 @@ mod with_tools {
         let containerfile = fs::read_to_string(cargo::root().join("Containerfile")).unwrap();
         let workflow =
             fs::read_to_string(cargo::root().join(".github/workflows/release.yml")).unwrap();
-        let (_, programs) = workflow.split_once("        program:\n").unwrap();
+        let (_, programs) = workflow.split_once("  IMAGES: >-\n").unwrap();
         let programs: BTreeSet<_> = programs
             .lines()
-            .map_while(|line| line.strip_prefix("          - "))
+            .map_while(|line| line.strip_prefix("    "))
+            .flat_map(str::split_whitespace)
             .collect();
         let images = folder.path().join("images");
         let lines = programs.iter().map(|name| format!("{name} sha256:0\n"));
