@@ -1,8 +1,9 @@
 //! The state in which a script runs once.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use mlua::{HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value, VmState};
+use mlua::chunk::ChunkMode;
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value, VmState};
 
 use crate::arguments::type_name;
 use crate::call::{Clock, Context};
@@ -42,8 +43,7 @@ impl Sandbox {
             clock,
         });
         let natives = natives::table(&lua, &context)?;
-        let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
-        prelude.call::<()>(natives)?;
+        prelude(&lua)?.call::<()>(natives)?;
         lua.set_memory_limit(MEMORY)?;
         watch(&lua, &context, INSTRUCTIONS)?;
         let sandbox = Self { lua, context };
@@ -96,7 +96,19 @@ impl Sandbox {
     }
 }
 
-fn compile(lua: &Lua, source: &str) -> Result<mlua::Function, ScriptError> {
+/// Returns Lua's own part. It is compiled once: that takes longer than most scripts.
+fn prelude(lua: &Lua) -> mlua::Result<Function> {
+    static CODE: OnceLock<Vec<u8>> = OnceLock::new();
+    let Some(code) = CODE.get() else {
+        let chunk = lua.load(include_str!("prelude.lua"));
+        let compiled = chunk.set_name("=prelude").into_function()?;
+        CODE.get_or_init(|| compiled.dump(false));
+        return Ok(compiled);
+    };
+    lua.load(code).set_mode(ChunkMode::Binary).into_function()
+}
+
+fn compile(lua: &Lua, source: &str) -> Result<Function, ScriptError> {
     let chunk = lua.load(source).set_name("=<string>");
     chunk.into_function().map_err(|error| {
         let error = ScriptError::from(error);

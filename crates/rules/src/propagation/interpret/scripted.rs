@@ -1,7 +1,9 @@
 //! The status of a template as a script has put it together.
 
+use objects::group_kind;
 use serde_json::{Map, Value, json};
 
+use super::aggregate::is_same;
 use super::times::Timed;
 
 /// Returns the merge patch (RFC 7396) by which the status of `template` becomes `status`, and `None` if it is that,
@@ -9,10 +11,21 @@ use super::times::Timed;
 pub fn scripted_status(template: &Value, status: Timed) -> Option<Value> {
     let current = template.get("status").unwrap_or(&Value::Null);
     let wanted = status.unless_only_times_differ_from(current);
-    if !wanted.is_object() || wanted == *current {
+    let is_that = if leaves_out_zeros(template) {
+        is_same(Some(current), &wanted)
+    } else {
+        wanted == *current
+    };
+    if is_that || !wanted.is_object() {
         return None;
     }
     Some(json!({ "status": difference(current, &wanted) }))
+}
+
+/// Returns `true` for Kubernetes' own kinds: their APIs keep no zeros and nothing that is empty, however often a script
+/// asks for them.
+fn leaves_out_zeros(template: &Value) -> bool {
+    !group_kind(template).0.contains('.')
 }
 
 /// Returns the merge patch that leads from one value to another.
@@ -48,6 +61,19 @@ mod tests {
         json_patch::merge(&mut patched, &patch);
         assert_eq!(patched["status"], wanted);
         assert_eq!(scripted_status(&patched, wanted.into()), None);
+    }
+
+    /// What an API leaves out is not asked for again; that of a definition keeps it.
+    #[test]
+    fn left_out_zeros_are_there() {
+        let status = json!({ "readyReplicas": 0, "phase": "", "conditions": [] });
+        let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "status": {} });
+        assert_eq!(scripted_status(&deployment, status.clone().into()), None);
+        let ready = json!({ "apiVersion": "apps/v1", "status": { "readyReplicas": 1 } });
+        assert!(scripted_status(&ready, status.clone().into()).is_some());
+        let shirt = json!({ "apiVersion": "example.com/v1", "kind": "Shirt", "status": {} });
+        let patch = scripted_status(&shirt, status.clone().into());
+        assert_eq!(patch, Some(json!({ "status": status })));
     }
 
     /// A script that leaves the status open leaves it as it is.
