@@ -118,6 +118,13 @@ impl<'a> BindingRef<'a> {
         reports.into_iter().flatten().flatten()
     }
 
+    /// Iterates over the clusters whose copy is reported to be Healthy.
+    pub(crate) fn healthy_clusters(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let healthy = self.reports();
+        let healthy = healthy.filter(|report| report.health.as_deref() == Some("Healthy"));
+        healthy.map(|report| report.cluster_name.as_str())
+    }
+
     /// Returns the name of the group in use. The annotation is written with the clusters; the status,
     /// which is written after them, mirrors it, and is all that Karmada's scheduler leaves.
     pub(crate) fn observed_group(&self) -> Option<&'a str> {

@@ -33,6 +33,12 @@ pub const MODELS: Gate = Gate {
     is_default: true,
 };
 
+/// Karmada's feature by which what was placed takes room in its clusters before these report it.
+pub const OVERCOMMIT_PROTECTION: Gate = Gate {
+    name: "SchedulingOvercommitProtection",
+    is_default: false,
+};
+
 /// Karmada's features that our programs always have, or never.
 const FIXED: [(&str, bool); 3] = [
     ("PropagateDeps", true),

@@ -3,7 +3,9 @@
 use clap::ArgAction;
 use karmada_rules::schedule::{Room, Scheduler};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
-use karmada_runtime::gates::{self, COMPONENTS, MODELS, PRIORITY, Switch, WORKLOAD_AFFINITY};
+use karmada_runtime::gates::{
+    self, COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
+};
 
 use crate::estimators::EstimatorArgs;
 
@@ -28,7 +30,7 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes. `MultiplePodTemplatesScheduling` (false): what has components and is to go to one cluster goes to one with room for all of them.
+    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes. `MultiplePodTemplatesScheduling` (false): what has components and is to go to one cluster goes to one with room for all of them. `SchedulingOvercommitProtection` (false): what was placed takes room until it is Healthy, for at most 5 minutes.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
@@ -64,7 +66,14 @@ pub(crate) struct MoveArgs {
 
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, MODELS, COMPONENTS])
+    const GATES: [Gate; 5] = [
+        WORKLOAD_AFFINITY,
+        PRIORITY,
+        MODELS,
+        COMPONENTS,
+        OVERCOMMIT_PROTECTION,
+    ];
+    gates::switch(text, &GATES)
 }
 
 /// The name of the scheduler of policies that name none.
@@ -88,6 +97,11 @@ impl Args {
     /// Returns `true` if bindings of a higher priority are scheduled first.
     pub(crate) fn heeds_priority(&self) -> bool {
         PRIORITY.is_on(&self.feature_gates)
+    }
+
+    /// Returns `true` if bindings find only the room that is promised to no other.
+    pub(crate) fn heeds_promises(&self) -> bool {
+        OVERCOMMIT_PROTECTION.is_on(&self.feature_gates)
     }
 
     /// Returns the settings of scheduling.
@@ -136,15 +150,17 @@ mod tests {
                 args.heeds_priority(),
                 models,
                 scheduler.fits_sets,
+                args.heeds_promises(),
             ]
         };
-        assert_eq!(features(&parsed(&[])), [false, true, true, false]);
+        assert_eq!(features(&parsed(&[])), [false, true, true, false, false]);
         let switched = parsed(&[
             "--feature-gates=WorkloadAffinity=true,PriorityBasedScheduling=false",
             "--feature-gates=CustomizedClusterResourceModeling=false",
             "--feature-gates=MultiplePodTemplatesScheduling=true",
+            "--feature-gates=SchedulingOvercommitProtection=true",
         ]);
-        assert_eq!(features(&switched), [true, false, false, true]);
+        assert_eq!(features(&switched), [true, false, false, true, true]);
         let unknown = "--feature-gates=SchedulerEstimator=true";
         assert!(Args::try_parse_from(["scheduler", unknown]).is_err());
     }

@@ -54,21 +54,32 @@ impl AnyBinding {
     }
 }
 
+/// What is remembered of the reports of copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reports {
+    /// What decides when an eviction is over, and where a workload may go, of those that may move.
+    OfMoves,
+    /// That, and of the others whether their copies are Healthy.
+    Health,
+}
+
 /// A kind of binding.
 pub(crate) trait Trim {
     /// Drops what scheduling does not read, which is most of a binding's memory.
-    fn trim(&mut self);
+    fn trim(&mut self, reports: Reports);
 }
 
 impl Trim for ResourceBinding {
-    fn trim(&mut self) {
-        trim(&mut self.metadata, &mut self.spec, self.status.as_mut());
+    fn trim(&mut self, reports: Reports) {
+        let (metadata, spec) = (&mut self.metadata, &mut self.spec);
+        trim(metadata, spec, self.status.as_mut(), reports);
     }
 }
 
 impl Trim for ClusterResourceBinding {
-    fn trim(&mut self) {
-        trim(&mut self.metadata, &mut self.spec, self.status.as_mut());
+    fn trim(&mut self, reports: Reports) {
+        let (metadata, spec) = (&mut self.metadata, &mut self.spec);
+        trim(metadata, spec, self.status.as_mut(), reports);
     }
 }
 
@@ -76,6 +87,7 @@ fn trim(
     metadata: &mut ObjectMeta,
     spec: &mut ResourceBindingSpec,
     status: Option<&mut ResourceBindingStatus>,
+    reports: Reports,
 ) {
     metadata.finalizers = None;
     metadata.owner_references = None;
@@ -85,21 +97,24 @@ fn trim(
             |key: &str| [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY].contains(&key);
         annotations.retain(|key, _| is_read(key));
     }
-    // What the copies in the clusters report decides when an eviction is over, and where one may go.
     let has_tasks = spec.graceful_eviction_tasks.iter().flatten().count() > 0;
     let placement = spec.placement.as_ref();
     let has_groups =
         placement.is_some_and(|placement| placement.get("clusterAffinities").is_some());
-    let keeps_reports = has_tasks || has_groups;
-    if !keeps_reports {
+    let may_move = has_tasks || has_groups;
+    if !may_move {
         spec.required_by = None;
     }
     if let Some(status) = status {
-        if !keeps_reports {
+        if !may_move && reports == Reports::OfMoves {
             status.aggregated_status = None;
         }
         for item in status.aggregated_status.iter_mut().flatten() {
             item.status = None;
+            if !may_move {
+                item.applied = None;
+                item.applied_message = None;
+            }
         }
     }
 }

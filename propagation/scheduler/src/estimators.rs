@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use karmada_api::{ClusterView, ResourceBindingSpec};
-use karmada_rules::schedule::Estimates;
+use karmada_rules::schedule::{Assumed, Estimates};
 use karmada_runtime::error::{Chain, LastError};
 use karmada_runtime::metrics::Registry;
 use kube::Client;
@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::MutexGuard;
 use tokio::time::{Instant, timeout};
 use tonic::transport::Channel;
 
@@ -33,7 +34,7 @@ mod connection;
 mod message;
 mod question;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// The time for which an estimator that has failed is not asked: decisions do not wait for one that is dead.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -44,6 +45,7 @@ pub(crate) struct Estimators {
     args: EstimatorArgs,
     connector: Connector,
     links: Mutex<BTreeMap<String, Link>>,
+    turn: tokio::sync::Mutex<()>,
     answers: Answers,
 }
 
@@ -88,22 +90,30 @@ impl Estimators {
         Self {
             connector: Connector::new(&args, client),
             links: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
             answers,
             args,
         }
     }
 
-    /// Asks for how many replicas of the binding, or sets of its Pods, the clusters have room. All answer at the same time,
-    /// and none that fails takes the answer of another away.
+    /// Waits for the turn to ask, where what is decided on an answer changes the next question.
+    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Asks for how many replicas of the binding, or sets of its Pods, the clusters have room besides what is `assumed` to
+    /// be there. All answer at the same time, and none that fails takes the answer of another away.
     pub(crate) async fn ask(
         &self,
         spec: &ResourceBindingSpec,
         clusters: &[&ClusterView],
+        assumed: Option<&Assumed>,
     ) -> Estimates {
         let asked = clusters.iter().filter(|cluster| self.args.asks(cluster));
         let asked = asked.map(|cluster| cluster.metadata.name());
         let questions = asked.filter_map(|cluster| {
-            let question = Question::about(spec, cluster).transpose()?;
+            let assumed = assumed.map_or(&[][..], |assumed| assumed.workloads_in(cluster));
+            let question = Question::about(spec, cluster, assumed).transpose()?;
             Some(question.map(|question| (cluster, question)))
         });
         let questions = match questions.collect::<Result<Vec<_>, _>>() {

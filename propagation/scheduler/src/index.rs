@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
-use karmada_rules::schedule::{KnownClusters, Neighbours, Scheduler};
+use karmada_rules::schedule::{Assumed, KnownClusters, Neighbours, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
 
+use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
+use crate::decisions::Decisions;
 use crate::groups::Groups;
 
 /// The watched objects and what depends on their history.
@@ -17,6 +19,10 @@ pub(crate) struct Index {
     pub(crate) scheduler: Scheduler,
     /// The groups of workloads; `None` if they are not heeded.
     pub(crate) groups: Option<Groups>,
+    /// What is assumed of bindings; `None` if nobody keeps account of it.
+    pub(crate) assumed: Option<AssumedBindings>,
+    /// The decisions about bindings that heed others.
+    pub(crate) decisions: Decisions,
     /// True if bindings of a higher priority go first.
     pub(crate) heeds_priority: bool,
     pub(crate) bindings: Cache<ResourceBinding>,
@@ -37,6 +43,8 @@ pub(crate) struct Snapshot {
     pub(crate) binding: AnyBinding,
     /// The others of its groups of workloads; `None` if it is in none.
     pub(crate) neighbours: Option<Neighbours>,
+    /// What is assumed to be in clusters besides what they report; `None` if nobody keeps account of it.
+    pub(crate) assumed: Option<Assumed>,
     pub(crate) clusters: Vec<Arc<ClusterView>>,
     /// Set if every cluster decoded.
     pub(crate) complete: bool,
@@ -47,6 +55,11 @@ impl Snapshot {
     /// Returns the clusters that decoded.
     pub(crate) fn clusters(&self) -> Vec<&ClusterView> {
         self.clusters.iter().map(|cluster| &**cluster).collect()
+    }
+
+    /// Returns `true` if what is decided about other bindings decides about this one.
+    pub(crate) fn depends_on_others(&self) -> bool {
+        self.neighbours.is_some() || self.assumed.is_some()
     }
 
     /// Returns the fleet of these clusters.
@@ -63,6 +76,8 @@ impl Index {
         Self {
             scheduler,
             groups: None,
+            assumed: None,
+            decisions: Decisions::default(),
             heeds_priority: false,
             bindings: Cache::default(),
             cluster_bindings: Cache::default(),
@@ -110,7 +125,9 @@ impl Index {
         Some(Snapshot {
             scheduler: self.scheduler.clone(),
             binding: self.binding(key)?,
-            neighbours: groups.and_then(|groups| groups.neighbours(key, &self.bindings)),
+            neighbours: groups
+                .and_then(|groups| groups.neighbours(key, &self.bindings, &self.decisions)),
+            assumed: self.assumed_for(key),
             clusters: self
                 .clusters
                 .iter()

@@ -6,15 +6,18 @@
 //! ```
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
-//! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say. Bindings of both scopes are read alike in `binding`, which drops
-//!   what scheduling does not need.
+//! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say, and the room that `assumptions`
+//!   leave. Both count `decisions` that the watch has still to show. Bindings of both scopes are read alike in `binding`,
+//!   which drops what scheduling does not need.
 //! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
 //! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
+mod assumptions;
 mod binding;
+mod decisions;
 mod estimators;
 mod events;
 mod groups;
@@ -73,6 +76,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     }
     if args.heeds_priority() {
         index.heed_priority();
+    }
+    if args.heeds_promises() {
+        index.heed_promises(program.clock);
     }
     index.watch(program, &client);
     let bindings = BindingMetrics(Arc::clone(&index));

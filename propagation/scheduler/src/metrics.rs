@@ -10,21 +10,30 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::watch::SharedIndex;
 
-/// `bindings{reason}` and `unsupported_bindings`.
+/// `bindings{reason}`, `unsupported_bindings` and `assumed_bindings`.
 #[derive(Debug)]
 pub(crate) struct BindingMetrics(pub(crate) Arc<SharedIndex>);
 
 impl Collector for BindingMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let gauge = |count| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        let (by_reason, unsupported) = self.0.counts();
+        let counts = self.0.counts();
         let help = "Bindings of this scheduler, by the reason of their condition Scheduled";
         let mut family = encoder.encode_descriptor("bindings", help, None, MetricType::Gauge)?;
-        for (reason, count) in by_reason {
+        for (reason, count) in counts.by_reason {
             gauge(count).encode(family.encode_family(&[("reason", reason)])?)?;
         }
         let help = "Bindings that are left as they are, because their placement is not supported";
         let name = "unsupported_bindings";
-        gauge(unsupported).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        gauge(counts.left_alone).encode(metric)?;
+        let help = "Bindings with pods that take room before their clusters report them";
+        let name = "assumed_bindings";
+        gauge(counts.assumed).encode(encoder.encode_descriptor(
+            name,
+            help,
+            None,
+            MetricType::Gauge,
+        )?)
     }
 }

@@ -1,5 +1,7 @@
 //! Brings the clusters of one binding to what its placement requires.
 
+mod estimate;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{
-    Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, clusters_to_ask, next_due, plan,
+    Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
 };
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -16,8 +18,8 @@ use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
+use objects::Key;
 use objects::patch::JsonPatch;
-use objects::{Key, Metadata};
 use serde::de::DeserializeOwned;
 
 use crate::binding::AnyBinding;
@@ -46,13 +48,17 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let estimates = self.estimate(key).await;
+        self.index.end_assumptions(key);
+        let asked = self.estimate(key).await;
+        let estimates = asked.as_ref().map(|asked| &asked.estimates);
         let decided = self.index.decide(key, |snapshot| {
             let clusters = snapshot.clusters();
             let fleet = snapshot.fleet(&clusters);
-            let pass = self.pass(snapshot, estimates.as_ref());
+            let pass = self.pass(snapshot, estimates);
             plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
         });
+        // What was decided counts from now on: the next one may ask.
+        drop(asked);
         let Some((snapshot, plan)) = decided else {
             self.index.forget(key);
             return Ok(());
@@ -83,36 +89,23 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    /// Asks the estimators of the clusters whose room decides about the binding `key`; `None` if there are none to ask.
-    async fn estimate(&self, key: &Key) -> Option<Estimates> {
-        let estimators = self.estimators.as_ref()?;
-        let snapshot = self.index.snapshot(key)?;
-        let clusters = snapshot.clusters();
-        let (fleet, pass) = (snapshot.fleet(&clusters), self.pass(&snapshot, None));
-        let binding = snapshot.binding.view();
-        let asked = clusters_to_ask(&snapshot.scheduler, binding, fleet, pass);
-        if asked.is_empty() {
-            return None;
-        }
-        estimators.retain(clusters.iter().map(|cluster| cluster.metadata.name()));
-        Some(estimators.ask(binding.spec, &asked).await)
-    }
-
     fn pass<'a>(&self, snapshot: &'a Snapshot, estimates: Option<&'a Estimates>) -> Pass<'a> {
         Pass {
             now: (self.clock)(),
             cluster_changed: snapshot.cluster_changed,
             neighbours: snapshot.neighbours.as_ref(),
+            assumed: snapshot.assumed.as_ref(),
             estimates,
         }
     }
 
-    /// Wakes the binding `key` when it is due by itself.
+    /// Wakes the binding `key` when it is due by itself, or something that is assumed of it ends.
     fn wake_when_due(&self, key: &Key, snapshot: &Snapshot) {
         let clusters = snapshot.clusters();
         let now = (self.clock)();
         let scheduler = &snapshot.scheduler;
         let next = next_due(scheduler, snapshot.binding.view(), &clusters, now);
+        let next = next.into_iter().chain(self.index.next_end(key)).min();
         if let Some(at) = next {
             self.index.wake_at(key.clone(), at, now);
         }

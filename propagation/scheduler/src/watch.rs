@@ -1,25 +1,27 @@
-//! The changes that wake a binding.
+//! The changes that wake a binding: those of clusters here, its own in `bindings`, with what they free for the others of its
+//! `groups` and for those that wait for `room`. `decisions` count before the watch shows them.
 
+mod bindings;
+mod decisions;
 mod groups;
+mod room;
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBindingSpec};
-use karmada_rules::binding_ref::BindingRef;
+use karmada_api::{ClusterView, ResourceBindingSpec};
 use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
 
-use crate::binding::Trim;
+use crate::assumptions::AssumedBindings;
 use crate::index::{Index, Snapshot};
 
 /// The index behind a lock, and the queue of the bindings that its changes wake.
@@ -27,6 +29,17 @@ use crate::index::{Index, Snapshot};
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queue: Queue<Key>,
+}
+
+/// Numbers of bindings.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// By the reason of their condition `Scheduled`.
+    pub(crate) by_reason: BTreeMap<&'static str, usize>,
+    /// Those whose placement is not supported.
+    pub(crate) left_alone: usize,
+    /// Those that take room which their clusters do not report yet.
+    pub(crate) assumed: usize,
 }
 
 impl SharedIndex {
@@ -83,9 +96,8 @@ impl SharedIndex {
     pub(crate) fn begin_term(&self) -> Vec<Key> {
         let mut index = self.index.lock();
         index.cluster_changed.clear();
-        if let Some(groups) = &mut index.groups {
-            groups.release_all();
-        }
+        index.decisions.release_all();
+        index.end_all_assumptions();
         index.ours().map(|binding| binding.key()).collect()
     }
 
@@ -129,6 +141,9 @@ impl SharedIndex {
         let mut index = self.index.lock();
         index.cluster_changed.remove(key);
         index.left_alone.remove(key);
+        if let Some(assumed) = &mut index.assumed {
+            assumed.note_waiting(key, false);
+        }
     }
 
     /// Remembers that the binding `key` is left alone for the reason `message`, and returns `true` if that
@@ -144,10 +159,15 @@ impl SharedIndex {
         }
     }
 
-    /// Returns the numbers of bindings by reason, and of those that are left alone.
-    pub(crate) fn counts(&self) -> (BTreeMap<&'static str, usize>, usize) {
+    /// Returns the numbers of bindings.
+    pub(crate) fn counts(&self) -> Counts {
         let index = self.index.lock();
-        (index.by_reason(), index.left_alone.len())
+        let assumed = index.assumed.iter().flat_map(AssumedBindings::keys);
+        Counts {
+            by_reason: index.by_reason(),
+            left_alone: index.left_alone.len(),
+            assumed: assumed.count(),
+        }
     }
 }
 
@@ -178,10 +198,7 @@ impl Index {
                 continue;
             }
             let is_edit = is_edit(old, new);
-            let clusters = self.clusters.iter().map(|(_, cluster)| &**cluster);
-            let tainted: Vec<_> = clusters
-                .filter(|cluster| !cluster.spec.taints.is_empty())
-                .collect();
+            let tainted = tainted(&self.clusters);
             let ours: Vec<_> = self.ours().collect();
             for binding in ours {
                 let waits = || waits_for_room(&self.scheduler, binding.view(), &tainted);
@@ -205,15 +222,12 @@ impl Index {
     }
 }
 
-impl Index {
-    /// Applies an event of a binding, and wakes it.
-    pub(crate) fn observe_cluster_binding(
-        &mut self,
-        event: Event<Decoded<ClusterResourceBinding>>,
-    ) -> Vec<Key> {
-        let changes = changes(&mut self.cluster_bindings, event).into_iter();
-        changes.map(|change| change.key).collect()
-    }
+/// Returns the clusters with taints.
+fn tainted(clusters: &Cache<ClusterView>) -> Vec<&ClusterView> {
+    let clusters = clusters.iter().map(|(_, cluster)| &**cluster);
+    clusters
+        .filter(|cluster| !cluster.spec.taints.is_empty())
+        .collect()
 }
 
 /// Returns `true` if the clusters differ in what decides about bindings.
@@ -240,37 +254,4 @@ fn is_edit(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.metadata.generation != new.metadata.generation
         || old.spec != new.spec
-}
-
-/// Applies an event of a binding and returns the changes after which the decision about it may be another. The echo of
-/// our own write is such a change too, so that a decision on an older version is made again.
-fn changes<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Transition<K>>
-where
-    K: Resource + Trim + Clone + Default + Debug,
-    for<'a> &'a K: Into<BindingRef<'a>>,
-{
-    if let Event::Apply(Decoded::Valid(binding)) | Event::InitApply(Decoded::Valid(binding)) =
-        &mut event
-    {
-        binding.trim();
-    }
-    let transitions = cache.observe(event).into_iter();
-    let changed = transitions.filter(|transition| match (&transition.old, &transition.new) {
-        (Some(old), Some(new)) => !same_for_us((&**old).into(), (&**new).into()),
-        // One that is gone is woken to be forgotten.
-        _ => true,
-    });
-    changed.collect()
-}
-
-/// Returns `true` if nothing that decides about the binding differs. Both are trimmed.
-fn same_for_us(old: BindingRef<'_>, new: BindingRef<'_>) -> bool {
-    let (a, b) = (old.metadata, new.metadata);
-    old.spec == new.spec
-        && old.status == new.status
-        && a.uid == b.uid
-        && a.generation == b.generation
-        && a.labels == b.labels
-        && a.annotations == b.annotations
-        && a.deletion_timestamp == b.deletion_timestamp
 }

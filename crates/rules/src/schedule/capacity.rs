@@ -5,10 +5,10 @@ use karmada_api::{ClusterView, ResourceBindingSpec};
 
 use objects::Metadata;
 use objects::amounts::Amounts;
-use serde_json::Value;
 
 use super::facts::Room;
 use super::models;
+use super::pods::{Pods, one_pod, request};
 
 /// A cluster that fits, with what it runs of the template and has room for.
 #[derive(Clone, Copy, Debug)]
@@ -51,10 +51,15 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Returns the replicas for which the cluster has room besides what it runs, as Karmada's general estimator
-/// computes them: by the number of pods, and by the models of its nodes, or else by the scarcest of what one replica
-/// asks for.
-pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
+/// Returns the replicas for which the cluster has room besides what it runs and what is `assumed` to be there, as
+/// Karmada's general estimator computes them: by the number of pods, and by the models of its nodes, or else by the
+/// scarcest of what one replica asks for.
+pub(super) fn available(
+    room: Room,
+    spec: &ResourceBindingSpec,
+    cluster: &ClusterView,
+    assumed: &[Pods],
+) -> i32 {
     // What has no replicas needs no room.
     if spec.replicas.unwrap_or(0) <= 0 {
         return i32::MAX;
@@ -64,9 +69,9 @@ pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &Cluste
     };
     let requirements = spec.replica_requirements.as_ref();
     let request = request(requirements);
-    let free = free(summary);
+    let free = free(summary, assumed);
     let by_models = match room {
-        Room::Models if requirements.is_some() => models::available(cluster, &request),
+        Room::Models if requirements.is_some() => models::available(cluster, &request, assumed),
         Room::Models | Room::Summary => None,
     };
     let available = match by_models {
@@ -76,22 +81,14 @@ pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &Cluste
     i32::try_from(available).unwrap_or(i32::MAX)
 }
 
-fn one_pod() -> Amounts {
-    Amounts::from_iter([("pods", "1")])
-}
-
-/// Returns what one replica with these requirements takes of a cluster.
-pub(super) fn request(requirements: Option<&Value>) -> Amounts {
-    let mut request = Amounts::read(requirements.and_then(|needs| needs.get("resourceRequest")));
-    request.add(&one_pod());
-    request
-}
-
-/// Returns the amounts of a cluster that no pod has asked for.
-pub(super) fn free(summary: &ResourceSummary) -> Amounts {
+/// Returns the amounts of a cluster that no pod has asked for, nor one that is assumed to be there.
+pub(super) fn free(summary: &ResourceSummary, assumed: &[Pods]) -> Amounts {
     let mut free = read(&summary.allocatable);
     free.subtract(&read(&summary.allocated));
     free.subtract(&read(&summary.allocating));
+    for (request, count) in assumed {
+        free.subtract(&request.multiplied(*count));
+    }
     free
 }
 
@@ -104,7 +101,7 @@ fn read(quantities: &Quantities) -> Amounts {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
 
@@ -118,7 +115,7 @@ mod tests {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
         }))
         .unwrap();
-        super::available(Room::Models, &spec, &cluster)
+        super::available(Room::Models, &spec, &cluster, &[])
     }
 
     /// Returns the replicas with this request for which there is room by models, of 2 CPUs with 4 GiB, and of 4 with 8.
@@ -140,7 +137,7 @@ mod tests {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
         }))
         .unwrap();
-        [Room::Models, Room::Summary].map(|room| super::available(room, &spec, &cluster))
+        [Room::Models, Room::Summary].map(|room| super::available(room, &spec, &cluster, &[]))
     }
 
     /// Room in parts that are too small for a replica is none, unless the feature is off. Case I94.

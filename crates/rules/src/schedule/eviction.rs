@@ -209,11 +209,7 @@ fn is_replaced(binding: BindingRef<'_>) -> bool {
     let is_current = binding
         .status
         .is_some_and(|status| status.scheduler_observed_generation == binding.metadata.generation);
-    let healthy: BTreeSet<&str> = binding
-        .reports()
-        .filter(|report| report.health.as_deref() == Some("Healthy"))
-        .map(|report| report.cluster_name.as_str())
-        .collect();
+    let healthy: BTreeSet<&str> = binding.healthy_clusters().collect();
     is_current
         && binding.targets().next().is_some()
         && binding

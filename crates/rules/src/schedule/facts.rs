@@ -5,9 +5,11 @@ use karmada_api::{ClusterView, Placement, ResourceBindingSpec, names};
 use objects::Metadata;
 use serde_json::Value;
 
+use super::assumed::Assumed;
 use super::estimates::Estimates;
 use super::failure::AffinityFailure;
 use super::neighbours::Neighbours;
+use super::pods::Pods;
 use super::strategy::{ReplicaStrategy, is_set};
 use crate::binding_ref::BindingRef;
 
@@ -104,8 +106,18 @@ pub struct Pass<'a> {
     pub cluster_changed: bool,
     /// The other workloads of its groups; `None` if it is in none.
     pub neighbours: Option<&'a Neighbours>,
+    /// What is assumed to be in clusters besides what they report; `None` if nobody keeps account of it.
+    pub assumed: Option<&'a Assumed>,
     /// What estimators say; `None` if none was asked.
     pub estimates: Option<&'a Estimates>,
+}
+
+impl<'a> Pass<'a> {
+    /// Returns the Pods that are assumed to be in a cluster.
+    pub(super) fn assumed_in(self, cluster: &str) -> &'a [Pods] {
+        let assumed = self.assumed;
+        assumed.map_or(&[], |assumed| assumed.pods_in(cluster))
+    }
 }
 
 /// Everything that decides about one binding.

@@ -12,14 +12,17 @@
 //! The first of the four that has something to do ends the pass. Each file is below those that use it:
 //!
 //! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used:
-//!   `select`, by `regions` and by room (`capacity`, in `sets` where Pods differ, `models`, `estimates`). How many
-//!   replicas each gets: `divide`, by the `strategy`, tier by tier.
+//!   `select`, by `regions` and by room (`capacity`, in `sets` where Pods differ, `models`, `estimates`), which `pods`
+//!   take and more are `assumed` to. How many replicas each gets: `divide`, by the `strategy`, tier by tier.
+//! - What a binding has placed that clusters do not report yet: `assumptions`.
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
 //! - When divided replicas move at all: `trigger`.
 //! - What users read: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
 mod asked;
+mod assumed;
+mod assumptions;
 mod capacity;
 mod cluster_selector;
 mod constraint;
@@ -36,6 +39,7 @@ mod models;
 mod neighbours;
 mod outcome;
 mod plan;
+mod pods;
 mod regions;
 mod select;
 mod sets;
@@ -45,6 +49,8 @@ mod trigger;
 mod wake;
 mod write;
 
+pub use assumed::{Assumed, AssumedWorkload};
+pub use assumptions::Assumptions;
 pub use cluster_selector::selects;
 pub use divide::webster;
 pub use estimates::Estimates;

@@ -6,8 +6,7 @@ use karmada_api::ClusterView;
 use karmada_api::cluster_view::ResourceModel;
 use objects::amounts::Amounts;
 
-/// Pods that need the same each, and their number.
-pub(super) type Pods = (Amounts, i128);
+use super::pods::Pods;
 
 /// The pods for which a node has room, as Karmada assumes: models do not tell.
 const PODS: (&str, &str) = ("pods", "110");
@@ -15,8 +14,12 @@ const PODS: (&str, &str) = ("pods", "110");
 /// Returns the pods with this request for which the nodes of the cluster have room, each having the least amounts of
 /// its model, as Karmada's general estimator counts them. Returns `None` if the cluster has no models, or its nodes are
 /// not counted by them.
-pub(super) fn available(cluster: &ClusterView, request: &Amounts) -> Option<i128> {
-    let rooms = nodes(cluster)?.into_iter().map(|(node, count)| {
+pub(super) fn available(
+    cluster: &ClusterView,
+    request: &Amounts,
+    assumed: &[Pods],
+) -> Option<i128> {
+    let rooms = nodes(cluster, assumed)?.into_iter().map(|(node, count)| {
         let each = node.times(request).unwrap_or_default();
         each.saturating_mul(count)
     });
@@ -28,8 +31,8 @@ const MOST: i128 = 100;
 
 /// Returns the sets of these Pods for which the nodes of the cluster have room if each Pod goes to the first of them that
 /// has some, as Karmada's general estimator tries it. Returns `None` if the cluster has no models, or room for many.
-pub(super) fn sets(cluster: &ClusterView, set: &[Pods]) -> Option<i128> {
-    let mut nodes = nodes(cluster)?;
+pub(super) fn sets(cluster: &ClusterView, set: &[Pods], assumed: &[Pods]) -> Option<i128> {
+    let mut nodes = nodes(cluster, assumed)?;
     let mut fit = || {
         nodes.retain(|(node, _)| set.iter().any(|(pod, _)| node.times(pod) > Some(0)));
         set.iter().all(|pods| place(&mut nodes, pods))
@@ -52,7 +55,10 @@ fn place(nodes: &mut Vec<Nodes>, (pod, count): &Pods) -> bool {
             node.subtract(&pod.multiplied(pods));
             node
         };
-        let each = node.times(pod).unwrap_or_default();
+        let each = match rest {
+            0 => 0,
+            _ => node.times(pod).unwrap_or_default(),
+        };
         if each > 0 {
             let full = number.min(rest / each);
             keep(after(each), full);
@@ -72,9 +78,10 @@ fn place(nodes: &mut Vec<Nodes>, (pod, count): &Pods) -> bool {
 /// Nodes that have the same each, and their number.
 type Nodes = (Amounts, i128);
 
-/// Returns the nodes of the cluster by their models, the least first. Returns `None` if the cluster has no models, or its
-/// nodes are not counted by them.
-fn nodes(cluster: &ClusterView) -> Option<Vec<Nodes>> {
+/// Returns the nodes of the cluster by their models, the least first, with what they have left once each Pod that is
+/// assumed to be there has gone to the first of them that has room for it. Returns `None` if the cluster has no models, or
+/// its nodes are not counted by them.
+fn nodes(cluster: &ClusterView, assumed: &[Pods]) -> Option<Vec<Nodes>> {
     let models = &cluster.spec.resource_models;
     let counts = &cluster
         .status
@@ -92,7 +99,12 @@ fn nodes(cluster: &ClusterView) -> Option<Vec<Nodes>> {
         let counts = counts.map(|counted| i128::from(counted.count));
         (node(model), counts.sum())
     });
-    Some(nodes.collect())
+    let mut nodes: Vec<_> = nodes.collect();
+    for pods in assumed {
+        // What fits on no node is in nobody's way.
+        place(&mut nodes, pods);
+    }
+    Some(nodes)
 }
 
 /// Returns what a node of the model has at least.

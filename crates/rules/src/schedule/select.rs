@@ -2,6 +2,7 @@
 
 use karmada_api::ClusterView;
 use karmada_api::placement::SpreadConstraint;
+use objects::Metadata;
 
 use super::capacity::{self, Candidate};
 use super::constraint::groups;
@@ -73,9 +74,10 @@ fn candidates<'a>(
 ) -> Vec<Candidate<'a>> {
     let (room, spec) = (facts.scheduler.room, facts.binding.spec);
     let candidates = clusters.iter().copied().map(|cluster| {
+        let assumed = facts.pass.assumed_in(cluster.metadata.name());
         let available = match facts.strategy {
-            ReplicaStrategy::Set => sets::available(room, spec, cluster),
-            _ => capacity::available(room, spec, cluster),
+            ReplicaStrategy::Set => sets::available(room, spec, cluster, assumed),
+            _ => capacity::available(room, spec, cluster, assumed),
         };
         let candidate = Candidate::new(spec, cluster, available);
         let bound = |estimates: &Estimates| estimates.bound(candidate.name, available);

@@ -4,9 +4,10 @@ use karmada_api::{ClusterView, Component, ResourceBindingSpec};
 use objects::Metadata;
 use objects::amounts::Amounts;
 
-use super::capacity::{free, request};
+use super::capacity::free;
 use super::facts::Room;
-use super::models::{self, Pods};
+use super::models;
+use super::pods::{self, Pods};
 
 /// Returns the components of a template with the replicas that a cluster has still to get: all, or what one that has the
 /// template lacks. One that does not say what it has was chosen before anybody counted, and lacks nothing.
@@ -33,9 +34,14 @@ pub fn missing_components(spec: &ResourceBindingSpec, cluster: &str) -> Vec<Comp
     missing.collect()
 }
 
-/// Returns the sets of missing Pods for which the cluster has room, as Karmada's general estimator computes them: by the
-/// scarcest of what one set asks for, and by the models of its nodes.
-pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
+/// Returns the sets of missing Pods for which the cluster has room besides what is `assumed` to be there, as Karmada's
+/// general estimator computes them: by the scarcest of what one set asks for, and by the models of its nodes.
+pub(super) fn available(
+    room: Room,
+    spec: &ResourceBindingSpec,
+    cluster: &ClusterView,
+    assumed: &[Pods],
+) -> i32 {
     let missing = missing_components(spec, cluster.metadata.name());
     if missing.is_empty() {
         return i32::MAX;
@@ -43,18 +49,14 @@ pub(super) fn available(room: Room, spec: &ResourceBindingSpec, cluster: &Cluste
     let Some(summary) = &cluster.status.resource_summary else {
         return 0;
     };
-    let pods = missing.iter().map(|component| {
-        let request = request(component.replica_requirements.as_ref());
-        (request, i128::from(component.replicas))
-    });
-    let pods: Vec<Pods> = pods.collect();
+    let pods = pods::of_components(&missing);
     let mut set = Amounts::default();
     for (request, count) in &pods {
         set.add(&request.multiplied(*count));
     }
-    let by_sum = free(summary).times(&set).unwrap_or(0);
+    let by_sum = free(summary, assumed).times(&set).unwrap_or(0);
     let by_models = match room {
-        Room::Models => models::sets(cluster, &pods),
+        Room::Models => models::sets(cluster, &pods, assumed),
         Room::Summary => None,
     };
     let available = by_models.map_or(by_sum, |sets| sets.min(by_sum));

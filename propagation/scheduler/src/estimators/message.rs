@@ -16,6 +16,8 @@ pub(crate) struct MaxAvailableReplicasRequest {
     pub(crate) cluster: String,
     #[prost(message, optional, tag = "2")]
     pub(crate) replica_requirements: Option<ReplicaRequirements>,
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) assumed_workloads: Vec<AssumedWorkload>,
 }
 
 /// Answers with a number of replicas, which is -1 if it is not known.
@@ -34,6 +36,8 @@ pub(crate) struct MaxAvailableComponentSetsRequest {
     pub(crate) components: Vec<Component>,
     #[prost(string, tag = "3")]
     pub(crate) namespace: String,
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) assumed_workloads: Vec<AssumedWorkload>,
 }
 
 /// Answers with a number of sets, which is -1 if it is not known.
@@ -41,6 +45,16 @@ pub(crate) struct MaxAvailableComponentSetsRequest {
 pub(crate) struct MaxAvailableComponentSetsResponse {
     #[prost(int32, tag = "1")]
     pub(crate) max_sets: i32,
+}
+
+/// The Pods of one template that take room in the cluster, though no node has them yet.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AssumedWorkload {
+    /// Where quotas count them.
+    #[prost(string, tag = "1")]
+    pub(crate) namespace: String,
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) components: Vec<Component>,
 }
 
 /// The Pods of one kind in a set.

@@ -1,8 +1,10 @@
 //! What is asked of the estimator of a cluster about a binding, and the call that asks it.
 
+use std::sync::Arc;
+
 use http::uri::PathAndQuery;
 use karmada_api::ResourceBindingSpec;
-use karmada_rules::schedule::missing_components;
+use karmada_rules::schedule::{self, missing_components};
 use prost::Message;
 use tonic::client::Grpc;
 use tonic::transport::Channel;
@@ -10,8 +12,9 @@ use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::message::{
-    Component, MaxAvailableComponentSetsRequest, MaxAvailableComponentSetsResponse,
-    MaxAvailableReplicasRequest, MaxAvailableReplicasResponse, ReplicaRequirements,
+    AssumedWorkload, Component, MaxAvailableComponentSetsRequest,
+    MaxAvailableComponentSetsResponse, MaxAvailableReplicasRequest, MaxAvailableReplicasResponse,
+    ReplicaRequirements,
 };
 
 /// A question about the room of a cluster.
@@ -29,35 +32,36 @@ const SETS: &str =
     "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableComponentSets";
 
 impl Question {
-    /// Returns the question about a cluster for a binding; `None` if it needs no room there.
+    /// Returns the question about a cluster for a binding, besides what is `assumed` to be there; `None` if it needs no room
+    /// there.
     ///
     /// # Errors
     /// Fails if the needs of its replicas are not as Karmada writes them.
     pub(super) fn about(
         spec: &ResourceBindingSpec,
         cluster: &str,
+        assumed: &[Arc<schedule::AssumedWorkload>],
     ) -> Result<Option<Self>, serde_json::Error> {
+        let assumed_workloads = assumed.iter().map(|workload| told(workload)).collect();
         if spec.components.iter().flatten().next().is_none() {
             return Ok(Some(Self::Replicas(MaxAvailableReplicasRequest {
                 cluster: cluster.to_owned(),
                 replica_requirements: ReplicaRequirements::read(
                     spec.replica_requirements.as_ref(),
                 )?,
+                assumed_workloads,
             })));
         }
         let mut components = Vec::new();
         for component in missing_components(spec, cluster) {
             let needs = ReplicaRequirements::read(component.replica_requirements.as_ref())?;
-            components.push(Component {
-                name: component.name,
-                replicas: component.replicas,
-                replica_requirements: needs.map(Into::into),
-            });
+            components.push(part(&component, needs));
         }
         let request = MaxAvailableComponentSetsRequest {
             cluster: cluster.to_owned(),
             namespace: spec.resource.namespace.clone().unwrap_or_default(),
             components,
+            assumed_workloads,
         };
         Ok((!request.components.is_empty()).then_some(Self::Sets(request)))
     }
@@ -75,6 +79,27 @@ impl Question {
                 Ok(answer.max_sets)
             }
         }
+    }
+}
+
+/// Returns what an estimator is told of a workload that is assumed.
+fn told(workload: &schedule::AssumedWorkload) -> AssumedWorkload {
+    let components = workload.components.iter().map(|component| {
+        // A need of another binding that cannot be read spoils no question about this one: its Pods count.
+        let needs = ReplicaRequirements::read(component.replica_requirements.as_ref());
+        part(component, needs.unwrap_or_default())
+    });
+    AssumedWorkload {
+        namespace: workload.namespace.clone(),
+        components: components.collect(),
+    }
+}
+
+fn part(component: &karmada_api::Component, needs: Option<ReplicaRequirements>) -> Component {
+    Component {
+        name: component.name.clone(),
+        replicas: component.replicas,
+        replica_requirements: needs.map(Into::into),
     }
 }
 

@@ -6,7 +6,8 @@ use self::server::{Script, Server};
 use super::message::{MaxAvailableReplicasRequest, NodeClaim, ReplicaRequirements};
 use super::*;
 
-mod server;
+mod assumed;
+pub(crate) mod server;
 mod sets;
 
 const SERVICES: &str = "/api/v1/namespaces/karmada-system/services";
@@ -51,7 +52,7 @@ impl Stage {
     async fn ask_about(&self, spec: &ResourceBindingSpec, clusters: &[&str]) -> Estimates {
         let clusters: Vec<_> = clusters.iter().map(|name| cluster(name)).collect();
         let clusters: Vec<_> = clusters.iter().collect();
-        self.estimators.ask(spec, &clusters).await
+        self.estimators.ask(spec, &clusters, None).await
     }
 }
 
@@ -111,6 +112,7 @@ fn request_has_karmadas_bytes() {
     let request = MaxAvailableReplicasRequest {
         cluster: "m1".to_owned(),
         replica_requirements: ReplicaRequirements::read(Some(&requirements())).unwrap(),
+        assumed_workloads: Vec::new(),
     };
     let needs = [
         bytes(0x0a, &claim_bytes()),
@@ -230,7 +232,7 @@ async fn some_clusters_are_left_out() {
     let mut pulls = cluster("m2");
     pulls.spec.sync_mode = "Pull".to_owned();
     let clusters = [&cluster("m1"), &pulls];
-    let answers = stage.estimators.ask(&spec(), &clusters).await;
+    let answers = stage.estimators.ask(&spec(), &clusters, None).await;
     assert_eq!(answers, estimates([("m1", 3)]));
     assert!(stage.estimators.links.lock().contains_key("m1"));
     stage.estimators.retain(["m2"].into_iter());

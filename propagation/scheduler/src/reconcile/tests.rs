@@ -15,6 +15,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 
+mod burst;
 mod estimates;
 mod evict;
 mod fail_back;

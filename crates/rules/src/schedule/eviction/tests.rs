@@ -60,6 +60,7 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
             now: at(NOW),
             cluster_changed: false,
             neighbours: None,
+            assumed: None,
             estimates: None,
         },
     };

@@ -59,6 +59,7 @@ fn refusal(
             now: NOW.parse().unwrap(),
             cluster_changed: false,
             neighbours: None,
+            assumed: None,
             estimates: None,
         },
     };

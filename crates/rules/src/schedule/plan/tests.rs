@@ -7,6 +7,7 @@ use self::room::{by_room, spread, with_room};
 use super::*;
 use crate::binding_ref::SCHEDULED;
 
+mod assumed;
 mod estimates;
 mod evict;
 mod fail_back;
@@ -28,6 +29,7 @@ fn pass() -> Pass<'static> {
         now: "2026-11-22T08:00:00.5Z".parse().unwrap(),
         cluster_changed: false,
         neighbours: None,
+        assumed: None,
         estimates: None,
     }
 }
@@ -357,6 +359,7 @@ fn cluster_change_moves_time() {
         now: "2026-11-22T09:00:00Z".parse().unwrap(),
         cluster_changed: true,
         neighbours: None,
+        assumed: None,
         estimates: None,
     };
     let mut after = running.clone();

@@ -25,22 +25,24 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
 use super::super::message::{
-    MaxAvailableComponentSetsRequest, MaxAvailableComponentSetsResponse,
+    AssumedWorkload, MaxAvailableComponentSetsRequest, MaxAvailableComponentSetsResponse,
     MaxAvailableReplicasRequest, MaxAvailableReplicasResponse,
 };
 
 /// What the server answers.
 #[derive(Clone, Copy)]
-pub(super) enum Script {
+pub(crate) enum Script {
     /// This many replicas, or sets.
     Room(i32),
+    /// This many replicas, without those that are assumed.
+    Pods(i32),
     Error,
     Never,
 }
 
 /// A server that ends when it is dropped.
-pub(super) struct Server {
-    pub(super) port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     seen: Seen,
     _tasks: JoinSet<()>,
 }
@@ -54,7 +56,7 @@ struct Seen {
 
 impl Server {
     /// Starts a server that speaks plaintext.
-    pub(super) async fn start(script: Script) -> Self {
+    pub(crate) async fn start(script: Script) -> Self {
         Self::start_on(script, None).await
     }
 
@@ -99,7 +101,7 @@ impl Server {
     }
 
     /// Returns what was asked so far.
-    pub(super) fn asked(&self) -> Vec<MaxAvailableReplicasRequest> {
+    pub(crate) fn asked(&self) -> Vec<MaxAvailableReplicasRequest> {
         self.seen.asked.lock().clone()
     }
 
@@ -142,6 +144,28 @@ async fn serve(
     drop(server.serve_connection(TokioIo::new(stream), service).await);
 }
 
+trait Question: Message + Default + Send + Sync + 'static {
+    /// Returns the number of Pods that are assumed to be in the cluster.
+    fn assumed(&self) -> i32;
+}
+
+impl Question for MaxAvailableReplicasRequest {
+    fn assumed(&self) -> i32 {
+        pods(&self.assumed_workloads)
+    }
+}
+
+impl Question for MaxAvailableComponentSetsRequest {
+    fn assumed(&self) -> i32 {
+        pods(&self.assumed_workloads)
+    }
+}
+
+fn pods(workloads: &[AssumedWorkload]) -> i32 {
+    let components = workloads.iter().flat_map(|workload| &workload.components);
+    components.map(|component| component.replicas).sum()
+}
+
 /// Notes a question and answers it.
 async fn respond<Q, A>(
     request: http::Request<Incoming>,
@@ -150,14 +174,17 @@ async fn respond<Q, A>(
     of: fn(i32) -> A,
 ) -> http::Response<tonic::body::Body>
 where
-    Q: Message + Default + Send + Sync + 'static,
+    Q: Question,
     A: Message + Send + Sync + 'static,
 {
     let answer = tower::service_fn(move |request: Request<Q>| {
-        asked.lock().push(request.into_inner());
+        let question = request.into_inner();
+        let assumed = question.assumed();
+        asked.lock().push(question);
         async move {
             match script {
                 Script::Room(room) => Ok(Response::new(of(room))),
+                Script::Pods(pods) => Ok(Response::new(of(pods - assumed))),
                 Script::Error => Err(Status::internal("no nodes are known")),
                 Script::Never => std::future::pending().await,
             }

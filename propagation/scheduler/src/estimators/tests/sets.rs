@@ -21,7 +21,7 @@ fn job(workers: i32, clusters: &Value) -> ResourceBindingSpec {
 /// What is asked are the bytes that Karmada's generated code writes. Case I86.
 #[test]
 fn request_has_karmadas_bytes() {
-    let question = Question::about(&job(2, &json!([])), "m1").unwrap();
+    let question = Question::about(&job(2, &json!([])), "m1", &[]).unwrap();
     let Some(Question::Sets(request)) = question else {
         panic!("{question:?}");
     };

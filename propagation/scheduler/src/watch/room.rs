@@ -1,0 +1,112 @@
+//! The room that is promised to bindings, and those that wait for it.
+
+use jiff::Timestamp;
+use karmada_api::TargetCluster;
+use karmada_rules::schedule::{Assumed, Assumptions, concerns, waits_for_room};
+use objects::Key;
+
+use super::{SharedIndex, tainted};
+use crate::assumptions::AssumedBindings;
+use crate::binding::AnyBinding;
+use crate::decisions::Decision;
+use crate::index::Index;
+
+impl SharedIndex {
+    /// Has bindings find from now on only the room that is promised to no other. `clock` shows the time.
+    pub(crate) fn heed_promises(&self, clock: fn() -> Timestamp) {
+        self.index.lock().assumed = Some(AssumedBindings::new(clock));
+    }
+
+    /// Ends what is assumed of the binding `key` for long enough, and wakes those that wait for that room.
+    pub(crate) fn end_assumptions(&self, key: &Key) {
+        let mut index = self.index.lock();
+        if let Some(assumed) = &mut index.assumed {
+            assumed.end(key);
+        }
+        let woken = index.recount(key);
+        drop(index);
+        self.queue.add_all(woken);
+    }
+
+    /// Returns the time at which the next assumption about the binding `key` ends by itself.
+    pub(crate) fn next_end(&self, key: &Key) -> Option<Timestamp> {
+        let index = self.index.lock();
+        index.assumed.as_ref()?.shown(key).next_end()
+    }
+}
+
+impl Index {
+    /// Returns what is assumed to be in clusters when the binding `key` is decided; `None` if nobody keeps account of it.
+    pub(crate) fn assumed_for(&self, key: &Key) -> Option<Assumed> {
+        let assumed = self.assumed.as_ref()?;
+        // A decision of its own that was perhaps not written leaves room for the same again.
+        Some(assumed.all_if(key, &self.counted(key, Decision::written)))
+    }
+
+    /// Ends what is assumed of any binding for long enough, or was decided by an earlier leader.
+    pub(super) fn end_all_assumptions(&mut self) {
+        let keys = self.assumed.iter().flat_map(AssumedBindings::keys);
+        let keys: Vec<_> = keys.cloned().collect();
+        for key in &keys {
+            if let Some(assumed) = &mut self.assumed {
+                assumed.end(key);
+            }
+            self.recount(key);
+        }
+    }
+
+    /// Notes whether a binding that is decided waits for room, to be woken as soon as some is free.
+    pub(super) fn note_waiting(&mut self, binding: &AnyBinding) {
+        if let Some(assumed) = &mut self.assumed {
+            let (tainted, view) = (tainted(&self.clusters), binding.view());
+            let waits =
+                self.scheduler.schedules(view) && waits_for_room(&self.scheduler, view, &tainted);
+            assumed.note_waiting(&binding.key(), waits);
+        }
+    }
+
+    /// Counts what is assumed of the binding `key` after a change, and returns the bindings that wait for the room that it
+    /// frees.
+    pub(super) fn recount(&mut self, key: &Key) -> Vec<Key> {
+        let counted = self.counted(key, Decision::last);
+        let Some(mut assumed) = self.assumed.take() else {
+            return Vec::new();
+        };
+        let freed = assumed.count(key, counted).into_iter();
+        let freed = freed.map(Key::cluster_scoped);
+        let freed: Vec<_> = freed.filter_map(|key| self.clusters.get(&key)).collect();
+        let woken = if freed.is_empty() {
+            Vec::new()
+        } else {
+            assumed.take_waiting(|waiting| {
+                let binding = self.binding(waiting);
+                binding.is_none_or(|binding| {
+                    freed
+                        .iter()
+                        .any(|cluster| concerns(binding.view(), cluster))
+                })
+            })
+        };
+        self.assumed = Some(assumed);
+        woken
+    }
+
+    /// Returns what counts of the binding `key`, with the decision that the watch has still to show.
+    fn counted(
+        &self,
+        key: &Key,
+        decided: fn(&Decision) -> Option<&[TargetCluster]>,
+    ) -> Assumptions {
+        let Some(assumed) = &self.assumed else {
+            return Assumptions::default();
+        };
+        let shown = assumed.shown(key);
+        let decision = self.decisions.get(key);
+        match (decision.and_then(decided), self.binding(key)) {
+            (Some(targets), Some(binding)) => {
+                shown.with(binding.view().spec, targets, assumed.now())
+            }
+            _ => shown,
+        }
+    }
+}
