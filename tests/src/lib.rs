@@ -46,6 +46,7 @@ pub mod sandbox;
 pub mod screenshots;
 pub mod served;
 pub mod service_outage;
+pub mod soak;
 pub mod traefik;
 pub mod traffic;
 pub mod wait;

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::bench::Bench;
 use crate::commands::scenario::Scenario;
-use crate::commands::{bench, control_plane, scenario, screenshots};
+use crate::commands::{bench, control_plane, scenario, screenshots, soak};
 
 mod commands;
 
@@ -35,6 +35,8 @@ enum Command {
         #[command(subcommand)]
         bench: Bench,
     },
+    /// Hold the programs of a fleet up by faults for a long time, and check that nothing is stuck and nothing grows
+    Soak(soak::Extent),
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
     ControlPlane,
 }
@@ -44,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Command::Scenario { scenario } => scenario::run(scenario),
         Command::Screenshots => screenshots::run(),
         Command::Bench { bench } => bench::run(bench),
+        Command::Soak(extent) => soak::run(extent),
         Command::ControlPlane => control_plane::run(),
     }
 }

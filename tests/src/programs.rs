@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::OnceLock,
@@ -161,6 +162,13 @@ pub fn build_propagation() -> Result<()> {
     cargo::build_dist(&programs.map(Binary::name))
 }
 
+/// Builds the programs of a fleet without a gateway as clusters run them.
+pub fn build_fleet() -> Result<()> {
+    let others = [Binary::ClusterController, Binary::RemedyController];
+    cargo::build_dist(&others.map(Binary::name))?;
+    build_propagation()
+}
+
 /// Builds the programs that place as clusters run them.
 pub fn build_placement() -> Result<()> {
     let programs = [Binary::PlacementController, Binary::PlacementAgent];
@@ -285,6 +293,12 @@ impl Running {
     pub fn memory(&self) -> Result<u64> {
         let id = self.process.id().context("it has ended")?;
         Ok(lab_parts::memory::resident(id)?)
+    }
+
+    /// Returns the number of its open descriptors.
+    pub fn descriptors(&self) -> Result<usize> {
+        let id = self.process.id().context("it has ended")?;
+        Ok(fs::read_dir(format!("/proc/{id}/fd"))?.count())
     }
 
     /// Returns its output so far.

@@ -51,6 +51,8 @@ enum Command {
     Scenario(Passed),
     /// Measure what our programs cost, next to a limit from the same run
     Bench(Passed),
+    /// Hold the programs of a fleet up by faults for a long time, and check that nothing is stuck and nothing grows
+    Soak(Passed),
     /// Take the screenshots of the sandbox's page in docs/images, with Chromium
     Screenshots(Passed),
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
@@ -91,6 +93,7 @@ fn main() -> Result<()> {
         }
         Command::Scenario(passed) => on_real_parts("scenario", &passed),
         Command::Bench(passed) => on_real_parts("bench", &passed),
+        Command::Soak(passed) => on_real_parts("soak", &passed),
         Command::Screenshots(passed) => on_real_parts("screenshots", &passed),
         Command::ControlPlane(passed) => on_real_parts("control-plane", &passed),
     }

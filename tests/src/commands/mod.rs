@@ -4,3 +4,4 @@ pub(crate) mod bench;
 pub(crate) mod control_plane;
 pub(crate) mod scenario;
 pub(crate) mod screenshots;
+pub(crate) mod soak;

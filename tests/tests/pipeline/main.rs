@@ -44,4 +44,5 @@ mod rights;
 mod sandbox;
 mod sequences;
 mod service_network;
+mod soak;
 mod writes;
