@@ -4,36 +4,18 @@
 //! when it is over, everything must be in all members and reported, with nothing left to do. Then the [`Vitals`] of the
 //! programs are taken, whose second half must be level.
 
+mod extent;
 mod fault;
 mod plot;
 mod stage;
 mod templates;
 mod vitals;
 
-use std::{path::PathBuf, time::Duration};
-
 use anyhow::Result;
 use tokio::time::Instant;
 
+pub use self::extent::Soak;
 use self::{fault::Fault, stage::Stage, vitals::Vitals};
-use crate::{control_plane::ApiKind, programs::Profile};
-
-/// The extent of a soak.
-#[derive(Clone, Debug)]
-pub struct Soak {
-    /// The time that it takes, after the start.
-    pub length: Duration,
-    /// The number of members, whose APIs are embedded.
-    pub clusters: u8,
-    /// The number of Deployments, and of `ConfigMap`s.
-    pub templates: u16,
-    /// The API of the fleet.
-    pub server: ApiKind,
-    /// The purpose for which the programs were built.
-    pub profile: Profile,
-    /// Where the plot of their memory and descriptors goes.
-    pub plot: Option<PathBuf>,
-}
 
 /// Runs the soak and passes each line of its results to `print`.
 ///

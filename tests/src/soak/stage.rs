@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Soak,
+    extent::Soak,
     fault::Fault,
     templates::{POLICY, Templates, policy},
 };
