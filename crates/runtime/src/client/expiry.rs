@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use base64::Engine;
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use kube::config::AuthInfo;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+use x509_cert::time::Time;
 
 use super::claims::Claims;
 use super::selected::token_of;
@@ -65,55 +66,22 @@ pub(crate) fn of_token(token: &str) -> Option<Validity> {
 
 /// Returns the validity of the first certificate in `pem`.
 fn of_certificate(pem: &[u8]) -> Option<Validity> {
-    let certificate = CertificateDer::from_pem_slice(pem).ok()?;
-    // RFC 5280, section 4.1: TBSCertificate is the first element, and begins with an optional version,
-    // the serial number, the signature algorithm, the issuer and the validity.
-    let (_, certificate, _) = element(&certificate)?;
-    let (_, mut fields, _) = element(certificate)?;
-    if element(fields)?.0 == 0xa0 {
-        fields = element(fields)?.2;
-    }
-    for _ in ["serialNumber", "signature", "issuer"] {
-        fields = element(fields)?.2;
-    }
-    let (_, validity, _) = element(fields)?;
-    let (from_tag, from, rest) = element(validity)?;
-    let (until_tag, until, _) = element(rest)?;
+    of_der(&CertificateDer::from_pem_slice(pem).ok()?)
+}
+
+/// Returns the validity of a certificate (RFC 5280, section 4.1.2.5).
+fn of_der(der: &[u8]) -> Option<Validity> {
+    let certificate = Certificate::from_der(der).ok()?;
+    let validity = certificate.tbs_certificate().validity();
     Some(Validity {
-        from: time(from_tag, from),
-        until: time(until_tag, until)?,
+        from: timestamp(validity.not_before),
+        until: timestamp(validity.not_after)?,
     })
 }
 
-/// Returns the tag, the content, and what follows the first DER element of `input`.
-fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = input.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = if first < 0x80 {
-        (usize::from(first), rest)
-    } else {
-        let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-        let add = |length: usize, byte: &u8| {
-            let length = length.checked_mul(256)?;
-            length.checked_add(usize::from(*byte))
-        };
-        (bytes.iter().try_fold(0, add)?, rest)
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((tag, content, rest))
-}
-
-/// Reads a `Time` of RFC 5280, section 4.1.2.5.
-fn time(tag: u8, text: &[u8]) -> Option<Timestamp> {
-    const UTC_TIME: u8 = 0x17;
-    let text = std::str::from_utf8(text).ok()?;
-    let text = match tag {
-        UTC_TIME if *text.as_bytes().first()? < b'5' => format!("20{text}"),
-        UTC_TIME => format!("19{text}"),
-        _ => text.to_owned(),
-    };
-    let time = DateTime::strptime("%Y%m%d%H%M%SZ", text).ok()?;
-    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+fn timestamp(time: Time) -> Option<Timestamp> {
+    let seconds = time.to_unix_duration().as_secs();
+    Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -158,7 +126,7 @@ mod tests {
         assert_eq!(of_certificate(b"no PEM"), None);
         let der = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
         for length in 0..der.len() {
-            assert_eq!(element(&der[..length]), None, "cut after {length} bytes");
+            assert_eq!(of_der(&der[..length]), None, "cut after {length} bytes");
         }
     }
 
