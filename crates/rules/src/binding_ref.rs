@@ -127,7 +127,7 @@ impl<'a> BindingRef<'a> {
 
     /// Returns the name of the group in use. The annotation is written with the clusters; the status,
     /// which is written after them, mirrors it, and is all that Karmada's scheduler leaves.
-    pub(crate) fn observed_group(&self) -> Option<&'a str> {
+    pub fn observed_group(&self) -> Option<&'a str> {
         let annotated = self.metadata.annotation(names::SCHEDULED_AFFINITY);
         annotated.or_else(|| self.mirrored_group())
     }

@@ -1,8 +1,8 @@
 //! The flags.
 
+use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{self, COMPONENTS, PRIORITY, Switch, WORKLOAD_AFFINITY};
-use regex::Regex;
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
 #[derive(clap::Parser, Debug)]
@@ -18,12 +18,11 @@ pub struct Args {
     #[arg(
         long,
         env = "KARMADA_SKIPPED_PROPAGATING_NAMESPACES",
-        default_value = "kube-.*",
+        default_value = SKIPPED_NAMESPACES,
         value_delimiter = ',',
-        value_name = "REGEX,...",
-        value_parser = whole
+        value_name = "REGEX,..."
     )]
-    pub(crate) skipped_propagating_namespaces: Vec<Regex>,
+    pub(crate) skipped_propagating_namespaces: Vec<NamespacePattern>,
     /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies. `MultiplePodTemplatesScheduling` (false): bindings of kinds whose Pods differ have components in place of replicas.
     #[arg(
         long,
@@ -71,11 +70,6 @@ impl Args {
 /// Parses a switch of one of the features.
 fn switch(text: &str) -> Result<Switch, String> {
     gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, COMPONENTS])
-}
-
-/// Parses a regular expression that must match a whole name.
-fn whole(text: &str) -> Result<Regex, String> {
-    Regex::new(&format!("^(?:{text})$")).map_err(|_| "not a regular expression".to_owned())
 }
 
 #[cfg(test)]

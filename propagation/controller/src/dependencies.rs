@@ -7,14 +7,13 @@ use karmada_api::ResourceBinding;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{BindingPlan, Place};
 use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
-use karmada_rules::propagation::template;
+use karmada_rules::propagation::template::{self, NamespacePattern};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteMode};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use objects::Key;
-use regex::Regex;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -33,7 +32,7 @@ pub(crate) struct DependencyReconciler {
     pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
-    pub(crate) skipped: Vec<Regex>,
+    pub(crate) skipped: Vec<NamespacePattern>,
 }
 
 /// Errors of a reconcile.

@@ -17,8 +17,8 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
+use karmada_rules::propagation::template::newest_version;
 use karmada_runtime::cache::{Cache, Undecoded};
-use kube::core::Version;
 use objects::{GroupVersionKind, Key};
 use serde_json::Value;
 
@@ -200,11 +200,14 @@ impl Index {
     /// Returns `true` if no policy or binding names the kind in a version that Kubernetes prefers, and that
     /// is served.
     pub(crate) fn is_newest_version(&self, kind: &GroupVersionKind) -> bool {
-        let priority = |kind: &GroupVersionKind| Version::parse(&kind.version).priority();
-        let of_group =
-            |other: &&GroupVersionKind| other.group == kind.group && other.kind == kind.kind;
-        let mut others = self.kinds().filter(of_group);
-        others.all(|other| priority(other) <= priority(kind) || self.not_served.contains(other))
+        let is_alternative = |other: &&GroupVersionKind| {
+            other.group == kind.group
+                && other.kind == kind.kind
+                && !self.not_served.contains(*other)
+        };
+        let selected = self.kinds().filter(is_alternative).chain([kind]);
+        let newest = newest_version(selected.map(|kind| &*kind.version));
+        newest == Some(&*kind.version)
     }
 
     /// Replaces the kinds that one object names. Returns `true` if the set of all kinds has changed.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use karmada_api::execution_namespace;
 use karmada_rules::propagation::namespaces;
 use karmada_rules::propagation::overrides::Overrides;
+use karmada_rules::propagation::template::NamespacePattern;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use kube::{Client, Resource};
 use objects::Key;
-use regex::Regex;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -31,7 +31,7 @@ pub(crate) struct NamespaceReconciler {
     /// The queue of this loop, for the key of all Namespaces, which has no name.
     pub(crate) queue: Queue<Key>,
     /// The names of the Namespaces that stay out of the members.
-    pub(crate) skipped: Vec<Regex>,
+    pub(crate) skipped: Vec<NamespacePattern>,
 }
 
 impl Controller for NamespaceReconciler {

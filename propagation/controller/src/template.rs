@@ -13,7 +13,7 @@ use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_rules::propagation::template;
+use karmada_rules::propagation::template::{self, NamespacePattern};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
@@ -21,7 +21,6 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use objects::Metadata;
 use parking_lot::Mutex;
-use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use self::memory::Activations;
@@ -40,7 +39,7 @@ pub(crate) struct TemplateReconciler {
     pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
-    pub(crate) skipped: Vec<Regex>,
+    pub(crate) skipped: Vec<NamespacePattern>,
     pub(crate) features: Features,
     /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
     /// be asked.
@@ -119,16 +118,11 @@ impl TemplateReconciler {
             let own = binding.as_ref().map(|binding| binding.view().key());
             Some((binding, own.or_else(|| index.new_binding_key(key))?))
         })?;
-        let own = binding.as_ref().map(StoredBinding::metadata);
-        let own = own.filter(|metadata| {
-            let mut owners = metadata.owner_references.iter().flatten();
-            owners.any(|owner| owner.uid == template.uid())
-        });
+        let stored = binding.as_ref().map(StoredBinding::metadata);
         Some(Subject {
             key: key.clone(),
-            // A user's PUT wipes the claim of a template. That of its binding restores it.
-            claimed: Claim::of(&template).or_else(|| Claim::of(own?)),
-            is_bound: own.is_some(),
+            claimed: Claim::on(&template, stored),
+            is_bound: stored.is_some_and(|stored| claim::is_own(stored, &template)),
             template,
             binding_key,
             binding,

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::candidate::Candidate;
 use super::claim::{Claim, marks, policy_text};
 use super::fingerprint::Fingerprint;
+use crate::binding_ref::BindingRef;
 
 /// The policy that a binding follows, and the template as it was then: the value of the binding's
 /// annotation [`names::ACTIVATED`].
@@ -320,6 +321,11 @@ pub fn changed_at(policy: &ObjectMeta) -> Option<Timestamp> {
     });
     let times = of_others.filter_map(|entry| entry.time.as_ref().map(|time| time.0));
     times.max().or(created)
+}
+
+/// Returns `true` if a policy has made the binding, which is otherwise merely attached to those that require it.
+pub fn is_activated(binding: BindingRef<'_>) -> bool {
+    binding.spec.placement.is_some() || Record::of(binding.metadata).is_some()
 }
 
 /// Returns the message of a binding that does not follow its Lazy policy yet.

@@ -61,6 +61,12 @@ impl Claim {
         })
     }
 
+    /// Returns the claim on `template`, or on its `binding` if that is its own: a user's PUT wipes that of the template.
+    pub fn on(template: &Value, binding: Option<&ObjectMeta>) -> Option<Self> {
+        let own = binding.filter(|binding| is_own(binding, template));
+        Self::of(template).or_else(|| Self::of(own?))
+    }
+
     /// Returns the key of the policy; one without a namespace is a `ClusterPropagationPolicy`.
     pub fn policy(&self) -> Key {
         Key::new(self.namespace.as_deref().unwrap_or_default(), &self.name)
@@ -78,6 +84,12 @@ impl Claim {
             && self.name == policy.name()
             && (self.id.is_empty() || policy.id().is_none_or(|id| id == self.id))
     }
+}
+
+/// Returns `true` if the binding is that of the template, and not of a former one of its name.
+pub fn is_own(binding: &ObjectMeta, template: &Value) -> bool {
+    let mut owners = binding.owner_references.iter().flatten();
+    owners.any(|owner| owner.uid == template.uid())
 }
 
 pub(super) fn policy_text(namespace: Option<&str>, name: &str) -> String {

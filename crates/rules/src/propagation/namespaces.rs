@@ -20,10 +20,14 @@ pub fn is_propagated(namespace: &Value) -> bool {
         || ["kube-", "karmada-es-"]
             .iter()
             .any(|prefix| name.starts_with(prefix));
-    let skip = namespace.label(SKIP_LABEL);
-    let is_skipped = skip.is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let is_deleting = namespace.pointer("/metadata/deletionTimestamp").is_some();
-    !name.is_empty() && !is_reserved && !is_skipped && !is_deleting
+    !name.is_empty() && !is_reserved && !is_kept_out(namespace) && !is_deleting
+}
+
+/// Returns `true` if users keep a Namespace out of the members, by its label.
+pub fn is_kept_out(namespace: &Value) -> bool {
+    let skip = namespace.label(SKIP_LABEL);
+    skip.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// Returns the name that the Works of a Namespace have in every cluster.

@@ -145,6 +145,29 @@ impl GroupResource {
     }
 }
 
+/// Returns `true` if one of the roles `granting`, which are [`AGGREGATED`], lets the propagation-controller read objects of this
+/// kind and claim them.
+pub fn are_granted<'a>(
+    kind: &GroupResource,
+    granting: impl IntoIterator<Item = &'a ClusterRole>,
+) -> bool {
+    let has = |list: Option<&Vec<String>>, wanted: &str| {
+        let mut list = list.into_iter().flatten();
+        list.any(|one| one == "*" || one == wanted)
+    };
+    let rules: Vec<&PolicyRule> = granting
+        .into_iter()
+        .flat_map(|role| role.rules.iter().flatten())
+        .filter(|rule| {
+            has(rule.api_groups.as_ref(), &kind.group)
+                && has(rule.resources.as_ref(), &kind.resource)
+                && rule.resource_names.as_ref().is_none_or(Vec::is_empty)
+        })
+        .collect();
+    let mut verbs = ON_TEMPLATES.iter();
+    verbs.all(|verb| rules.iter().any(|rule| has(Some(&rule.verbs), verb)))
+}
+
 /// Returns the command that lets the propagation-controller propagate these kinds.
 pub fn command(kinds: &[GroupResource]) -> String {
     let kinds: Vec<_> = kinds.iter().map(ToString::to_string).collect();
@@ -221,6 +244,25 @@ mod tests {
             }
         }
         assert!(granted > 40, "{granted}");
+    }
+
+    /// A kind is granted by its own role, by a wildcard, and by none that reads only.
+    #[test]
+    fn roles_grant_their_kinds() {
+        let [shirts, endpoints] =
+            ["example.com/shirts", "endpoints"].map(|kind| kind.parse::<GroupResource>().unwrap());
+        let own = shirts.cluster_role();
+        assert!(are_granted(&shirts, [&own]));
+        assert!(!are_granted(&endpoints, [&own]));
+        assert!(!are_granted(&shirts, []));
+        let everything = include_str!("../../../../manifests/propagation/everything/rights.yaml");
+        let everything: ClusterRole = serde_saphyr::from_str(everything).unwrap();
+        assert!(are_granted(&endpoints, [&everything]));
+        let mut reader = shirts.cluster_role();
+        for rule in reader.rules.iter_mut().flatten() {
+            rule.verbs.retain(|verb| verb != "patch");
+        }
+        assert!(!are_granted(&shirts, [&reader]));
     }
 
     /// A claim on a binding needs more than those on other kinds, and the command grants that, too.

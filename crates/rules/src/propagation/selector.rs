@@ -2,7 +2,7 @@
 
 use karmada_api::ResourceSelector;
 use objects::selector::selects;
-use objects::{Metadata, api_version, kind};
+use objects::{Metadata, api_version, group, kind};
 use serde_json::Value;
 
 /// The specificity of a match; the greatest is the most specific.
@@ -16,28 +16,53 @@ pub enum Rank {
     Name,
 }
 
-/// Returns the rank at which `selector` matches the template, or `None` if it does not.
+/// What of a template a selector does not ask for; the greatest is the nearest miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mismatch {
+    /// Its kind.
+    Kind,
+    /// The version of its group.
+    Version,
+    /// Its namespace.
+    Namespace,
+    /// Its name.
+    Name,
+    /// Its labels.
+    Labels,
+}
+
+/// Returns the rank at which `selector` matches the template.
 ///
 /// A policy with a namespace, `policy_namespace`, selects templates of that namespace only.
-pub fn rank(
+///
+/// # Errors
+/// Fails with the first thing that does not match.
+pub fn compare(
     selector: &ResourceSelector,
     policy_namespace: Option<&str>,
     template: &Value,
-) -> Option<Rank> {
+) -> Result<Rank, Mismatch> {
     let namespace = template.namespace();
-    if selector.api_version != api_version(template)
-        || selector.kind != kind(template)
-        || policy_namespace.is_some_and(|own| own != namespace)
+    let version = api_version(template);
+    if selector.kind != kind(template) || group(&selector.api_version) != group(version) {
+        return Err(Mismatch::Kind);
+    }
+    if selector.api_version != version {
+        return Err(Mismatch::Version);
+    }
+    if policy_namespace.is_some_and(|own| own != namespace)
         || given(selector.namespace.as_ref()).is_some_and(|wanted| wanted != namespace)
     {
-        return None;
+        return Err(Mismatch::Namespace);
     }
     if let Some(name) = given(selector.name.as_ref()) {
-        return (name == template.name()).then_some(Rank::Name);
+        let is_named = name == template.name();
+        return is_named.then_some(Rank::Name).ok_or(Mismatch::Name);
     }
     match &selector.label_selector {
-        Some(labels) => selects(labels, template).then_some(Rank::Labels),
-        None => Some(Rank::All),
+        Some(labels) if selects(labels, template) => Ok(Rank::Labels),
+        Some(_) => Err(Mismatch::Labels),
+        None => Ok(Rank::All),
     }
 }
 
@@ -49,7 +74,7 @@ pub fn best_rank(
 ) -> Option<Rank> {
     let ranks = selectors.iter();
     ranks
-        .filter_map(|selector| rank(selector, policy_namespace, template))
+        .filter_map(|selector| compare(selector, policy_namespace, template).ok())
         .max()
 }
 
@@ -71,6 +96,14 @@ mod tests {
             selector.kind = "Deployment".to_owned();
         }
         selector
+    }
+
+    fn rank(
+        selector: &ResourceSelector,
+        policy_namespace: Option<&str>,
+        template: &Value,
+    ) -> Option<Rank> {
+        compare(selector, policy_namespace, template).ok()
     }
 
     fn web() -> Value {
@@ -134,6 +167,34 @@ mod tests {
             let found = rank(&selector(fields.clone()), Some("shop"), &web());
             assert_eq!(found, expected, "{fields}");
         }
+    }
+
+    /// Whoever asks why nothing has a template is told the first thing that is in the way.
+    #[test]
+    fn first_mismatch_is_told() {
+        for (fields, expected) in [
+            (
+                json!({ "apiVersion": "v1", "kind": "Deployment" }),
+                Mismatch::Kind,
+            ),
+            (
+                json!({ "apiVersion": "apps/v2", "kind": "Deployment", "name": "x" }),
+                Mismatch::Version,
+            ),
+            (
+                json!({ "namespace": "other", "name": "x" }),
+                Mismatch::Namespace,
+            ),
+            (json!({ "name": "x" }), Mismatch::Name),
+            (
+                json!({ "labelSelector": { "matchLabels": { "app": "x" } } }),
+                Mismatch::Labels,
+            ),
+        ] {
+            let found = compare(&selector(fields.clone()), Some("shop"), &web());
+            assert_eq!(found, Err(expected), "{fields}");
+        }
+        assert!(Mismatch::Kind < Mismatch::Name && Mismatch::Name < Mismatch::Labels);
     }
 
     /// A policy with a namespace selects within it only.

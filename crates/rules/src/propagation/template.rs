@@ -1,8 +1,56 @@
 //! Resource templates: the users' objects in the control plane, of kinds known at run time only.
 
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
 use karmada_api::cluster_of_execution_namespace;
+use kube::core::Version;
 use objects::{Metadata, api_version, group_kind};
+use regex::Regex;
 use serde_json::Value;
+
+/// The namespaces whose objects are never propagated, unless a flag says otherwise.
+pub const SKIPPED_NAMESPACES: &str = "kube-.*";
+
+/// A regular expression of the whole names of namespaces.
+#[derive(Clone, Debug)]
+pub struct NamespacePattern(Regex);
+
+impl NamespacePattern {
+    /// Returns `true` if the namespace is one of these.
+    pub fn is_match(&self, namespace: &str) -> bool {
+        self.0.is_match(namespace)
+    }
+}
+
+impl FromStr for NamespacePattern {
+    type Err = NotAPattern;
+
+    fn from_str(text: &str) -> Result<Self, NotAPattern> {
+        let whole = Regex::new(&format!("^(?:{text})$"));
+        whole.map(Self).map_err(|_| NotAPattern)
+    }
+}
+
+/// The error for a text that is no regular expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAPattern;
+
+impl fmt::Display for NotAPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a regular expression")
+    }
+}
+
+impl Error for NotAPattern {}
+
+/// Returns the version in which an object is a template, of those of its group that are selected and served: the one
+/// that Kubernetes prefers.
+pub fn newest_version<'a>(selected: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let versions = selected.into_iter();
+    versions.max_by_key(|version| Version::parse(version).priority())
+}
 
 /// Returns `true` if an object is never a template, whatever a policy selects: it belongs to a control plane, or is of
 /// a kind that is made where it is. `is_skipped` returns `true` for the namespaces that the user has excluded.
@@ -67,6 +115,15 @@ mod tests {
     fn expect(object: &Value, expected: bool) {
         let found = is_excluded(object, |namespace| namespace.starts_with("kube-"));
         assert_eq!(found, expected, "{object}");
+    }
+
+    /// A selected version that Kubernetes prefers goes before those that it does not.
+    #[test]
+    fn preferred_version_is_newest() {
+        let newest = |versions: &[&'static str]| newest_version(versions.iter().copied());
+        assert_eq!(newest(&["v1beta1", "v1", "v2alpha1"]), Some("v1"));
+        assert_eq!(newest(&["v1beta1"]), Some("v1beta1"));
+        assert_eq!(newest(&[]), None);
     }
 
     /// What a control plane needs itself is no template.

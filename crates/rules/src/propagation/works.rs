@@ -19,8 +19,10 @@ pub use self::change::{DesiredWork, WorkChange};
 pub use self::desired::revisions;
 use self::desired::{Obstacle, Order, desired, divided_completions};
 use self::facts::purged_clusters;
-pub use self::facts::{WorkFacts, bound, id, is_delivered, work_name};
-pub(super) use self::facts::{cluster_of, kept_clusters, other_owner, wanted_clusters};
+pub use self::facts::{
+    WorkFacts, bound, id, is_delivered, kept_clusters, wanted_clusters, work_name,
+};
+pub(super) use self::facts::{cluster_of, other_owner};
 use super::overrides::OverrideError;
 
 /// The step for the Work of one cluster.

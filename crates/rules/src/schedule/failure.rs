@@ -36,9 +36,9 @@ pub struct Unfit {
 }
 
 /// The reason of a binding that no cluster fits.
-pub(super) const NO_CLUSTER_FIT: &str = "NoClusterFit";
+pub const NO_CLUSTER_FIT: &str = "NoClusterFit";
 /// The reason of a binding for which the clusters lack room.
-pub(super) const UNSCHEDULABLE: &str = "Unschedulable";
+pub const UNSCHEDULABLE: &str = "Unschedulable";
 /// The reason of a binding whose placement cannot be met otherwise, which may be for a lack of room, too.
 pub(super) const SCHEDULER_ERROR: &str = "SchedulerError";
 

@@ -55,7 +55,7 @@ pub use cluster_selector::selects;
 pub use divide::webster;
 pub use estimates::Estimates;
 pub use facts::{KnownClusters, Pass, Room, Scheduler};
-pub use failure::{AffinityFailure, Unfit};
+pub use failure::{AffinityFailure, NO_CLUSTER_FIT, UNSCHEDULABLE, Unfit};
 pub use neighbours::Neighbours;
 pub use outcome::SchedulePlan;
 pub use plan::{clusters_to_ask, plan};

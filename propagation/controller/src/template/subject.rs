@@ -3,7 +3,7 @@
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_rules::propagation::activation::{Activation, Record};
+use karmada_rules::propagation::activation::{Activation, is_activated};
 use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource, Place, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
@@ -61,9 +61,7 @@ impl Subject {
     /// Returns the template's binding, unless it is merely attached: then no policy has made it yet.
     pub(super) fn bound(&self) -> Option<&StoredBinding> {
         let own = self.binding.as_ref().filter(|_| self.is_bound)?;
-        let is_policys =
-            own.view().spec.placement.is_some() || Record::of(own.metadata()).is_some();
-        is_policys.then_some(own)
+        is_activated(own.view()).then_some(own)
     }
 
     /// Plans the write of the binding; a template that is held has none.

@@ -85,9 +85,7 @@ impl WorkFacts<'_> {
 }
 
 /// Returns the clusters that need the template, with the replicas of those that it was scheduled to.
-pub(in crate::propagation) fn wanted_clusters(
-    binding: BindingRef<'_>,
-) -> BTreeMap<&str, Option<&TargetCluster>> {
+pub fn wanted_clusters(binding: BindingRef<'_>) -> BTreeMap<&str, Option<&TargetCluster>> {
     let needed = binding.spec.all_targets();
     let needed = needed.map(|target| (target.name.as_str(), None));
     let scheduled = binding.targets();
@@ -97,7 +95,7 @@ pub(in crate::propagation) fn wanted_clusters(
 }
 
 /// Returns the clusters that the template is leaving with grace.
-pub(in crate::propagation) fn kept_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
+pub fn kept_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
     evictions(binding)
         .filter(|task| !task.purges_directly())
         .map(|task| task.from_cluster.as_str())
