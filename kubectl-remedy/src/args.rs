@@ -8,6 +8,7 @@ use clap::{Subcommand, ValueEnum};
 use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked, Withheld};
 use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::rights::GroupResource;
+use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES};
 use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
@@ -40,7 +41,7 @@ pub(crate) struct ConnectionArgs {
     /// Context of the kubeconfig; defaults to the current one.
     #[arg(long, global = true, value_name = "NAME")]
     context: Option<String>,
-    /// Consider every MultiClusterIngress of this namespace only; by default those of all namespaces. A placement rp/NAME is in it; by default in that of the context.
+    /// Consider every MultiClusterIngress of this namespace only; by default those of all namespaces. What is given as TYPE/NAME is in it; by default in that of the context.
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 }
@@ -74,7 +75,7 @@ pub(crate) enum Command {
 pub(crate) enum FleetCommand {
     /// Shows every cluster with its conditions, its actions and their Remedies, and how many ingresses are blocked there.
     Status(StatusArgs),
-    /// Explains one cluster, from the verdict of its nodes to the load balancer; or a placement of a KubeFleet, given as crp/NAME, or rp/NAME in the namespace: its clusters, what each waits for, and why others were not picked.
+    /// Explains one cluster, from the verdict of its nodes to the load balancer. Or an object that is propagated, given as TYPE/NAME or TYPE.GROUP/NAME: its policy, its binding, its Work in each cluster, what holds it up, and the next command; a binding or a Work likewise. Or a placement of a KubeFleet, given as crp/NAME, or rp/NAME in the namespace: its clusters, what each waits for, and why others were not picked.
     Why(WhyArgs),
     /// Tells what the Remedies in a file would do now. Exits with 1 if a backend would have no cluster left.
     Plan(PlanArgs),
@@ -157,11 +158,21 @@ pub(crate) enum StatusOutput {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct WhyArgs {
-    /// The cluster, or crp/NAME, or rp/NAME.
-    pub(crate) cluster: String,
+    /// The cluster; or an object that is propagated, such as deployment/web, a binding such as rb/web-deployment, or work/NAME; or crp/NAME, or rp/NAME.
+    #[arg(value_name = "CLUSTER|TYPE/NAME")]
+    pub(crate) subject: String,
     /// Form of the output, for programs.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
+    /// Of the propagation-controller: namespaces whose objects are never propagated, as regular expressions of whole names.
+    #[arg(
+        long,
+        help_heading = OF_CONTROLLERS,
+        default_value = SKIPPED_NAMESPACES,
+        value_delimiter = ',',
+        value_name = "REGEX,..."
+    )]
+    pub(crate) skipped_propagating_namespaces: Vec<NamespacePattern>,
     #[command(flatten)]
     pub(crate) controllers: ControllerArgs,
 }
@@ -234,9 +245,12 @@ impl DryRun {
     }
 }
 
+/// The heading of the flags that are those of the controllers.
+const OF_CONTROLLERS: &str = "Flags of the controllers, as they run with them";
+
 /// The flags of the controllers on which their decisions depend. The API does not show them.
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Flags of the controllers, as they run with them")]
+#[command(next_help_heading = OF_CONTROLLERS)]
 pub struct ControllerArgs {
     /// Of the ingress-controller.
     #[arg(

@@ -3,24 +3,20 @@
 //! kubectl runs `kubectl_complete-remedy` with the words of the line, the last of which is incomplete, and
 //! reads candidates with their descriptions and then a directive, as cobra's completion scripts do.
 
-use std::path::PathBuf;
+mod candidates;
 
 use clap::{Arg, Command, CommandFactory, ValueHint};
-use karmada_api::Cluster;
-use karmada_rules::propagation::rights::GroupResource;
-use karmada_runtime::client::{Source, connect};
-use kube::api::ListParams;
-use kube::discovery::{ApiGroup, Discovery, verbs};
-use kube::{Api, Client, ResourceExt};
 
+use self::candidates::{clusters, kinds, subjects};
 use crate::answer::Answer;
 use crate::args::Args;
-use crate::identity::NAME;
 use crate::terminal;
 
 /// Directives of cobra.
 const OFFER_FILES: &str = ":0";
 const OFFER_NO_FILES: &str = ":4";
+/// No files, and no space after the word.
+const OFFER_MORE: &str = ":6";
 
 /// The candidates for the next word.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +27,8 @@ enum Next {
     Cluster,
     /// A kind that can be propagated.
     Kind,
+    /// The name of a cluster, or `TYPE/NAME`.
+    Subject,
     /// The name of a file.
     File,
     /// Something that nobody can guess.
@@ -44,13 +42,22 @@ pub(crate) async fn run(words: &[String]) -> Answer {
         Next::Word(candidates) => (candidates, OFFER_NO_FILES),
         Next::Cluster => (clusters(words).await, OFFER_NO_FILES),
         Next::Kind => (kinds(words).await, OFFER_NO_FILES),
+        Next::Subject => (subjects(words, incomplete).await, OFFER_NO_FILES),
         Next::File => (Vec::new(), OFFER_FILES),
         Next::Unknown => (Vec::new(), OFFER_NO_FILES),
     };
-    for (word, description) in candidates {
-        if word.starts_with(incomplete) {
-            terminal::print(&format!("{word}\t{description}\n"));
-        }
+    let offered = candidates.into_iter();
+    let offered: Vec<_> = offered
+        .filter(|(word, _)| word.starts_with(incomplete))
+        .collect();
+    // The name comes behind a type at once.
+    let is_type = |(word, _): &(String, String)| word.ends_with('/');
+    let directive = match offered.as_slice() {
+        [_, ..] if offered.iter().all(is_type) => OFFER_MORE,
+        _ => directive,
+    };
+    for (word, description) in offered {
+        terminal::print(&format!("{word}\t{description}\n"));
     }
     terminal::print(&format!("{directive}\n"));
     Answer::Yes
@@ -90,6 +97,7 @@ impl Next {
         match command.get_positionals().next() {
             Some(kinds) if kinds.get_id() == "kinds" => Self::Kind,
             Some(clusters) if clusters.get_id() == "clusters" => Self::Cluster,
+            Some(subject) if subject.get_id() == "subject" && positionals == 0 => Self::Subject,
             // Whatever else stands alone after a command is a cluster.
             Some(_) if positionals == 0 => Self::Cluster,
             _ => Self::Unknown,
@@ -138,63 +146,6 @@ fn described_flag(flag: &Arg) -> Option<(String, String)> {
 fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
     let text = text.map(ToString::to_string).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// Returns the API to which the line leads.
-async fn api(words: &[String]) -> Option<Client> {
-    let source = Source {
-        kubeconfig: value(words, "--kubeconfig").map(PathBuf::from),
-        context: value(words, "--context"),
-        ..Source::default()
-    };
-    connect(&source, NAME).await.ok()
-}
-
-async fn clusters(words: &[String]) -> Vec<(String, String)> {
-    let Some(client) = api(words).await else {
-        return Vec::new();
-    };
-    let clusters: Api<Cluster> = Api::all(client);
-    let listed = clusters.list_metadata(&ListParams::default()).await;
-    let names = listed.into_iter().flatten();
-    names
-        .map(|cluster| (cluster.name_any(), String::new()))
-        .collect()
-}
-
-async fn kinds(words: &[String]) -> Vec<(String, String)> {
-    let Some(client) = api(words).await else {
-        return Vec::new();
-    };
-    let Ok(served) = Discovery::new(client).run_aggregated().await else {
-        return Vec::new();
-    };
-    let resources = served
-        .groups()
-        .flat_map(ApiGroup::recommended_resources)
-        .filter(|(_, can)| can.supports_operation(verbs::PATCH));
-    let kinds = resources.filter_map(|(resource, _)| {
-        let name = if resource.group.is_empty() {
-            resource.plural
-        } else {
-            format!("{}/{}", resource.group, resource.plural)
-        };
-        // Some are never propagated.
-        let kind: GroupResource = name.parse().ok()?;
-        Some((kind.to_string(), resource.kind))
-    });
-    kinds.collect()
-}
-
-/// Returns the value of a flag in `words`, in the next word or behind `=`.
-fn value(words: &[String], flag: &str) -> Option<String> {
-    words
-        .iter()
-        .enumerate()
-        .find_map(|(index, word)| match word.strip_prefix(flag)? {
-            "" => words.get(index + 1).cloned(),
-            rest => rest.strip_prefix('=').map(ToOwned::to_owned),
-        })
 }
 
 #[cfg(test)]
@@ -255,7 +206,9 @@ mod tests {
         for (line, next) in [
             ("rights ", Next::Kind),
             ("rights apps/deployments ba", Next::Kind),
-            ("why ", Next::Cluster),
+            ("why ", Next::Subject),
+            ("why -n shop deployments.apps/w", Next::Subject),
+            ("why m1 ", Next::Unknown),
             ("block --for 2h mem", Next::Cluster),
             ("unblock --dry-run=client m", Next::Cluster),
             ("join m1 --image i m", Next::Cluster),
@@ -269,14 +222,5 @@ mod tests {
         ] {
             assert_eq!(Next::after(&words(line)), next, "{line}");
         }
-    }
-
-    /// The connection is that of the line.
-    #[test]
-    fn connection_follows_the_line() {
-        let line = words("why --context=a --kubeconfig /k m");
-        assert_eq!(value(&line, "--context").as_deref(), Some("a"));
-        assert_eq!(value(&line, "--kubeconfig").as_deref(), Some("/k"));
-        assert_eq!(value(&line, "--namespace"), None);
     }
 }

@@ -23,6 +23,7 @@ mod lease;
 mod manifest;
 mod placement;
 mod plan;
+mod propagation;
 mod rights;
 mod status;
 mod table;
@@ -37,16 +38,18 @@ use clap::Parser;
 use jiff::Timestamp;
 use karmada_runtime::client::connect;
 use karmada_runtime::program::print_clap_output;
+use kube::Client;
 
 use crate::agents::{join, leave, renew};
 use crate::answer::Answer;
 pub use crate::args::{Args, ControllerArgs};
-use crate::args::{Command, FleetCommand};
+use crate::args::{Command, FleetCommand, WhyArgs};
 pub use crate::change::{Change, ChangeKind};
 pub use crate::error::Error;
 pub use crate::fleet::FleetSnapshot;
 pub use crate::identity::NAME;
 pub use crate::plan::{ClusterChange, Plan};
+use crate::propagation::Named;
 
 /// Runs the program from its flags to its exit code: 0, 1 for bad news, 2 for an error.
 pub fn run() -> ExitCode {
@@ -71,6 +74,27 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Explains what is named: a placement, an object that is propagated, or a cluster.
+async fn explain(
+    args: &WhyArgs,
+    client: &Client,
+    namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let own = namespace.unwrap_or_else(|| client.default_namespace());
+    if let Some((scope, name)) = placement::named(&args.subject) {
+        let key = placement::key(scope, own, name);
+        return placement::run(&key, args.output, client).await;
+    }
+    match Named::parse(&args.subject)? {
+        Some(named) if !named.is_cluster() => {
+            propagation::run(&named, args, client, own, now).await
+        }
+        Some(named) => why::run(named.name, args, client, namespace, now).await,
+        None => why::run(&args.subject, args, client, namespace, now).await,
+    }
+}
+
 async fn execute(args: Args) -> Result<Answer, Error> {
     let command = match args.command {
         Command::Complete(args) => return Ok(completion::run(&args.words).await),
@@ -86,14 +110,7 @@ async fn execute(args: Args) -> Result<Answer, Error> {
     let now = Timestamp::now();
     match command {
         FleetCommand::Status(args) => status::run(&args, &client, namespace, now).await,
-        FleetCommand::Why(args) => match placement::named(&args.cluster) {
-            Some((scope, name)) => {
-                let namespace = namespace.unwrap_or_else(|| client.default_namespace());
-                let key = placement::key(scope, namespace, name);
-                placement::run(&key, args.output, &client).await
-            }
-            None => why::run(&args, &client, namespace, now).await,
-        },
+        FleetCommand::Why(args) => explain(&args, &client, namespace, now).await,
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,

@@ -17,16 +17,17 @@ pub(crate) use self::explanation::requires;
 use self::explanation::{Explanation, Traces};
 use self::links::Links;
 
-/// Explains a cluster.
+/// Explains the cluster `name`.
 pub(crate) async fn run(
+    name: &str,
     args: &WhyArgs,
     client: &Client,
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Answer, Error> {
     let fleet = FleetSnapshot::read(client, namespace, now).await?;
-    let cluster = fleet.require(&args.cluster)?;
-    let traces = Traces::read(client, namespace, &args.cluster).await?;
+    let cluster = fleet.require(name)?;
+    let traces = Traces::read(client, namespace, name).await?;
     let links = Links {
         fleet: &fleet,
         cluster,

@@ -36,10 +36,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Returns the last writer of `status.<field>`, if the object has that field.
-    pub(crate) fn of(metadata: &ObjectMeta, field: &str) -> Option<Self> {
+    /// Returns the last writer of `<parent>.<field>`, such as `status` and one of its fields, if the object has it.
+    pub(crate) fn of(metadata: &ObjectMeta, parent: &str, field: &str) -> Option<Self> {
         let entries = metadata.managed_fields.iter().flatten();
-        let last = last_writer(entries, "status", &[field])?;
+        let last = last_writer(entries, parent, &[field])?;
         Some(Self {
             name: last.manager.clone().unwrap_or_default(),
             time: last.time.clone(),
@@ -66,10 +66,10 @@ mod tests {
             entry("other", "2026-01-03T00:00:00Z", "f:b"),
         ] }))
         .unwrap();
-        let writer = Writer::of(&metadata, "a").unwrap();
+        let writer = Writer::of(&metadata, "status", "a").unwrap();
         assert_eq!(writer.name, "late");
         assert!(writer.time.is_some());
-        assert_eq!(Writer::of(&metadata, "c"), None);
-        assert_eq!(Writer::of(&ObjectMeta::default(), "a"), None);
+        assert_eq!(Writer::of(&metadata, "status", "c"), None);
+        assert_eq!(Writer::of(&ObjectMeta::default(), "status", "a"), None);
     }
 }

@@ -33,12 +33,17 @@ struct Right {
     name: Option<&'static str>,
 }
 
-const READS: [Right; 10] = [
+const READS: [Right; 15] = [
     Right::to("list", "cluster.karmada.io", "clusters"),
     Right::to("get", "cluster.karmada.io", "clusters"),
     Right::to("list", "remedy.karmada.io", "remedies"),
     Right::to("list", "networking.karmada.io", "multiclusteringresses"),
     Right::to("list", "work.karmada.io", "resourcebindings"),
+    Right::to("get", "work.karmada.io", "resourcebindings"),
+    Right::to("list", "work.karmada.io", "clusterresourcebindings"),
+    Right::to("list", "work.karmada.io", "works"),
+    Right::to("list", "policy.karmada.io", "propagationpolicies"),
+    Right::to("list", "policy.karmada.io", "clusterpropagationpolicies"),
     Right::to("list", "networking.k8s.io", "ingressclasses"),
     Right::to("list", "discovery.k8s.io", "endpointslices"),
     Right::to("list", "coordination.k8s.io", "leases").called(REPORTER_LEASE),
@@ -150,11 +155,12 @@ impl Right {
         format!("you may not {verb} {resource}.{group}{name}")
     }
 
-    /// Returns `true` if it is about objects in the namespace of ingresses.
+    /// Returns `true` if it is about objects in the namespace that is named.
     fn is_of_ingresses(self) -> bool {
         [
             "multiclusteringresses",
             "resourcebindings",
+            "propagationpolicies",
             "endpointslices",
         ]
         .contains(&self.resource)

@@ -73,7 +73,7 @@ fn leader(program: &str, lease: Option<&Lease>, now: Timestamp) -> Finding {
 fn writers(field: &str, kind: &str, own: &str, objects: &[ObjectMeta]) -> Finding {
     let mut others: BTreeMap<String, usize> = BTreeMap::new();
     for metadata in objects {
-        if let Some(writer) = Writer::of(metadata, field)
+        if let Some(writer) = Writer::of(metadata, "status", field)
             && writer.name != own
         {
             *others.entry(writer.name).or_default() += 1;

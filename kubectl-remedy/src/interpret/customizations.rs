@@ -54,7 +54,8 @@ fn read(files: &[PathBuf]) -> Result<Vec<Value>, Error> {
     Ok(found)
 }
 
-async fn list(client: &Client) -> Result<Vec<Value>, Error> {
+/// Reads the customizations of the fleet, and the configurations of webhooks.
+pub(crate) async fn list(client: &Client) -> Result<Vec<Value>, Error> {
     let mut found = Vec::new();
     for resource in [
         ApiResource::erase::<ResourceInterpreterCustomization>(&()),

@@ -5,7 +5,7 @@
 //! fleet or files ───┴→ interpreters, each alone → statement → YAML
 //! ```
 
-mod customizations;
+pub(crate) mod customizations;
 mod question;
 mod statement;
 #[cfg(test)]

@@ -120,11 +120,11 @@ impl Traces {
         let ingresses = metadata(&scoped::<MultiClusterIngress>(client, namespace)).await?;
         let blocks = ingresses.iter().filter_map(|ingress| {
             let key = Key::new(ingress.namespace.as_ref()?, ingress.name.as_ref()?);
-            Some((key, Writer::of(ingress, "trafficBlockClusters")?))
+            Some((key, Writer::of(ingress, "status", "trafficBlockClusters")?))
         });
         Ok(Self {
             lease,
-            actions: found.and_then(|found| Writer::of(&found.metadata, "remedyActions")),
+            actions: found.and_then(|found| Writer::of(&found.metadata, "status", "remedyActions")),
             blocks: blocks.collect(),
         })
     }

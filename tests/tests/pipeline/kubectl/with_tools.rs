@@ -2,6 +2,7 @@
 
 mod join;
 mod remedy;
+mod why;
 
 use std::{fs, path::Path};
 

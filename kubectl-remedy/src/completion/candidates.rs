@@ -1,0 +1,129 @@
+//! The candidates that the API of the line knows.
+
+use std::path::PathBuf;
+
+use karmada_api::Cluster;
+use karmada_rules::propagation::rights::GroupResource;
+use karmada_runtime::client::{Source, connect};
+use kube::api::{DynamicObject, ListParams};
+use kube::discovery::{ApiGroup, Discovery, verbs};
+use kube::{Api, Client, ResourceExt};
+
+use crate::identity::NAME;
+use crate::propagation::{Named, Served, served};
+
+/// Returns the API to which the line leads.
+async fn api(words: &[String]) -> Option<Client> {
+    let source = Source {
+        kubeconfig: value(words, "--kubeconfig").map(PathBuf::from),
+        context: value(words, "--context"),
+        ..Source::default()
+    };
+    connect(&source, NAME).await.ok()
+}
+
+/// Returns the names of the clusters.
+pub(super) async fn clusters(words: &[String]) -> Vec<(String, String)> {
+    let Some(client) = api(words).await else {
+        return Vec::new();
+    };
+    let clusters: Api<Cluster> = Api::all(client);
+    let listed = clusters.list_metadata(&ListParams::default()).await;
+    let names = listed.into_iter().flatten();
+    names
+        .map(|cluster| (cluster.name_any(), String::new()))
+        .collect()
+}
+
+/// Returns the kinds that can be propagated.
+pub(super) async fn kinds(words: &[String]) -> Vec<(String, String)> {
+    let Some(client) = api(words).await else {
+        return Vec::new();
+    };
+    let Ok(served) = Discovery::new(client).run_aggregated().await else {
+        return Vec::new();
+    };
+    let resources = served
+        .groups()
+        .flat_map(ApiGroup::recommended_resources)
+        .filter(|(_, can)| can.supports_operation(verbs::PATCH));
+    let kinds = resources.filter_map(|(resource, _)| {
+        let name = if resource.group.is_empty() {
+            resource.plural
+        } else {
+            format!("{}/{}", resource.group, resource.plural)
+        };
+        // Some are never propagated.
+        let kind: GroupResource = name.parse().ok()?;
+        Some((kind.to_string(), resource.kind))
+    });
+    kinds.collect()
+}
+
+/// Returns the clusters and the types of objects that are propagated, or the objects of the type that `incomplete` names.
+pub(super) async fn subjects(words: &[String], incomplete: &str) -> Vec<(String, String)> {
+    let Some((type_, _)) = incomplete.split_once('/') else {
+        let mut offered = clusters(words).await;
+        offered.extend(types(words).await);
+        return offered;
+    };
+    let Some(client) = api(words).await else {
+        return Vec::new();
+    };
+    let served = served(&client).await.unwrap_or_default();
+    // Any name does.
+    let any = format!("{type_}/-");
+    let named = Named::parse(&any).ok().flatten();
+    let Some(kind) = named.and_then(|named| Served::named(&served, &named)) else {
+        return Vec::new();
+    };
+    let given = value(words, "--namespace").or_else(|| value(words, "-n"));
+    let namespace = given.unwrap_or_else(|| client.default_namespace().to_owned());
+    let resource = kind.resource(kind.preferred());
+    let objects: Api<DynamicObject> = if kind.is_namespaced {
+        Api::namespaced_with(client, &namespace, &resource)
+    } else {
+        Api::all_with(client, &resource)
+    };
+    let listed = objects.list_metadata(&ListParams::default()).await;
+    let objects = listed.into_iter().flatten();
+    objects
+        .map(|object| (format!("{type_}/{}", object.name_any()), String::new()))
+        .collect()
+}
+
+/// Returns the types of objects that are propagated, each with what stands behind it on the line.
+async fn types(words: &[String]) -> Vec<(String, String)> {
+    let kinds = kinds(words).await.into_iter();
+    kinds
+        .map(|(kind, description)| match kind.split_once('/') {
+            Some((group, plural)) => (format!("{plural}.{group}/"), description),
+            None => (format!("{kind}/"), description),
+        })
+        .collect()
+}
+
+/// Returns the value of a flag in `words`, in the next word or behind `=`.
+fn value(words: &[String], flag: &str) -> Option<String> {
+    words
+        .iter()
+        .enumerate()
+        .find_map(|(index, word)| match word.strip_prefix(flag)? {
+            "" => words.get(index + 1).cloned(),
+            rest => rest.strip_prefix('=').map(ToOwned::to_owned),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The connection is that of the line.
+    #[test]
+    fn connection_follows_the_line() {
+        let line = ["why", "--context=a", "--kubeconfig", "/k", "m"].map(ToOwned::to_owned);
+        assert_eq!(value(&line, "--context").as_deref(), Some("a"));
+        assert_eq!(value(&line, "--kubeconfig").as_deref(), Some("/k"));
+        assert_eq!(value(&line, "--namespace"), None);
+    }
+}

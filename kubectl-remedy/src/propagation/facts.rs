@@ -1,0 +1,132 @@
+//! What was read about one object on its way to the members.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use karmada_api::{ClusterView, PropagationPolicy, ResourceBinding, Work};
+use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::activation::is_activated;
+use karmada_rules::propagation::candidate::Candidate;
+use karmada_rules::propagation::choice::{Choice, choose};
+use karmada_rules::propagation::claim::{Claim, is_own};
+use karmada_rules::propagation::namespaces;
+use karmada_rules::propagation::template::{NamespacePattern, newest_version};
+use karmada_rules::propagation::works::work_name;
+use objects::{GroupVersionKind, Key};
+use serde_json::Value;
+
+use super::discovery::Served;
+
+/// The objects between a template and the members that have it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// The kind of the template.
+    pub(super) kind: Served,
+    /// The key of the template.
+    pub(super) key: Key,
+    /// `None` if it does not exist.
+    pub(super) template: Option<Value>,
+    /// Those of both scopes that may select it; one without a namespace is a `ClusterPropagationPolicy`.
+    pub(super) policies: Vec<PropagationPolicy>,
+    /// The override policies that exist, of those on which a policy that selects it depends.
+    pub(super) overrides: BTreeSet<Key>,
+    /// One without a namespace is a `ClusterResourceBinding`.
+    pub(super) binding: Option<ResourceBinding>,
+    /// The Works of the binding, and those that have the names of its Works.
+    pub(super) works: Vec<Work>,
+    /// Every cluster, where there is a Work or is to be one.
+    pub(super) clusters: BTreeMap<String, ClusterView>,
+    /// Why nobody says what the template means.
+    pub(super) refusal: Option<String>,
+    /// The roles with which the propagation-controller propagates kinds, if they may be read.
+    pub(super) roles: Option<Vec<ClusterRole>>,
+    /// The namespaces that are skipped.
+    pub(super) skipped: Vec<NamespacePattern>,
+    /// The only cluster that is asked about: that of a Work.
+    pub(super) only: Option<String>,
+}
+
+impl Facts {
+    /// Returns the object as people name it.
+    pub(super) fn subject(&self) -> String {
+        format!("{} {}", self.kind.kind, self.key)
+    }
+
+    /// Returns `true` if it is a Namespace, which every member gets without a policy.
+    pub(super) fn is_namespace(&self) -> bool {
+        self.kind.group.is_empty() && self.kind.kind == "Namespace"
+    }
+
+    /// Returns `true` if its namespace is skipped, or the Namespace itself.
+    pub(super) fn is_skipped(&self, namespace: &str) -> bool {
+        let mut skipped = self.skipped.iter();
+        skipped.any(|pattern| pattern.is_match(namespace))
+    }
+
+    pub(super) fn binding(&self) -> Option<BindingRef<'_>> {
+        self.binding.as_ref().map(BindingRef::from)
+    }
+
+    /// Returns the binding that a policy has made for this very template.
+    pub(super) fn bound(&self) -> Option<BindingRef<'_>> {
+        let (binding, template) = (self.binding()?, self.template.as_ref()?);
+        (is_activated(binding) && is_own(binding.metadata, template)).then_some(binding)
+    }
+
+    /// Returns the keys of the bindings that require this one.
+    pub(super) fn required_by(&self) -> Vec<Key> {
+        let required = self.binding.iter();
+        let required = required.flat_map(|binding| binding.spec.required_by.iter().flatten());
+        let keys = required.map(|snapshot| {
+            let (namespace, name) = (snapshot.namespace.clone(), snapshot.name.clone());
+            Key::new(namespace.unwrap_or_default(), name.unwrap_or_default())
+        });
+        keys.collect()
+    }
+
+    /// Returns the version in which the template counts: of those that policies select, or the preferred one.
+    pub(super) fn selected_version(&self) -> &str {
+        let kind = &self.kind;
+        let selectors = self.policies.iter();
+        let selectors = selectors.flat_map(|policy| &policy.spec.resource_selectors);
+        let selected = selectors.filter_map(|selector| {
+            let of = GroupVersionKind::new(&selector.api_version, &selector.kind);
+            let is_same = of.group == kind.group && of.kind == kind.kind;
+            let mut served = kind.versions.iter().filter(|_| is_same);
+            served.find(|version| **version == of.version)
+        });
+        newest_version(selected.map(String::as_str)).unwrap_or_else(|| kind.preferred())
+    }
+
+    pub(super) fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+        self.policies.iter().map(Candidate::from)
+    }
+
+    /// Returns the claim of a policy on the template.
+    pub(super) fn claimed(&self) -> Option<Claim> {
+        let binding = self.binding.as_ref().map(|binding| &binding.metadata);
+        Claim::on(self.template.as_ref()?, binding)
+    }
+
+    /// Returns the policy that has the template, as the propagation-controller chooses it.
+    pub(super) fn choice(&self) -> Choice<'_> {
+        let Some(template) = &self.template else {
+            return Choice::None;
+        };
+        let has_override = |namespace: Option<&str>, name: &str| {
+            let key = Key::new(namespace.unwrap_or_default(), name);
+            self.overrides.contains(&key)
+        };
+        let claimed = self.claimed();
+        choose(template, claimed.as_ref(), self.candidates(), has_override)
+    }
+
+    /// Returns the name of its Works.
+    pub(super) fn work_name(&self) -> String {
+        match self.binding() {
+            Some(binding) => work_name(binding),
+            None if self.is_namespace() => namespaces::work_name(&self.key.name),
+            None => self.key.name.clone(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `kubectl remedy why TYPE/NAME`: how far an object has come on its way to the members, and what holds it up.
+//!
+//! ```text
+//! argument → named ─┐
+//! API → discovery ──┴→ gather → facts → story → text, JSON or YAML
+//!                                 │       ├ policy, binding, cluster: the links of the chain
+//!                                 └───────┴ cause: the first link that does not hold, and the next command
+//! ```
+//!
+//! `gather` makes every request. What follows is decided by the functions of `karmada-rules` that the programs act by.
+
+mod binding;
+mod cause;
+mod cluster;
+mod command;
+mod discovery;
+mod facts;
+mod gather;
+mod named;
+mod near;
+mod policy;
+mod requests;
+mod story;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trouble;
+mod unavailable;
+
+use jiff::Timestamp;
+use kube::Client;
+
+pub(crate) use self::discovery::{Served, served};
+pub(crate) use self::named::Named;
+use self::story::Story;
+use crate::answer::Answer;
+use crate::args::WhyArgs;
+use crate::error::Error;
+use crate::{manifest, terminal};
+
+/// Explains where an object stands that is propagated, or what is made of one on its way: a binding, a Work.
+pub(crate) async fn run(
+    named: &Named<'_>,
+    args: &WhyArgs,
+    client: &Client,
+    namespace: &str,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let facts = gather::read(named, args, client, namespace).await?;
+    let story = Story::of(&facts);
+    terminal::print(&match args.output {
+        None => story.text(now),
+        Some(format) => manifest::text(&story, format)?,
+    });
+    Ok(Answer::Yes)
+}

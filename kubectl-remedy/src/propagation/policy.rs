@@ -1,0 +1,158 @@
+//! The policy of a template, or why none has it.
+
+use karmada_rules::propagation::activation::{self, Activation};
+use karmada_rules::propagation::candidate::Candidate;
+use karmada_rules::propagation::choice::Choice;
+use karmada_rules::propagation::namespaces::{is_kept_out, is_propagated};
+use karmada_rules::propagation::rights::are_granted;
+use karmada_rules::propagation::template::is_excluded;
+use objects::{Key, Metadata};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cause::Cause;
+use super::command::policy_name;
+use super::facts::Facts;
+use super::near::{NearPolicy, key_of, texts};
+use crate::table::listed;
+
+/// The policy of a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PolicyLink {
+    /// Its kind and name, if one has the template.
+    pub(super) name: Option<String>,
+    /// True if it is Lazy.
+    pub(super) lazy: bool,
+    /// The clusters to which it suspends dispatching, or `all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) suspended: Option<String>,
+    /// The policies that come near, if none has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) nearest: Vec<NearPolicy>,
+}
+
+impl PolicyLink {
+    pub(super) fn of(facts: &Facts) -> Self {
+        let policy = match facts.choice() {
+            Choice::None => {
+                return Self {
+                    nearest: facts.nearest(),
+                    ..Self::default()
+                };
+            }
+            Choice::Policy(policy)
+            | Choice::Waits { policy, .. }
+            | Choice::Unsupported { policy, .. } => policy,
+        };
+        let suspension = policy.spec.suspension.as_ref();
+        let suspended = suspension.map(|suspension| match suspension.dispatching {
+            Some(true) => "all".to_owned(),
+            _ => listed(&suspension.clusters().collect::<Vec<_>>()),
+        });
+        Self {
+            name: Some(policy_name(&key_of(&policy))),
+            lazy: policy.spec.is_lazy(),
+            suspended: suspended.filter(|clusters| !clusters.is_empty()),
+            nearest: Vec::new(),
+        }
+    }
+}
+
+impl Facts {
+    /// Returns what keeps the template from having a binding that follows a policy.
+    pub(super) fn policy_cause(&self) -> Option<Cause> {
+        let Some(template) = &self.template else {
+            return self.binding.is_some().then_some(Cause::Gone);
+        };
+        if template.is_deleting() {
+            let finalizers = template.pointer("/metadata/finalizers");
+            let finalizers = finalizers.and_then(Value::as_array);
+            let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+            return Some(Cause::Deleting(names.map(ToOwned::to_owned).collect()));
+        }
+        if is_excluded(template, |namespace| self.is_skipped(namespace)) {
+            let namespace = if self.is_namespace() {
+                template.name()
+            } else {
+                template.namespace()
+            };
+            return Some(Cause::SkippedNamespace(namespace.to_owned()));
+        }
+        match self.choice() {
+            Choice::None if self.is_namespace() => kept_out(template),
+            // What others require needs no policy.
+            Choice::None if !self.required_by().is_empty() => None,
+            Choice::None => Some(self.no_policy()),
+            Choice::Unsupported { policy, problems } => {
+                Some(Cause::BadPolicy(key_of(&policy), texts(&problems)))
+            }
+            Choice::Waits { policy, missing } => {
+                let missing = missing.into_iter().map(ToOwned::to_owned).collect();
+                Some(Cause::AwaitsOverrides(key_of(&policy), missing))
+            }
+            Choice::Policy(policy) => self.hindrance(template, &policy),
+        }
+    }
+
+    fn no_policy(&self) -> Cause {
+        let nearest = self.nearest().into_iter().next();
+        match nearest {
+            Some(near) if near.selects() => Cause::BadPolicy(near.key, near.but),
+            nearest => Cause::NoPolicy(nearest),
+        }
+    }
+
+    /// Returns what keeps the template from following the policy that has it.
+    fn hindrance(&self, template: &Value, policy: &Candidate<'_>) -> Option<Cause> {
+        if let Some(reason) = &self.refusal {
+            return Some(Cause::Uninterpreted(reason.clone()));
+        }
+        if self.bound().is_some() {
+            return None;
+        }
+        let key = key_of(policy);
+        // Without any such role, others propagate here.
+        let roles = self.roles.as_deref().unwrap_or_default();
+        if let Some(kind) = self.kind.group_resource()
+            && !roles.is_empty()
+            && !are_granted(&kind, roles)
+        {
+            return Some(Cause::NotGranted(key, kind));
+        }
+        let claimed = self.claimed();
+        let activation = activation::decide(&activation::Facts {
+            policy,
+            template,
+            claimed: claimed.as_ref(),
+            bound: None,
+            seen: None,
+            policy_changed: activation::changed_at(policy.metadata),
+        });
+        match activation {
+            Activation::Holds(_) => Some(Cause::AwaitsEdit(key, None)),
+            Activation::Follows(_) | Activation::Keeps(_) => Some(Cause::NotBound(key)),
+        }
+    }
+
+    /// Returns the policy that the binding does not follow yet, and what it waits for.
+    pub(super) fn waiting(&self) -> Option<(Key, String)> {
+        let Choice::Policy(policy) = self.choice() else {
+            return None;
+        };
+        let waiting = activation::waiting(self.bound()?.metadata, &policy)?;
+        Some((key_of(&policy), waiting))
+    }
+}
+
+/// Returns why a Namespace stays out of the members, if it does.
+fn kept_out(namespace: &Value) -> Option<Cause> {
+    if is_propagated(namespace) {
+        return None;
+    }
+    Some(if is_kept_out(namespace) {
+        Cause::LabelledOut
+    } else {
+        Cause::OwnNamespace
+    })
+}

@@ -1,0 +1,309 @@
+//! The requests that may be made about an object.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use interpreters::Interpreters;
+use jiff::Timestamp;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use karmada_api::{
+    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterView,
+    OverridePolicy, PropagationPolicy, ResourceBinding, Work, execution_namespace, names,
+};
+use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::candidate::Candidate;
+use karmada_rules::propagation::claim::Claim;
+use karmada_rules::propagation::namespaces;
+use karmada_rules::propagation::rights::AGGREGATED;
+use karmada_rules::propagation::selector::best_rank;
+use karmada_rules::propagation::works::{bound, wanted_clusters, work_name};
+use karmada_runtime::client::Addresses;
+use karmada_runtime::error::Chain;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::DeserializeGuard;
+use kube::{Api, Client, Resource};
+use objects::{GroupVersionKind, Key, Metadata};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::discovery::Served;
+use super::facts::Facts;
+use super::unavailable::forbidden;
+use crate::error::Error;
+use crate::fleet::pages;
+use crate::identity::NAME;
+use crate::interpret::customizations;
+use crate::terminal;
+
+/// What requests need.
+pub(super) struct Reader<'a> {
+    pub(super) client: &'a Client,
+    pub(super) kinds: &'a [Served],
+}
+
+impl Reader<'_> {
+    pub(super) async fn template(
+        &self,
+        kind: &Served,
+        key: &Key,
+        version: &str,
+    ) -> Result<Option<Value>, Error> {
+        let api = self.objects(kind, version, &key.namespace);
+        match api.get_opt(&key.name).await {
+            Ok(found) => Ok(found.map(|object| json!(object))),
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                Err(forbidden(kind, key, &status.message))
+            }
+            // The API serves the kind no longer.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(source) => {
+                let attempt = format!("get the {} {key}", kind.kind);
+                Err(Error::request(attempt, source))
+            }
+        }
+    }
+
+    fn objects(&self, kind: &Served, version: &str, namespace: &str) -> Api<DynamicObject> {
+        let resource = kind.resource(version);
+        if namespace.is_empty() {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), namespace, &resource)
+        }
+    }
+
+    /// Reads the policies that may select objects of the namespace of `key`.
+    pub(super) async fn policies(&self, key: &Key) -> Result<Vec<PropagationPolicy>, Error> {
+        let of_namespace = async {
+            if key.namespace.is_empty() {
+                return Ok(Vec::new());
+            }
+            let api = Api::namespaced(self.client.clone(), &key.namespace);
+            self.list::<PropagationPolicy>(api, ListParams::default())
+                .await
+        };
+        let api = Api::all(self.client.clone());
+        let of_fleet = self.list::<ClusterPropagationPolicy>(api, ListParams::default());
+        let (mut policies, of_fleet) = futures::try_join!(of_namespace, of_fleet)?;
+        policies.extend(of_fleet.into_iter().map(policy_of_fleet));
+        Ok(policies)
+    }
+
+    /// Returns which exist of the override policies on which the policies depend that select the template.
+    pub(super) async fn overrides(&self, facts: &Facts) -> Result<BTreeSet<Key>, Error> {
+        let Some(template) = &facts.template else {
+            return Ok(BTreeSet::new());
+        };
+        let selects = |policy: &Candidate<'_>| {
+            best_rank(
+                &policy.spec.resource_selectors,
+                policy.namespace(),
+                template,
+            )
+            .is_some()
+        };
+        let selecting = facts.candidates().filter(selects);
+        let needed: BTreeSet<Key> = selecting
+            .flat_map(|policy| {
+                let namespace = policy.namespace().unwrap_or_default();
+                let names = policy.spec.dependent_overrides.iter();
+                names.map(move |name| Key::new(namespace, name))
+            })
+            .collect();
+        let mut found = BTreeSet::new();
+        for key in needed {
+            let client = self.client.clone();
+            let exists = if key.namespace.is_empty() {
+                let api: Api<ClusterOverridePolicy> = Api::all(client);
+                api.get_metadata_opt(&key.name)
+                    .await
+                    .map(|one| one.is_some())
+            } else {
+                let api: Api<OverridePolicy> = Api::namespaced(client, &key.namespace);
+                api.get_metadata_opt(&key.name)
+                    .await
+                    .map(|one| one.is_some())
+            };
+            if exists.map_err(|source| Error::request("get an override policy", source))? {
+                found.insert(key);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the binding of a template, by the names that it may have.
+    pub(super) async fn binding_of(
+        &self,
+        kind: &Served,
+        key: &Key,
+        template: &Value,
+    ) -> Result<Option<ResourceBinding>, Error> {
+        let is_its = |binding: &ResourceBinding| {
+            BindingRef::from(binding).is_of(&kind.group, &kind.kind, key)
+        };
+        for name in names::bindings(&kind.group, &kind.kind, &key.name) {
+            let found = self.binding(&Key::new(&*key.namespace, name)).await?;
+            if let Some(binding) = found.filter(is_its) {
+                return Ok(Some(binding));
+            }
+        }
+        // Those of other programs may have any name.
+        if Claim::of(template).is_none() {
+            return Ok(None);
+        }
+        let all = self.bindings_in(&key.namespace).await?;
+        Ok(all.into_iter().find(is_its))
+    }
+
+    pub(super) async fn binding(&self, key: &Key) -> Result<Option<ResourceBinding>, Error> {
+        if key.namespace.is_empty() {
+            let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
+            let found = optional(
+                api.get_opt(&key.name).await,
+                "get the ClusterResourceBinding",
+            )?;
+            return Ok(found.map(of_either_scope));
+        }
+        let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), &key.namespace);
+        optional(api.get_opt(&key.name).await, "get the ResourceBinding")
+    }
+
+    pub(super) async fn bindings_in(&self, namespace: &str) -> Result<Vec<ResourceBinding>, Error> {
+        let all = ListParams::default;
+        if namespace.is_empty() {
+            let api = Api::all(self.client.clone());
+            let found = self.list::<ClusterResourceBinding>(api, all()).await?;
+            return Ok(found.into_iter().map(of_either_scope).collect());
+        }
+        let api = Api::namespaced(self.client.clone(), namespace);
+        self.list::<ResourceBinding>(api, all()).await
+    }
+
+    /// Reads the Works of the binding by its ID, or those of a Namespace, which have no binding, by their name.
+    pub(super) async fn works(&self, facts: &Facts) -> Result<Vec<Work>, Error> {
+        let selected = match facts.binding() {
+            None => by_name(&namespaces::work_name(&facts.key.name)),
+            Some(binding) => match binding.id() {
+                Some(id) => ListParams::default().labels(&format!("{}={id}", binding.id_label())),
+                None => return Ok(Vec::new()),
+            },
+        };
+        self.list(Api::all(self.client.clone()), selected).await
+    }
+
+    /// Reads the Works of other bindings that have the name of this one's, where one of these is missing.
+    pub(super) async fn namesakes(&self, facts: &Facts) -> Result<Vec<Work>, Error> {
+        let Some(binding) = facts.binding() else {
+            return Ok(Vec::new());
+        };
+        let has_work = |cluster: &&str| {
+            let mut works = facts.works.iter();
+            works.any(|work| Key::of(work).namespace == execution_namespace(cluster))
+        };
+        if wanted_clusters(binding).keys().all(has_work) {
+            return Ok(Vec::new());
+        }
+        let named = by_name(&work_name(binding));
+        let named = self
+            .list::<Work>(Api::all(self.client.clone()), named)
+            .await?;
+        let own = binding.key();
+        let is_others = |work: &Work| bound(&work.metadata).is_some_and(|owner| owner != own);
+        Ok(named.into_iter().filter(is_others).collect())
+    }
+
+    pub(super) async fn clusters(&self) -> Result<BTreeMap<String, ClusterView>, Error> {
+        let api = Api::all(self.client.clone());
+        let found = self.list::<ClusterView>(api, ListParams::default()).await?;
+        let named = found.into_iter();
+        Ok(named
+            .map(|cluster| (Key::of(&cluster).name, cluster))
+            .collect())
+    }
+
+    /// Returns those whom users have named to interpret kinds.
+    pub(super) async fn interpreters(&self) -> Result<Interpreters, Error> {
+        let customized = customizations::list(self.client).await?;
+        let client = self.client.clone();
+        let interpreters = Interpreters::new(client, Addresses::by_system(), NAME, Timestamp::now);
+        interpreters.replace(customized.iter().collect());
+        Ok(interpreters)
+    }
+
+    /// Returns why nobody says what the template means, if that is so: a script cannot be read, or whoever is asked for
+    /// its replicas fails.
+    pub(super) async fn refusal(&self, template: &Value) -> Result<Option<String>, Error> {
+        let interpreters = self.interpreters().await?;
+        let refusal = interpreters.refusal(&GroupVersionKind::of(template));
+        if refusal.is_some() {
+            return Ok(refusal);
+        }
+        let failure = interpreters.replicas(template).await.and_then(Result::err);
+        Ok(failure.map(|failure| Chain(&failure).to_string()))
+    }
+
+    /// Reads the roles with which kinds are propagated, if they may be read.
+    pub(super) async fn roles(&self) -> Result<Option<Vec<ClusterRole>>, Error> {
+        let api: Api<ClusterRole> = Api::all(self.client.clone());
+        let aggregated = ListParams::default().labels(&format!("{AGGREGATED}=true"));
+        match api.list(&aggregated).await {
+            Ok(roles) => Ok(Some(roles.items)),
+            Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => Ok(None),
+            Err(source) => Err(Error::request("list the roles of kinds", source)),
+        }
+    }
+
+    /// Reads the objects that `api` and `selected` cover, with who wrote them. One that cannot be read is a warning.
+    pub(super) async fn list<K>(
+        &self,
+        api: Api<DeserializeGuard<K>>,
+        selected: ListParams,
+    ) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let mut found = Vec::new();
+        let api = &api;
+        let request = |page| async move { api.list(&page).await };
+        let take = |object: DeserializeGuard<K>| match object.0 {
+            Ok(object) => found.push(object),
+            Err(invalid) => {
+                let (kind, key) = (K::kind(&()), invalid.metadata.key());
+                let problem = format!("{kind} {key} cannot be read: {}", invalid.error);
+                terminal::print_error(&format!("warning: {problem}"));
+            }
+        };
+        let read = pages(selected, request, take).await;
+        read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+        Ok(found)
+    }
+}
+
+/// Returns what was found by the request of this `attempt`.
+pub(super) fn optional<K>(
+    found: kube::Result<Option<K>>,
+    attempt: &str,
+) -> Result<Option<K>, Error> {
+    found.map_err(|source| Error::request(attempt, source))
+}
+
+fn by_name(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
+}
+
+/// Returns the policy as one of either scope: without a namespace it is a `ClusterPropagationPolicy`.
+pub(super) fn policy_of_fleet(policy: ClusterPropagationPolicy) -> PropagationPolicy {
+    PropagationPolicy {
+        metadata: policy.metadata,
+        spec: policy.spec,
+        ..PropagationPolicy::default()
+    }
+}
+
+fn of_either_scope(binding: ClusterResourceBinding) -> ResourceBinding {
+    ResourceBinding {
+        metadata: binding.metadata,
+        spec: binding.spec,
+        status: binding.status,
+    }
+}
