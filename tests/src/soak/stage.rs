@@ -42,6 +42,9 @@ const PROGRAMS: [(Binary, &str); 5] = [
     (Binary::RemedyController, "remedy_controller"),
 ];
 
+/// What goes beyond the budget of Events is dropped by intention; here none does.
+const FLAGS: [&str; 2] = ["--events-burst=100000", "--events-per-second=10000"];
+
 /// A fleet without Karmada, with all that it runs.
 pub(super) struct Stage {
     fleet: PropagationFleet,
@@ -67,7 +70,7 @@ impl Stage {
         }
         let mut programs = Vec::new();
         for (program, _) in PROGRAMS {
-            programs.push((program, fleet.start_program(program, &[]).await?));
+            programs.push((program, fleet.start_program(program, &FLAGS).await?));
         }
         for member in fleet.members() {
             fleet.register(member).await?;
@@ -129,7 +132,7 @@ impl Stage {
                 let (_, running) = self.programs.swap_remove(place.context("it does not run")?);
                 running.kill().await?;
                 self.edit(turn).await?;
-                let started = self.fleet.start_program(program, &[]).await?;
+                let started = self.fleet.start_program(program, &FLAGS).await?;
                 self.programs.push((program, started));
             }
         }

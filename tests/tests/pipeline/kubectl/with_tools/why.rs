@@ -109,11 +109,31 @@ fn last(text: &str) -> &str {
 /// its copies do not come up, and it is paused. Each answer has the command to run next.
 async fn deployment_is_followed(server: ApiKind) -> Result<()> {
     let watched = Watched::start(server).await?;
-    let fleet = &watched.fleet;
     if server == ApiKind::Real {
         refused_without_rights(&watched).await?;
     }
-    fleet
+    unselected_is_nowhere(&watched).await?;
+    copies_come_up(&watched).await?;
+    pause_is_told(&watched).await?;
+    wrong_names_are_errors(&watched).await?;
+    let offered = watched
+        .kubectl
+        .complete_remedy(&["why", "-n", NAMESPACE, "deploy/"])
+        .await?;
+    let words: Vec<&str> = offered.split_whitespace().collect();
+    // Names are offered to those who may list them.
+    let expected: &[&str] = match server {
+        ApiKind::Real => &[":4"],
+        ApiKind::Embedded => &["deploy/web", ":4"],
+    };
+    assert_eq!(words, expected);
+    Ok(())
+}
+
+/// A policy selects another name.
+async fn unselected_is_nowhere(watched: &Watched) -> Result<()> {
+    watched
+        .fleet
         .create_policy("shop", policy("api", &Value::Null))
         .await?;
     let text = watched
@@ -123,7 +143,12 @@ async fn deployment_is_followed(server: ApiKind) -> Result<()> {
         last(&text),
         "kubectl get propagationpolicy/shop -n shop -o yaml"
     );
+    Ok(())
+}
 
+/// The policy selects it, and its copies get ready.
+async fn copies_come_up(watched: &Watched) -> Result<()> {
+    let fleet = &watched.fleet;
     let patch = Patch::Merge(json!({ "spec": policy(WEB, &Value::Null) }));
     let parameters = PatchParams::default();
     fleet.policies().patch("shop", &parameters, &patch).await?;
@@ -157,13 +182,20 @@ async fn deployment_is_followed(server: ApiKind) -> Result<()> {
         );
         assert!(text.contains("propagation-controller"), "{text}");
     }
+    Ok(())
+}
 
+/// The policy pauses one cluster.
+async fn pause_is_told(watched: &Watched) -> Result<()> {
+    let fleet = &watched.fleet;
+    let parameters = PatchParams::default();
     let pause = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
     let patch = Patch::Merge(json!({ "spec": policy(WEB, &pause) }));
     fleet.policies().patch("shop", &parameters, &patch).await?;
     watched.work_has(Member(2), DISPATCHING, "False").await?;
     let paused = "Deployment shop/web is paused in member2, which has all there is to have now.\n";
     watched.says("deploy/web", paused).await?;
+    let work = PropagationFleet::work_name("Deployment", WEB);
     let answer = watched
         .why(
             &format!("work/{work}"),
@@ -174,7 +206,11 @@ async fn deployment_is_followed(server: ApiKind) -> Result<()> {
     assert_eq!(story["cause"], "Paused");
     assert_eq!(story["clusters"][0]["work"]["state"], "paused");
     assert_eq!(story["policy"]["suspended"], "member2");
+    Ok(())
+}
 
+/// What is not there, and what is never propagated.
+async fn wrong_names_are_errors(watched: &Watched) -> Result<()> {
     for (subject, problem) in [
         ("deploy/none", "there is no Deployment shop/none"),
         ("pp/shop", "PropagationPolicy shop/shop is never propagated"),
@@ -187,17 +223,6 @@ async fn deployment_is_followed(server: ApiKind) -> Result<()> {
         );
         assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     }
-    let offered = watched
-        .kubectl
-        .complete_remedy(&["why", "-n", NAMESPACE, "deploy/"])
-        .await?;
-    let words: Vec<&str> = offered.split_whitespace().collect();
-    // Names are offered to those who may list them.
-    let expected: &[&str] = match server {
-        ApiKind::Real => &[":4"],
-        ApiKind::Embedded => &["deploy/web", ":4"],
-    };
-    assert_eq!(words, expected);
     Ok(())
 }
 
