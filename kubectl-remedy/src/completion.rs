@@ -7,7 +7,7 @@ mod candidates;
 
 use clap::{Arg, Command, CommandFactory, ValueHint};
 
-use self::candidates::{clusters, kinds, subjects};
+use self::candidates::{api, clusters, kinds, subjects};
 use crate::answer::Answer;
 use crate::args::Args;
 use crate::terminal;
@@ -40,11 +40,8 @@ pub(crate) async fn run(words: &[String]) -> Answer {
     let incomplete = words.last().map_or("", String::as_str);
     let (candidates, directive) = match Next::after(words) {
         Next::Word(candidates) => (candidates, OFFER_NO_FILES),
-        Next::Cluster => (clusters(words).await, OFFER_NO_FILES),
-        Next::Kind => (kinds(words).await, OFFER_NO_FILES),
-        Next::Subject => (subjects(words, incomplete).await, OFFER_NO_FILES),
         Next::File => (Vec::new(), OFFER_FILES),
-        Next::Unknown => (Vec::new(), OFFER_NO_FILES),
+        next => (next.known_to_api(words, incomplete).await, OFFER_NO_FILES),
     };
     let offered = candidates.into_iter();
     let offered: Vec<_> = offered
@@ -64,6 +61,22 @@ pub(crate) async fn run(words: &[String]) -> Answer {
 }
 
 impl Next {
+    /// Returns what the API of the line knows.
+    async fn known_to_api(&self, words: &[String], incomplete: &str) -> Vec<(String, String)> {
+        if *self == Self::Unknown {
+            return Vec::new();
+        }
+        let Some(client) = api(words).await else {
+            return Vec::new();
+        };
+        match self {
+            Self::Cluster => clusters(&client).await,
+            Self::Kind => kinds(&client).await,
+            Self::Subject => subjects(&client, words, incomplete).await,
+            Self::Word(_) | Self::File | Self::Unknown => Vec::new(),
+        }
+    }
+
     fn after(words: &[String]) -> Self {
         let root = Args::command();
         let Some((incomplete, before)) = words.split_last() else {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use karmada_api::Cluster;
 use karmada_rules::propagation::rights::GroupResource;
 use karmada_runtime::client::{Source, connect};
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use kube::discovery::{ApiGroup, Discovery, verbs};
 use kube::{Api, Client, ResourceExt};
 
@@ -13,7 +13,7 @@ use crate::identity::NAME;
 use crate::propagation::{Named, Served, served};
 
 /// Returns the API to which the line leads.
-async fn api(words: &[String]) -> Option<Client> {
+pub(super) async fn api(words: &[String]) -> Option<Client> {
     let source = Source {
         kubeconfig: value(words, "--kubeconfig").map(PathBuf::from),
         context: value(words, "--context"),
@@ -23,11 +23,8 @@ async fn api(words: &[String]) -> Option<Client> {
 }
 
 /// Returns the names of the clusters.
-pub(super) async fn clusters(words: &[String]) -> Vec<(String, String)> {
-    let Some(client) = api(words).await else {
-        return Vec::new();
-    };
-    let clusters: Api<Cluster> = Api::all(client);
+pub(super) async fn clusters(client: &Client) -> Vec<(String, String)> {
+    let clusters: Api<Cluster> = Api::all(client.clone());
     let listed = clusters.list_metadata(&ListParams::default()).await;
     let names = listed.into_iter().flatten();
     names
@@ -36,11 +33,8 @@ pub(super) async fn clusters(words: &[String]) -> Vec<(String, String)> {
 }
 
 /// Returns the kinds that can be propagated.
-pub(super) async fn kinds(words: &[String]) -> Vec<(String, String)> {
-    let Some(client) = api(words).await else {
-        return Vec::new();
-    };
-    let Ok(served) = Discovery::new(client).run_aggregated().await else {
+pub(super) async fn kinds(client: &Client) -> Vec<(String, String)> {
+    let Ok(served) = Discovery::new(client.clone()).run_aggregated().await else {
         return Vec::new();
     };
     let resources = served
@@ -61,16 +55,17 @@ pub(super) async fn kinds(words: &[String]) -> Vec<(String, String)> {
 }
 
 /// Returns the clusters and the types of objects that are propagated, or the objects of the type that `incomplete` names.
-pub(super) async fn subjects(words: &[String], incomplete: &str) -> Vec<(String, String)> {
+pub(super) async fn subjects(
+    client: &Client,
+    words: &[String],
+    incomplete: &str,
+) -> Vec<(String, String)> {
     let Some((type_, _)) = incomplete.split_once('/') else {
-        let mut offered = clusters(words).await;
-        offered.extend(types(words).await);
+        let (mut offered, types) = tokio::join!(clusters(client), types(client));
+        offered.extend(types);
         return offered;
     };
-    let Some(client) = api(words).await else {
-        return Vec::new();
-    };
-    let served = served(&client).await.unwrap_or_default();
+    let served = served(client).await.unwrap_or_default();
     // Any name does.
     let any = format!("{type_}/-");
     let named = Named::parse(&any).ok().flatten();
@@ -79,12 +74,8 @@ pub(super) async fn subjects(words: &[String], incomplete: &str) -> Vec<(String,
     };
     let given = value(words, "--namespace").or_else(|| value(words, "-n"));
     let namespace = given.unwrap_or_else(|| client.default_namespace().to_owned());
-    let resource = kind.resource(kind.preferred());
-    let objects: Api<DynamicObject> = if kind.is_namespaced {
-        Api::namespaced_with(client, &namespace, &resource)
-    } else {
-        Api::all_with(client, &resource)
-    };
+    let namespace = if kind.is_namespaced { &*namespace } else { "" };
+    let objects = kind.objects(client, kind.preferred(), namespace);
     let listed = objects.list_metadata(&ListParams::default()).await;
     let objects = listed.into_iter().flatten();
     objects
@@ -93,8 +84,8 @@ pub(super) async fn subjects(words: &[String], incomplete: &str) -> Vec<(String,
 }
 
 /// Returns the types of objects that are propagated, each with what stands behind it on the line.
-async fn types(words: &[String]) -> Vec<(String, String)> {
-    let kinds = kinds(words).await.into_iter();
+async fn types(client: &Client) -> Vec<(String, String)> {
+    let kinds = kinds(client).await.into_iter();
     kinds
         .map(|(kind, description)| match kind.split_once('/') {
             Some((group, plural)) => (format!("{plural}.{group}/"), description),

@@ -1,9 +1,10 @@
 //! The kinds that the API serves, under every name that they have there.
 
 use karmada_rules::propagation::rights::GroupResource;
-use kube::Client;
+use kube::api::DynamicObject;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use kube::discovery::ApiResource;
+use kube::{Api, Client};
 use objects::GroupVersionKind;
 
 use super::named::Named;
@@ -107,8 +108,23 @@ impl Served {
         }
     }
 
+    /// Returns the objects of a namespace in one of its versions, or those of a kind without namespaces if that is empty.
+    pub(crate) fn objects(
+        &self,
+        client: &Client,
+        version: &str,
+        namespace: &str,
+    ) -> Api<DynamicObject> {
+        let resource = self.resource(version);
+        if namespace.is_empty() {
+            Api::all_with(client.clone(), &resource)
+        } else {
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+    }
+
     /// Returns by what it is requested in one of its versions.
-    pub(crate) fn resource(&self, version: &str) -> ApiResource {
+    fn resource(&self, version: &str) -> ApiResource {
         let kind = self.in_version(version);
         ApiResource {
             api_version: kind.api_version(),

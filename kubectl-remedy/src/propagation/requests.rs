@@ -19,7 +19,7 @@ use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::works::{bound, wanted_clusters, work_name};
 use karmada_runtime::client::Addresses;
 use karmada_runtime::error::Chain;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata};
@@ -48,7 +48,7 @@ impl Reader<'_> {
         key: &Key,
         version: &str,
     ) -> Result<Option<Value>, Error> {
-        let api = self.objects(kind, version, &key.namespace);
+        let api = kind.objects(self.client, version, &key.namespace);
         match api.get_opt(&key.name).await {
             Ok(found) => Ok(found.map(|object| json!(object))),
             Err(kube::Error::Api(status)) if status.code == 403 => {
@@ -60,15 +60,6 @@ impl Reader<'_> {
                 let attempt = format!("get the {} {key}", kind.kind);
                 Err(Error::request(attempt, source))
             }
-        }
-    }
-
-    fn objects(&self, kind: &Served, version: &str, namespace: &str) -> Api<DynamicObject> {
-        let resource = kind.resource(version);
-        if namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), namespace, &resource)
         }
     }
 
