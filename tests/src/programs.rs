@@ -289,6 +289,15 @@ impl Running {
             .with_context(|| format!("{name} has another value after {METRIC_WITHIN:?}"))?
     }
 
+    /// Waits until it has nothing left to do and no Event to write. Its metrics begin with `prefix`.
+    pub async fn rests(&self, prefix: &str) -> Result<()> {
+        for left in ["queue_length", "events_waiting"] {
+            let metric = format!("{prefix}_{left}");
+            self.until_metric(&metric, |left| left == 0.0).await?;
+        }
+        Ok(())
+    }
+
     /// Its resident memory, in KiB.
     pub fn memory(&self) -> Result<u64> {
         let id = self.process.id().context("it has ended")?;

@@ -89,10 +89,7 @@ impl PropagationPrograms {
     /// Waits until none has anything left to do or an Event to write.
     pub async fn rest(&self) -> Result<()> {
         for (program, name) in self.all() {
-            for left in ["queue_length", "events_waiting"] {
-                let metric = format!("karmada_{name}_{left}");
-                program.until_metric(&metric, |left| left == 0.0).await?;
-            }
+            program.rests(&format!("karmada_{name}")).await?;
         }
         Ok(())
     }

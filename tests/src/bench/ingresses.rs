@@ -13,9 +13,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{
-    AT_ONCE, Glance, Pairs, ROUNDS, Seen, all, beside_a_watch, leads, memory, patch, rests,
-};
+use super::{AT_ONCE, Glance, Pairs, ROUNDS, Seen, all, beside_a_watch, leads, memory, patch};
 use crate::{
     control_plane::ApiKind,
     fleet::{Fleet, Member, NAMESPACE},
@@ -90,7 +88,7 @@ impl Ingresses {
         for _ in 0..ROUNDS {
             let controller = self.start(provider).await?;
             let block = self.act(BLOCKED, true, provider).await?;
-            rests(&controller, METRICS).await?;
+            controller.rests(METRICS).await?;
             let admit = self.act(BLOCKED, false, provider).await?;
             resident = memory(&controller)?;
             controller.stop().await?;
@@ -120,7 +118,7 @@ impl Ingresses {
         if provider == Provider::Kubernetes {
             self.slices.until_count(self.names.len()).await?;
         }
-        rests(&controller, METRICS).await?;
+        controller.rests(METRICS).await?;
         Ok(controller)
     }
 

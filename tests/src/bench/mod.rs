@@ -222,15 +222,6 @@ async fn leads(controller: &Running, prefix: &str) -> Result<()> {
     controller.until_metric(&metric, |held| held > 0.0).await
 }
 
-/// Waits until a controller has nothing left to do.
-async fn rests(controller: &Running, prefix: &str) -> Result<()> {
-    for left in ["queue_length", "events_waiting"] {
-        let metric = format!("{prefix}_{left}");
-        controller.until_metric(&metric, |left| left == 0.0).await?;
-    }
-    Ok(())
-}
-
 /// Returns the resident memory of a controller, in MiB.
 fn mebibytes(controller: &Running) -> Result<f64> {
     Ok(f64::from(u32::try_from(controller.memory()?)?) / 1024.0)

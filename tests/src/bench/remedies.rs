@@ -11,7 +11,6 @@ use tokio::time::{Instant, interval, timeout};
 
 use super::{
     AT_ONCE, Glance, Pairs, ROUNDS, SEEN_WITHIN, Seen, all, beside_a_watch, leads, memory, patch,
-    rests,
 };
 use crate::{
     control_plane::ApiKind,
@@ -129,16 +128,16 @@ async fn times(
     seen: &mut Seen<Glance>,
     names: &[String],
 ) -> Result<[Duration; MEASURED]> {
-    rests(controller, METRICS).await?;
+    controller.rests(METRICS).await?;
     let began = Instant::now();
     block_all(fleet).await?;
     let applied = seen.until_count(names.len()).await? - began;
-    rests(controller, METRICS).await?;
+    controller.rests(METRICS).await?;
     let began = Instant::now();
     fleet.delete_remedy(ALL).await?;
     let lifted = seen.until_count(0).await? - began;
     fleet.create_remedy("dns", on_dns()).await?;
-    rests(controller, METRICS).await?;
+    controller.rests(METRICS).await?;
     let [dead, well] = ["False", "True"].map(verdict);
     let followed = p50(seen, &names[0], [&dead, &well]).await?;
     let [flipped, last] = flips(seen, names, [(&dead, None), (&well, None)]).await?;
@@ -156,13 +155,13 @@ async fn restart(fleet: &Fleet, seen: &mut Seen<Glance>, clusters: usize) -> Res
     let controller = fleet.remedy_controller().await?;
     block_all(fleet).await?;
     seen.until_count(clusters).await?;
-    rests(&controller, METRICS).await?;
+    controller.rests(METRICS).await?;
     controller.stop().await?;
     let before = fleet.karmada.successful_writes().await?;
     let began = Instant::now();
     let controller = fleet.remedy_controller().await?;
     leads(&controller, METRICS).await?;
-    rests(&controller, METRICS).await?;
+    controller.rests(METRICS).await?;
     let at_rest = began.elapsed();
     let writes = fleet.karmada.successful_writes().await?.since(&before);
     controller.stop().await?;

@@ -21,6 +21,7 @@ use crate::{
 };
 
 pub use dns::MemberDns;
+pub(crate) use objects::set_condition;
 pub use objects::{maintenance, on_dns, on_failure_of};
 pub use own::OwnMembers;
 

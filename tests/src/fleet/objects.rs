@@ -75,19 +75,7 @@ impl Fleet {
 
     /// Writes a condition of a member in place of its agent.
     pub async fn set_condition(&self, member: Member, kind: &str, status: &str) -> Result<()> {
-        let clusters = self.clusters();
-        let cluster = clusters.get(&member.name()).await?;
-        let mut conditions = serde_json::to_value(cluster.conditions())?;
-        if let Some(conditions) = conditions.as_array_mut() {
-            conditions.retain(|condition| condition["type"] != kind);
-            conditions.push(json!({ "type": kind, "status": status, "reason": "Test",
-                "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }));
-        }
-        let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-        clusters
-            .patch_status(&member.name(), &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
+        set_condition(&self.clusters(), member, kind, status).await
     }
 
     /// Places the Service in exactly these clusters: its template, its binding, and the endpoints
@@ -219,6 +207,35 @@ pub fn maintenance(member: Member) -> Value {
 /// Returns the spec of a Remedy that blocks every member whose DNS is dead.
 pub fn on_dns() -> Value {
     on_failure_of(DNS_READY)
+}
+
+/// Writes a condition of a member in place of its agent.
+pub(crate) async fn set_condition(
+    clusters: &Api<Cluster>,
+    member: Member,
+    kind: &str,
+    status: &str,
+) -> Result<()> {
+    let name = member.name();
+    loop {
+        let cluster = clusters.get(&name).await?;
+        let mut conditions = serde_json::to_value(cluster.conditions())?;
+        if let Some(conditions) = conditions.as_array_mut() {
+            conditions.retain(|condition| condition["type"] != kind);
+            conditions.push(json!({ "type": kind, "status": status, "reason": "Test",
+                "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }));
+        }
+        // The list is written whole, and others write it, too.
+        let patch = Patch::Merge(json!({
+            "metadata": { "resourceVersion": cluster.metadata.resource_version },
+            "status": { "conditions": conditions },
+        }));
+        let parameters = PatchParams::default();
+        match clusters.patch_status(&name, &parameters, &patch).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            written => return Ok(written.map(drop)?),
+        }
+    }
 }
 
 /// Returns the spec of a Remedy that blocks every member on which a condition is False.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::try_join_all;
-use jiff::Timestamp;
-use karmada_api::{Cluster, condition::DNS_READY};
+use karmada_api::{
+    Cluster, ClusterPropagationPolicy,
+    condition::{DNS_READY, FALSE, TRUE},
+};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -20,7 +22,7 @@ use super::{
 };
 use crate::{
     control_plane::ApiKind,
-    fleet::Member,
+    fleet::{Member, set_condition},
     manifests,
     programs::{Binary, Running},
     propagation::PropagationFleet,
@@ -166,8 +168,7 @@ impl Stage {
     }
 
     async fn suspend(&self, dispatching: bool) -> Result<()> {
-        let policies: Api<karmada_api::ClusterPropagationPolicy> =
-            Api::all(self.fleet.karmada.client());
+        let policies: Api<ClusterPropagationPolicy> = Api::all(self.fleet.karmada.client());
         let suspension = json!({ "suspension": { "dispatching": dispatching } });
         let patch = Patch::Merge(json!({ "spec": suspension }));
         policies
@@ -179,31 +180,13 @@ impl Stage {
     /// Writes the verdict on DNS in place of a member's agents, and waits until the Remedy acts on it, or no longer.
     async fn report_dns(&self, member: Member, works: bool) -> Result<()> {
         let clusters: Api<Cluster> = Api::all(self.fleet.karmada.client());
-        let name = member.name();
-        loop {
-            let cluster = clusters.get(&name).await?;
-            let mut conditions = serde_json::to_value(cluster.conditions())?;
-            if let Some(conditions) = conditions.as_array_mut() {
-                conditions.retain(|condition| condition["type"] != DNS_READY);
-                conditions.push(json!({ "type": DNS_READY, "status": if works { "True" } else { "False" },
-                    "reason": "Soak", "message": "", "lastTransitionTime": Timestamp::now().to_string() }));
-            }
-            // The list is written whole, and others write it, too.
-            let patch = Patch::Merge(json!({
-                "metadata": { "resourceVersion": cluster.metadata.resource_version },
-                "status": { "conditions": conditions },
-            }));
-            let parameters = PatchParams::default();
-            match clusters.patch_status(&name, &parameters, &patch).await {
-                Err(kube::Error::Api(status)) if status.is_conflict() => {}
-                result => {
-                    result?;
-                    break;
-                }
-            }
-        }
-        let what = if works { "in service" } else { "acted on" };
-        until(&clusters, &name, what, |cluster| {
+        let (status, what) = if works {
+            (TRUE, "in service")
+        } else {
+            (FALSE, "acted on")
+        };
+        set_condition(&clusters, member, DNS_READY, status).await?;
+        until(&clusters, &member.name(), what, |cluster| {
             let actions =
                 cluster.and_then(|cluster| cluster.status.as_ref()?.remedy_actions.as_ref());
             actions.is_none_or(Vec::is_empty) == works
@@ -222,15 +205,13 @@ impl Stage {
             sleep(POLL).await;
         }
         for (program, prefix) in PROGRAMS {
-            let rests = async |left: &str| {
-                let metric = format!("karmada_{prefix}_{left}");
-                let program = self.program(program)?;
-                program.until_metric(&metric, |left| left == 0.0).await
-            };
-            rests("events_waiting").await?;
+            let (running, prefix) = (self.program(program)?, format!("karmada_{prefix}"));
             // This one has the next look at each cluster in its queue.
-            if program != Binary::ClusterController {
-                rests("queue_length").await?;
+            if program == Binary::ClusterController {
+                let events = format!("{prefix}_events_waiting");
+                running.until_metric(&events, |left| left == 0.0).await?;
+            } else {
+                running.rests(&prefix).await?;
             }
         }
         Ok(())

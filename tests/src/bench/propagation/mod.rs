@@ -27,7 +27,6 @@ use self::{
 use super::{
     AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median,
     requests::{bare, create, delete, merge},
-    rests,
 };
 use crate::{
     control_plane::ApiKind,
@@ -172,7 +171,7 @@ impl Bench {
     async fn lose_a_cluster(&self) -> Result<Duration> {
         let scheduler = self.fleet.start_program(Binary::Scheduler, &[]).await?;
         leads(&scheduler, "karmada_scheduler").await?;
-        rests(&scheduler, "karmada_scheduler").await?;
+        scheduler.rests("karmada_scheduler").await?;
         let mut moved = self.watch_moved().await?;
         let clusters = untyped::<ClusterView>(&self.fleet);
         let cluster = clusters.get(&LOST.name()).await?;
@@ -180,7 +179,7 @@ impl Bench {
         let parameters = DeleteParams::default();
         clusters.delete(&LOST.name(), &parameters).await?;
         let seen = moved.until_count(self.names.len()).await?;
-        rests(&scheduler, "karmada_scheduler").await?;
+        scheduler.rests("karmada_scheduler").await?;
         let cluster = serde_json::to_value(&cluster)?;
         create(&clusters, &bare(&cluster)).await?;
         let status = Patch::Merge(json!({ "status": cluster["status"] }));
@@ -188,7 +187,7 @@ impl Bench {
             .patch_status(&LOST.name(), &PatchParams::default(), &status)
             .await?;
         moved.until_count(0).await?;
-        rests(&scheduler, "karmada_scheduler").await?;
+        scheduler.rests("karmada_scheduler").await?;
         scheduler.stop().await?;
         Ok(seen - began)
     }
