@@ -16,7 +16,7 @@ pub enum Rank {
     Name,
 }
 
-/// What of a template a selector does not ask for; the greatest is the nearest miss.
+/// The part of a template that a selector does not ask for; the greatest is the nearest miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mismatch {
     /// Its kind.

@@ -38,11 +38,11 @@ impl AssumedWorkload {
 
 /// The Pods that are assumed to be in each cluster. What is decided on it finds only the room that they leave.
 ///
-/// What a clone costs depends on the number of clusters alone, and what one workload more costs on its own clusters.
+/// A clone costs as much as there are clusters, and one workload more as much as it has clusters.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed(BTreeMap<String, Arc<InCluster>>);
 
-/// What is assumed to be in one cluster.
+/// The Pods that are assumed to be in one cluster.
 #[derive(Clone, Debug, Default)]
 struct InCluster {
     workloads: Vec<Arc<AssumedWorkload>>,

@@ -20,7 +20,7 @@ use crate::binding_ref::BindingRef;
 /// room for ever.
 const LONGEST: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is assumed of one binding, by cluster.
+/// The Pods that are assumed of one binding, by cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumptions(BTreeMap<String, Assumption>);
 

@@ -93,6 +93,16 @@ fn bytes(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag, length], value].concat()
 }
 
+/// Returns the bytes of [`requirements`] as those of a component.
+fn needs_bytes() -> Vec<u8> {
+    let needs = [
+        bytes(0x0a, &claim_bytes()),
+        bytes(0x1a, b"high"),
+        bytes(0x22, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
+    ];
+    needs.concat()
+}
+
 /// Returns the bytes of the node claim of [`requirements`].
 fn claim_bytes() -> Vec<u8> {
     let toleration = b"\x0a\x03gpu\x12\x06Exists\x22\x09NoExecute\x28\x05";

@@ -33,14 +33,9 @@ fn web() -> ResourceBindingSpec {
 
 /// Returns the bytes of what is told of [`web`].
 fn web_bytes() -> Vec<u8> {
-    let needs = [
-        bytes(0x0a, &claim_bytes()),
-        bytes(0x1a, b"high"),
-        bytes(0x22, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
-    ];
     let component = [
         bytes(0x0a, b"web"),
-        bytes(0x12, &needs.concat()),
+        bytes(0x12, &needs_bytes()),
         vec![0x18, 2],
     ];
     let workload = [bytes(0x0a, b"shop"), long(0x12, &component.concat())];

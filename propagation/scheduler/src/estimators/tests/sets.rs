@@ -25,14 +25,9 @@ fn request_has_karmadas_bytes() {
     let Some(Question::Sets(request)) = question else {
         panic!("{question:?}");
     };
-    let needs = [
-        bytes(0x0a, &claim_bytes()),
-        bytes(0x1a, b"high"),
-        bytes(0x22, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
-    ];
     let worker = [
         bytes(0x0a, b"worker"),
-        bytes(0x12, &needs.concat()),
+        bytes(0x12, &needs_bytes()),
         vec![0x18, 2],
     ];
     let manager = [bytes(0x0a, b"manager"), vec![0x18, 1]];
