@@ -110,7 +110,7 @@ mod tests {
         let error = vitals(leaking).are_level().unwrap_err().to_string();
         assert_eq!(
             error,
-            "the memory of scheduler grows from 24000 to 32000 KiB"
+            "the memory of scheduler grows from 20000 to 32000 KiB"
         );
     }
 }
