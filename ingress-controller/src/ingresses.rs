@@ -17,7 +17,7 @@ use tokio::time::timeout;
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// A part of an ingress that we write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
     /// The finalizers of an ingress that is ours.
     Finalizers,

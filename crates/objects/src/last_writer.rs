@@ -1,6 +1,10 @@
 //! The client that last wrote a field, by an object's managed fields.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::metadata;
 
 /// Returns the entry of the manager that last wrote one of these `fields` of `parent`, which is `status` for
 /// example. The time of an entry is that of its last write to any field.
@@ -17,7 +21,12 @@ pub fn last_writer<'a>(
             fields.any(|field| parent.get(format!("f:{field}")).is_some())
         })
     };
-    let writers = entries.into_iter().filter(has);
+    newest(entries.into_iter().filter(has))
+}
+
+fn newest<'a>(
+    writers: impl Iterator<Item = &'a ManagedFieldsEntry>,
+) -> Option<&'a ManagedFieldsEntry> {
     writers.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
 }
 
@@ -31,6 +40,43 @@ pub fn rival<'a>(
     let others = entries.iter();
     let others = others.filter(|entry| entry.manager.as_deref() != Some(own));
     last_writer(others, parent, fields)?.manager.as_deref()
+}
+
+/// Returns the manager other than `own` that last wrote one of the fields at these `paths`, which are JSON pointers
+/// (RFC 6901). Of a list whose elements are known by keys, each element counts.
+pub fn rival_at<'a>(
+    entries: &'a [ManagedFieldsEntry],
+    own: &str,
+    paths: &[String],
+) -> Option<&'a str> {
+    let has = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref();
+        let is_other = entry.manager.as_deref() != Some(own);
+        is_other && fields.is_some_and(|fields| paths.iter().any(|path| owns(&fields.0, path)))
+    };
+    newest(entries.iter().filter(has))?.manager.as_deref()
+}
+
+/// Does the same for an object with its managed fields.
+pub fn rival_in(object: &Value, own: &str, paths: &[String]) -> Option<String> {
+    let entries = metadata::field(object, "managedFields")?;
+    let entries = Vec::<ManagedFieldsEntry>::deserialize(entries).ok()?;
+    rival_at(&entries, own, paths).map(str::to_owned)
+}
+
+fn owns(fields: &Value, path: &str) -> bool {
+    let mut part = fields;
+    for token in path.split('/').skip(1) {
+        let name = token.replace("~1", "/").replace("~0", "~");
+        let Some(next) = part.get(format!("f:{name}")) else {
+            // A value that is written as a whole has no parts, and a list has elements.
+            let is_other = |key: &String| key.starts_with("f:");
+            let parts = part.as_object().filter(|_| !std::ptr::eq(part, fields));
+            return parts.is_some_and(|parts| !parts.keys().any(is_other));
+        };
+        part = next;
+    }
+    true
 }
 
 #[cfg(test)]
@@ -55,5 +101,30 @@ mod tests {
         .unwrap();
         assert_eq!(rival(&entries, "ours", "status", &["a"]), Some("late"));
         assert_eq!(rival(&entries, "ours", "status", &["c"]), None);
+    }
+
+    /// The rival wrote one of the fields that differ, be it a whole value, an element of a list, or a label; who wrote
+    /// beside them is none.
+    #[test]
+    fn rival_wrote_at_path() {
+        let entries: Vec<ManagedFieldsEntry> = from_value(json!([
+            { "manager": "ours", "time": "2026-01-04T00:00:00Z",
+              "fieldsV1": { "f:spec": { "f:replicas": {} } } },
+            { "manager": "scaler", "time": "2026-01-01T00:00:00Z", "subresource": "scale",
+              "fieldsV1": { "f:spec": { "f:replicas": {} } } },
+            { "manager": "injector", "time": "2026-01-02T00:00:00Z", "fieldsV1": { "f:spec": {
+                "f:containers": { "k:{\"name\":\"a\"}": { ".": {}, "f:image": {} } },
+                "f:workload": { "f:manifests": {} } } } },
+            { "manager": "labeler", "time": "2026-01-03T00:00:00Z",
+              "fieldsV1": { "f:metadata": { "f:labels": { ".": {}, "f:a/b": {} } } } },
+        ]))
+        .unwrap();
+        let at = |path: &str| rival_at(&entries, "ours", &[path.to_owned()]);
+        assert_eq!(at("/spec/replicas"), Some("scaler"));
+        assert_eq!(at("/spec/containers/0/image"), Some("injector"));
+        assert_eq!(at("/spec/workload/manifests/0/data"), Some("injector"));
+        assert_eq!(at("/metadata/labels/a~1b"), Some("labeler"));
+        assert_eq!(at("/metadata/labels/c"), None);
+        assert_eq!(at("/spec/paused"), None);
     }
 }

@@ -10,7 +10,8 @@
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
 //! - Does it differ from its manifest? [`drift`]; in what, [`difference`]. What does it keep when that is applied? [`retain`]. And when it is
 //!   replaced? [`replacement`].
-//! - How is it changed, and not if it has changed meanwhile? [`patch`]. How is it sent as YAML? [`yaml`].
+//! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
+//!   How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom? [`reverse_index`].
@@ -36,6 +37,7 @@ pub mod retain;
 pub mod reverse_index;
 pub mod selector;
 pub mod taint;
+pub mod wanted;
 pub mod yaml;
 
 pub use key::Key;

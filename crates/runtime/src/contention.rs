@@ -1,14 +1,18 @@
 //! Contention: another client undoes each of our writes, and we write again after growing pauses.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use kube::Api;
+use objects::last_writer::rival_at;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// The number of times that a write may be undone before there is a pause: a restored backup, or a user
 /// who tries something, is no contention.
@@ -18,13 +22,34 @@ const MAX_BACKOFF: Duration = Duration::from_mins(5);
 /// The age at which a write has lasted: who changes it then contends with nobody.
 const SETTLED_AFTER: Duration = Duration::from_mins(10);
 
+/// The longest duration of a read that only serves a message.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+
 /// The writes of this process that were made again after a pause, `contested_writes_total`.
 pub(crate) static CONTESTED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 /// The last write to each part `K` of what is ours.
 #[derive(Debug)]
 pub struct Contention<K> {
-    last: Mutex<BTreeMap<K, LastWrite>>,
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    /// The last write to each part of which the same was written before.
+    last: BTreeMap<K, LastWrite>,
+    first: FirstWrites,
+}
+
+/// The writes of the last while that were made once, by a hash of part and value: nobody undoes most, and a rollout
+/// makes hundreds of thousands.
+#[derive(Debug, Default)]
+struct FirstWrites {
+    /// The version that each was stored as; 0 if that is no number.
+    recent: HashMap<u64, u64>,
+    /// The same of the time before, which are forgotten when these are as old.
+    older: HashMap<u64, u64>,
+    began: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -68,15 +93,25 @@ impl<K> Attempt<K> {
     }
 }
 
+impl<K: Hash> Attempt<K> {
+    fn hash(&self) -> u64 {
+        hash(&(&self.part, self.value))
+    }
+}
+
 impl<K> Default for Contention<K> {
     fn default() -> Self {
+        let state = State {
+            last: BTreeMap::new(),
+            first: FirstWrites::default(),
+        };
         Self {
-            last: Mutex::new(BTreeMap::new()),
+            state: Mutex::new(state),
         }
     }
 }
 
-impl<K: Ord> Contention<K> {
+impl<K: Ord + Hash> Contention<K> {
     /// Begins a write of `value` to `part`, which has another one in the version `seen` of its object. A
     /// removal is null; an object that does not exist has no version.
     ///
@@ -90,8 +125,9 @@ impl<K: Ord> Contention<K> {
         now: Instant,
     ) -> Result<Attempt<K>, Backoff> {
         let mut attempt = Attempt::at_once(part, value);
-        let mut all = self.last.lock();
-        let Some(last) = all.get_mut(&attempt.part) else {
+        let state = &mut *self.state.lock();
+        let Some(last) = state.last.get_mut(&attempt.part) else {
+            attempt.undone = u32::from(state.first.is_undone(attempt.hash(), seen));
             return Ok(attempt);
         };
         // An older version does not show our write yet: nobody has undone it.
@@ -110,6 +146,11 @@ impl<K: Ord> Contention<K> {
 
     /// Records a write that was stored as `version` at `at`.
     pub fn stored(&self, attempt: Attempt<K>, version: Option<String>, at: Instant) {
+        let state = &mut *self.state.lock();
+        let all = &mut state.last;
+        if attempt.undone == 0 && !all.contains_key(&attempt.part) {
+            return state.first.note(attempt.hash(), version.as_deref(), at);
+        }
         let Attempt {
             part,
             value,
@@ -118,7 +159,6 @@ impl<K: Ord> Contention<K> {
         if undone >= TOLERATED {
             CONTESTED.inc();
         }
-        let mut all = self.last.lock();
         // Names come and go with each rollout: each time the map has doubled, it loses what is settled.
         if !all.contains_key(&part) && all.len().is_power_of_two() {
             all.retain(|_, last| !last.is_settled(at));
@@ -136,7 +176,23 @@ impl<K: Ord> Contention<K> {
 
     /// Forgets `part`.
     pub fn forget(&self, part: &K) {
-        self.last.lock().remove(part);
+        self.state.lock().last.remove(part);
+    }
+}
+
+impl FirstWrites {
+    /// Returns `true` if this write was stored as an older version than `seen`.
+    fn is_undone(&self, write: u64, seen: Option<&str>) -> bool {
+        let known = self.recent.get(&write).or_else(|| self.older.get(&write));
+        known.is_some_and(|written| number(seen).is_none_or(|seen| seen > *written))
+    }
+
+    fn note(&mut self, write: u64, version: Option<&str>, at: Instant) {
+        if self.began.is_none_or(|began| at >= began + SETTLED_AFTER) {
+            self.began = Some(at);
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(write, number(version).unwrap_or(0));
     }
 }
 
@@ -146,7 +202,23 @@ impl LastWrite {
     }
 }
 
-fn hash(value: &Value) -> u64 {
+/// Reads which manager other than `own` last wrote one of the fields of the object `name` at these `paths`, which are
+/// JSON pointers (RFC 6901). Returns `None` if that cannot be found out.
+pub async fn find_rival<K>(
+    objects: &Api<K>,
+    name: &str,
+    own: &str,
+    paths: &[String],
+) -> Option<String>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let found = timeout(READ_LIMIT, objects.get_metadata(name)).await;
+    let entries = found.ok()?.ok()?.metadata.managed_fields?;
+    rival_at(&entries, own, paths).map(str::to_owned)
+}
+
+fn hash(value: &impl Hash) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
@@ -169,7 +241,7 @@ fn is_newer(seen: Option<&str>, written: Option<&str>) -> bool {
     }
 }
 
-fn number(version: Option<&str>) -> Option<u128> {
+fn number(version: Option<&str>) -> Option<u64> {
     version?.parse().ok()
 }
 
@@ -245,14 +317,31 @@ mod tests {
         );
     }
 
-    /// Names come and go with each rollout.
+    /// Names come and go with each rollout, whether their writes last or are undone.
     #[test]
     fn settled_writes_are_forgotten() {
         let (contention, begun) = (Contention::default(), Instant::now());
         for nth in 0..10_000_u32 {
             let now = begun + Duration::from_mins(1) * nth;
             contention.stored(Attempt::at_once(nth, &json!(nth)), None, now);
+            let undone = contention.begin(nth, &json!(nth), None, now).unwrap();
+            if nth % 2 == 0 {
+                contention.stored(undone, None, now);
+            }
         }
-        assert!(contention.last.lock().len() < 32);
+        let state = contention.state.lock();
+        assert!(state.last.len() < 32);
+        assert!(state.first.recent.len() + state.first.older.len() <= 20);
+    }
+
+    /// A rollout to a whole fleet is nobody's contention, and keeps no key.
+    #[test]
+    fn lasting_writes_keep_hashes() {
+        let (contention, now) = (Contention::default(), Instant::now());
+        for nth in 0..10_000_u32 {
+            let attempt = contention.begin(nth, &json!(nth), None, now).unwrap();
+            contention.stored(attempt, Some("7".to_owned()), now);
+        }
+        assert!(contention.state.lock().last.is_empty());
     }
 }
