@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use karmada_runtime::contention::Contention;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, Selected, WatchState};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
@@ -25,7 +26,7 @@ use crate::records::Records;
 use crate::requests::Requests;
 use crate::result::{Again, SyncResult, Synced};
 use crate::schemas::Schemas;
-use crate::unit::{LastWrite, ManifestRef, Unit};
+use crate::unit::{LastWrite, ManifestRef, Object, Unit};
 use crate::wake::{Wake, woken};
 
 /// The time after a start for which a unit waits for the list of its kinds: until then nearly every object
@@ -47,6 +48,8 @@ pub struct Applier<O> {
     started: Instant,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) findings: Arc<Mutex<Findings>>,
+    /// Who changes objects back that we write.
+    pub(crate) contention: Contention<Object>,
     /// True if the watches are sent every object of a kind, those of others too.
     pub(crate) sees_all: bool,
 }
@@ -100,6 +103,7 @@ impl<O: Ownership> Applier<O> {
             started: Instant::now(),
             records,
             findings,
+            contention: Contention::default(),
             sees_all,
         };
         (applier, running)
@@ -200,6 +204,11 @@ impl<O: Ownership> Applier<O> {
                 ..Synced::observed(self.owned(one, written.object.map(without_managers)))
             },
             Ok(Outcome::Left(verdict)) => self.left(one, verdict),
+            Ok(Outcome::Paused(contested)) => Synced {
+                left: Some(Again::After(contested.left(Instant::now()))),
+                contested: Some(contested),
+                ..Synced::observed(cached)
+            },
             Err(error @ MemberError::NotServed { .. }) => {
                 Synced::failed(error, ObservedObject::Absent)
             }

@@ -13,6 +13,8 @@
 //!    out of it, and `schemas` tells when it may know that.
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
 //!
+//! Where another client changes an object back each time, `rivals` puts off the next write of it.
+//!
 //! [`Applier::remove`], in `remove`, deletes or releases the objects of a unit that goes. `wake` tells which unit
 //! a change in the cluster concerns, and `kinds` what is to be watched there.
 
@@ -29,6 +31,7 @@ mod records;
 mod remove;
 mod requests;
 mod result;
+mod rivals;
 mod schemas;
 mod unit;
 mod wake;
@@ -42,6 +45,6 @@ pub use error::MemberError;
 pub use kinds::KindCounts;
 pub use ownership::{Ownership, WriteStyle};
 pub use plan::{ApplyPlan, plan, rewrite};
-pub use result::{Again, SyncResult, Synced};
+pub use result::{Again, Contested, SyncResult, Synced};
 pub use unit::{LastWrite, ManifestRef, Unit};
 pub use wake::Wake;

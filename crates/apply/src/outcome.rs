@@ -6,6 +6,7 @@ use objects::ownership::Compared;
 use serde_json::Value;
 
 use crate::findings::Verdict;
+use crate::result::Contested;
 
 /// The result of a write, or of finding that there is nothing to write.
 pub(crate) struct Written {
@@ -25,4 +26,6 @@ pub(crate) enum Outcome {
     Written(Written),
     /// It was left as it is.
     Left(Verdict),
+    /// It was left as it is until the end of a pause.
+    Paused(Contested),
 }

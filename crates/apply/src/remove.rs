@@ -49,6 +49,7 @@ impl<O: Ownership> Applier<O> {
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
     ) -> Result<Removed, MemberError> {
+        self.give_up(one);
         match self.requests.path(one).await {
             Ok(path) => self.remove_object(writes, one, &path).await,
             // What cannot exist was never applied.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use objects::ownership::{Compared, ObservedObject};
 
+use tokio::time::Instant;
+
 use crate::error::MemberError;
 
 /// The result of a sync.
@@ -37,6 +39,19 @@ pub struct Synced {
     pub compared: Option<Arc<Compared>>,
     /// When the object is looked at again, if it was left as it is.
     pub left: Option<Again>,
+    /// Who is the reason that it was left so, if somebody changes it back after each of our writes.
+    pub contested: Option<Contested>,
+}
+
+/// A pause before the next write of an object that another client changes back each time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contested {
+    /// The end of the pause.
+    pub until: Instant,
+    /// Set in the first pause: whoever is concerned is told once.
+    pub is_news: bool,
+    /// The field manager of the other, if it is news and that can be found out.
+    pub manager: Option<String>,
 }
 
 /// The time at which an object that was left as it is will be looked at again.
@@ -46,6 +61,13 @@ pub enum Again {
     AtChange,
     /// After this time, if the program syncs the unit then.
     After(Duration),
+}
+
+impl Contested {
+    /// Returns what is left of the pause.
+    pub(crate) fn left(&self, now: Instant) -> Duration {
+        self.until.saturating_duration_since(now)
+    }
 }
 
 impl Synced {
@@ -58,6 +80,7 @@ impl Synced {
             note: None,
             compared: None,
             left: None,
+            contested: None,
         }
     }
 

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::*;
 
 mod replacement;
+mod rivals;
 
 const NAMESPACE: &str = "units";
 

@@ -72,6 +72,11 @@ impl<S> ManifestRef<'_, S> {
         self.manifest.key()
     }
 
+    /// Returns its object.
+    pub(crate) fn object(&self) -> Object {
+        (self.kind(), self.key())
+    }
+
     /// Returns its hash.
     pub(crate) fn hash(&self) -> u64 {
         hash(&self.manifest.to_string())
@@ -87,6 +92,9 @@ impl<S> ManifestRef<'_, S> {
         }
     }
 }
+
+/// An object of the cluster.
+pub(crate) type Object = (GroupVersionKind, Key);
 
 /// Returns the hash of a value, which is one for the time of this process.
 pub(crate) fn hash(value: &impl Hash) -> u64 {

@@ -72,13 +72,10 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         cached: &ObservedObject,
     ) -> Result<Outcome, MemberError> {
-        let path = self.requests.path(one).await?;
-        if path.is_stray {
-            // Whoever lets a user write in one namespace goes by what the manifest says.
-            return Err(MemberError::Manifest {
-                object: one.name(),
-                problem: "has a namespace, but its kind has none",
-            });
+        let path = self.path(one).await?;
+        // During a pause there is no need to look; whether one begins, the cache may not show yet.
+        if let Err(backoff) = self.begin(one, cached.seen()) {
+            return Ok(self.paused(one, &path, backoff).await);
         }
         let mut style = self.ownership.write_style(one.unit);
         let mut unread = self.plan_unread(writes, one, style, cached);
@@ -101,8 +98,13 @@ impl<O: Ownership> Applier<O> {
                     Err(error) => return Err(error),
                 }
             };
+            let attempt = match self.begin_planned(writes, one, object.as_ref(), &plan) {
+                Ok(attempt) => attempt,
+                Err(backoff) => return Ok(self.paused(one, &path, backoff).await),
+            };
             match self.write(writes, one, &path, plan, style).await {
                 Ok(written) => {
+                    self.stored(attempt, written.as_ref());
                     let written = self.record_write(one, &path, object, written).await?;
                     self.findings.lock().clear(one);
                     return Ok(Outcome::Written(written));
@@ -128,6 +130,19 @@ impl<O: Ownership> Applier<O> {
                 }
             }
         }
+    }
+
+    /// Returns where the object of a manifest is.
+    async fn path(&self, one: &ManifestRef<'_, O::Source>) -> Result<ObjectPath, MemberError> {
+        let path = self.requests.path(one).await?;
+        if path.is_stray {
+            // Whoever lets a user write in one namespace goes by what the manifest says.
+            return Err(MemberError::Manifest {
+                object: one.name(),
+                problem: "has a namespace, but its kind has none",
+            });
+        }
+        Ok(path)
     }
 
     /// Reads an object live, and decides what is to be done about it. `known` is what the cluster knows of its manifest.

@@ -6,6 +6,7 @@ use karmada_api::work::{ManifestIdentifier, ManifestStatus};
 use karmada_rules::execution::{StatusPlan, SyncOutcome, identifier};
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+use serde_json::Value;
 
 use crate::reason::Reason;
 
@@ -85,6 +86,22 @@ pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
 /// Returns the Event about a script or webhook that has failed.
 pub(crate) fn warning(reason: Reason, note: &str) -> Event {
     event(EventType::Warning, reason, note, "Interpret")
+}
+
+/// Returns the Event about the object of a manifest that `manager` changes back in a member each time.
+pub(crate) fn contested(
+    manifest: &Value,
+    ordinal: i64,
+    cluster: &str,
+    manager: Option<&str>,
+) -> Event {
+    let object = named(&identifier(manifest, ordinal));
+    let manager = manager.unwrap_or("another client");
+    let note = format!(
+        "{manager} undoes every write to object({object}) in member({cluster}); this controller writes again after growing pauses, up to 5 minutes"
+    );
+    let reason = Reason::MemberObjectContested;
+    event(EventType::Warning, reason, &note, "Sync")
 }
 
 fn named(manifest: &ManifestIdentifier) -> String {

@@ -8,6 +8,7 @@ karmada_runtime::event_reasons! {
     ReflectStatusFailed: "Work", "the script or webhook that reads the status of an object has failed; the note gives the error";
     InterpretHealthFailed: "Work", "the script or webhook that reads the health of an object has failed; the note gives the error";
     InterpretHealthSucceed: "Work", "the health of an object is known for the first time, or has changed";
+    MemberObjectContested: "Work", "another client in the member changes an object back after each of our writes; the note names the member and the client's field manager, if that can be found out";
     CollectEndpointsFailed: "ServiceExport", "the endpoints of the Service cannot be collected from a cluster, or not be written; the note gives the reason";
     EndpointsNotOurs: "ServiceExport", "another program, such as a Karmada, collects the endpoints of the Service from a cluster, and they are left to it";
 }

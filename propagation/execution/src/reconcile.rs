@@ -124,6 +124,11 @@ impl Reconciler {
             let is_written = synced.iter().any(|one| one.written);
             self.index.arrivals.applied(work, is_written);
         }
+        self.reporter.record_contested(cluster, work, &synced);
+        let pauses = synced.iter().filter_map(|one| one.contested.as_ref());
+        if let Some(until) = pauses.map(|contested| contested.until).min() {
+            self.queues.of(cluster).add_at(Key::of(work), until);
+        }
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice());
         self.report(cluster, work, results, untouched).await?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use apply::Synced;
 use jiff::Timestamp;
 use karmada_api::Work;
 use karmada_rules::execution::{StatusPlan, SyncOutcome, status};
@@ -14,7 +15,7 @@ use kube::{Api, Client, Resource};
 use objects::Key;
 use parking_lot::Mutex;
 
-use crate::events::{changes, troubles, warning};
+use crate::events::{self, changes, troubles, warning};
 use crate::pending::PendingReports;
 use crate::reason::Reason;
 
@@ -73,6 +74,21 @@ impl Reporter {
         if let Some(events) = &self.events {
             for (reason, note) in &found {
                 events.record(work.object_ref(&()), warning(*reason, note));
+            }
+        }
+    }
+
+    /// Records which objects of a Work another client has begun to change back in its member.
+    pub(crate) fn record_contested(&self, cluster: &str, work: &Work, synced: &[Synced]) {
+        let Some(events) = &self.events else {
+            return;
+        };
+        let manifests = work.spec.workload.manifests.iter();
+        for ((manifest, one), ordinal) in manifests.zip(synced).zip(0..) {
+            if let Some(contested) = one.contested.as_ref().filter(|one| one.is_news) {
+                let manager = contested.manager.as_deref();
+                let event = events::contested(manifest, ordinal, cluster, manager);
+                events.record(work.object_ref(&()), event);
             }
         }
     }

@@ -23,6 +23,7 @@ use super::*;
 mod endpoints;
 mod metrics;
 mod pull;
+mod rivals;
 mod scripts;
 mod thirdparty;
 mod webhooks;

@@ -1,0 +1,146 @@
+//! The pauses between our writes of an object that another client changes back each time.
+
+use karmada_runtime::contention::{Attempt, Backoff};
+use karmada_runtime::write::WriteMode;
+use objects::Metadata;
+use objects::difference::{Difference, differences};
+use objects::last_writer::rival_in;
+use objects::managed_fields::all_fields;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::applier::Applier;
+use crate::outcome::Outcome;
+use crate::ownership::Ownership;
+use crate::plan::ApplyPlan;
+use crate::requests::ObjectPath;
+use crate::result::Contested;
+use crate::unit::{ManifestRef, Object};
+
+impl<O: Ownership> Applier<O> {
+    /// Begins the write of a manifest to its object as it was `seen`.
+    ///
+    /// # Errors
+    /// Fails with the pause before the write.
+    pub(crate) fn begin(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        seen: Option<&Value>,
+    ) -> Result<Attempt<Object>, Backoff> {
+        let version = seen.map(Metadata::resource_version);
+        (self.contention).begin(one.object(), one.manifest, version, Instant::now())
+    }
+
+    /// Begins what is planned of a manifest; `None` if that is no write.
+    ///
+    /// # Errors
+    /// Fails with the pause before the write.
+    pub(crate) fn begin_planned(
+        &self,
+        writes: &WriteMode,
+        one: &ManifestRef<'_, O::Source>,
+        seen: Option<&Value>,
+        plan: &ApplyPlan,
+    ) -> Result<Option<Attempt<Object>>, Backoff> {
+        let is_write = match plan {
+            ApplyPlan::Unchanged | ApplyPlan::Refuse { .. } => false,
+            ApplyPlan::Create { .. } | ApplyPlan::Apply { .. } | ApplyPlan::Replace { .. } => true,
+        };
+        if !is_write || matches!(writes, WriteMode::DryRun(_)) {
+            return Ok(None);
+        }
+        self.begin(one, seen).map(Some)
+    }
+
+    /// Notes that a write that has begun was stored.
+    pub(crate) fn stored(&self, attempt: Option<Attempt<Object>>, stored: Option<&Value>) {
+        if let (Some(attempt), Some(stored)) = (attempt, stored) {
+            let version = stored.resource_version().to_owned();
+            self.contention
+                .stored(attempt, Some(version), Instant::now());
+        }
+    }
+
+    /// Forgets who undoes the writes of a manifest that is given up.
+    pub(crate) fn give_up(&self, one: &ManifestRef<'_, O::Source>) {
+        self.contention.forget(&one.object());
+    }
+
+    /// Returns what there is to tell of a pause. Who is the cause is found out when it is news.
+    pub(crate) async fn paused(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        path: &ObjectPath,
+        backoff: Backoff,
+    ) -> Outcome {
+        let mut manager = None;
+        if backoff.is_news {
+            let found = self.requests.get(path).await;
+            let found = found.ok().flatten();
+            manager = found.and_then(|found| rival(one.manifest, &found, self.own_manager()));
+            tracing::warn!(
+                object = one.name(),
+                manager = manager.as_deref().unwrap_or("another client"),
+                "Another writer undoes every write of the object, will write again after growing pauses"
+            );
+        }
+        Outcome::Paused(Contested {
+            until: backoff.until,
+            is_news: backoff.is_news,
+            manager,
+        })
+    }
+
+    fn own_manager(&self) -> &'static str {
+        self.ownership.managers().ours
+    }
+}
+
+/// Returns the manager other than `own` that last wrote something of `object` that is not as the manifest has it: a
+/// field of that, or else one that it says nothing about.
+fn rival(manifest: &Value, object: &Value, own: &str) -> Option<String> {
+    let differences = differences(object, manifest, &all_fields(object));
+    let at = |is_concerned: fn(&Difference) -> bool| {
+        let concerned = differences.iter().filter(|one| is_concerned(one));
+        let paths: Vec<_> = concerned.map(|one| one.path.clone()).collect();
+        rival_in(object, own, &paths)
+    };
+    at(|one| one.wanted.is_some()).or_else(|| {
+        // What others add to these is left alone.
+        const THEIRS: [&str; 2] = ["/metadata", "/status"];
+        at(|one| one.wanted.is_none() && !THEIRS.iter().any(|part| one.path.starts_with(part)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Who has changed what the manifest says is the rival, and who adds to it only if nobody has.
+    #[test]
+    fn changed_field_names_rival() {
+        let object = |replicas| {
+            json!({
+                "metadata": { "annotations": { "revision": "4" }, "managedFields": [
+                    { "manager": "ours", "time": "2026-01-04T00:00:00Z",
+                      "fieldsV1": { "f:spec": { "f:paused": {} } } },
+                    { "manager": "scaler", "time": "2026-01-01T00:00:00Z", "subresource": "scale",
+                      "fieldsV1": { "f:spec": { "f:replicas": {} } } },
+                    { "manager": "counter", "time": "2026-01-03T00:00:00Z", "fieldsV1": {
+                        "f:metadata": { "f:annotations": { "f:revision": {} } },
+                        "f:status": { "f:replicas": {} } } },
+                    { "manager": "adder", "time": "2026-01-02T00:00:00Z",
+                      "fieldsV1": { "f:spec": { "f:minReadySeconds": {} } } },
+                ] },
+                "spec": { "replicas": replicas, "paused": true, "minReadySeconds": 4 },
+                "status": { "replicas": 3 },
+            })
+        };
+        let manifest = json!({ "metadata": {}, "spec": { "replicas": 2, "paused": false } });
+        let named = |replicas| rival(&manifest, &object(replicas), "ours");
+        assert_eq!(named(5).as_deref(), Some("scaler"));
+        assert_eq!(named(2).as_deref(), Some("adder"));
+    }
+}
