@@ -19,8 +19,9 @@ use karmada_rules::propagation::interpret::Timed;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{self, Stored, WriteError, WriteErrorKind, WriteMode};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use objects::patch::JsonPatch;
 use objects::{Key, Metadata, api_version, kind};
@@ -32,8 +33,11 @@ pub(crate) use self::gauges::WorkGauges;
 use self::known::Known;
 pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
+use crate::identity::NAME;
 use crate::index::StoredBinding;
+use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
+use crate::work_writer::{WorkWrite, WorkWriter};
 use crate::works::SharedWorks;
 
 /// Reconciles bindings of both scopes.
@@ -42,6 +46,11 @@ pub(crate) struct BindingReconciler {
     pub(crate) works: Arc<SharedWorks>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
+    /// The writes of the Works.
+    pub(crate) writer: WorkWriter,
+    pub(crate) rivals: Arc<Rivals>,
+    /// The queue of this loop.
+    pub(crate) queue: Queue<Key>,
     pub(crate) events: Arc<Events>,
     /// Of the statuses of templates, which may have other troubles.
     pub(crate) status_events: Arc<Events>,
@@ -98,7 +107,7 @@ impl Controller for BindingReconciler {
         };
         let is_dispatched = is_dispatched(binding);
         if is_dispatched {
-            self.identify(binding, &works).await?;
+            self.identify(&stored, &template, &works).await?;
         }
         // Without an ID nobody can tell which Works are its own. The write of one wakes it again.
         if binding.id().is_none() {
@@ -120,6 +129,7 @@ impl BindingReconciler {
         let Some(place) = place else {
             return Ok(());
         };
+        self.rivals.forget(&rivals::Part::Identity(binding.key()));
         let id = works::id(binding, works);
         let own = works
             .iter()
@@ -138,7 +148,7 @@ impl BindingReconciler {
         }
         let deletions = targets
             .iter()
-            .map(|(key, uid)| self.delete(key, uid.clone()));
+            .map(|(key, uid)| self.writer.delete(key, uid.clone()));
         futures::future::try_join_all(deletions).await?;
 
         let place = place.to_string();
@@ -182,8 +192,11 @@ impl BindingReconciler {
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
-        let outcome = self.apply_all(binding, steps).await;
+        let outcome = self.apply_all(stored, steps).await;
         self.record(stored, template, &outcome);
+        if let Some(until) = outcome.paused {
+            self.queue.add_at(binding.key(), until);
+        }
         outcome.error.map_or(Ok(is_settled), Err)
     }
 
@@ -206,21 +219,53 @@ impl BindingReconciler {
     }
 
     /// Gives a binding the ID and the finalizer that it lacks.
-    async fn identify(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
+    async fn identify(
+        &self,
+        stored: &StoredBinding,
+        template: &Value,
+        works: &[Work],
+    ) -> Result<(), BoxError> {
+        let binding = stored.view();
         let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
-        if let BindingPlan::Patch(patch) = plan {
-            self.patch_binding(binding, Part::Identity, patch).await?;
+        let Some(wanted) = plan.wanted() else {
+            return Ok(());
+        };
+        let key = binding.key();
+        let part = rivals::Part::Identity(key.clone());
+        let concerned = || vec![reference(stored), template_reference(template)];
+        let begun = match stored {
+            StoredBinding::Namespaced(_) => {
+                let api = self.namespaced(&key.namespace);
+                self.rivals.begin(part, &wanted, &api, concerned).await
+            }
+            StoredBinding::Cluster(_) => {
+                let api = self.cluster_scoped();
+                self.rivals.begin(part, &wanted, &api, concerned).await
+            }
+        };
+        match (begun, plan) {
+            (Ok(attempt), BindingPlan::Patch(patch)) => {
+                let written = self.patch_binding(binding, Part::Identity, patch).await?;
+                if let Some(written) = written {
+                    self.rivals.stored(attempt, written.version());
+                }
+            }
+            (Ok(_), _) => {}
+            (Err(until), _) => self.queue.add_at(key, until),
         }
         Ok(())
     }
 
-    /// Takes the step of one cluster. Returns `true` if it wrote.
-    async fn apply(&self, key: &Key, step: WorkStep) -> Result<bool, BoxError> {
+    /// Takes the step of one cluster for the binding of `owner`.
+    async fn apply(
+        &self,
+        key: &Key,
+        step: WorkStep,
+        owner: &ObjectReference,
+    ) -> Result<WorkWrite, BoxError> {
         match step {
-            WorkStep::Apply(change) => {
-                write_work(&self.client, &self.writes, &self.works, key, change).await
-            }
-            WorkStep::Delete { key, uid } => self.delete(&key, uid).await,
+            WorkStep::Apply(change) => self.writer.change(key, change, owner).await,
+            WorkStep::Delete { key, uid } => self.writer.delete(&key, uid).await,
             WorkStep::AwaitRemoval
             | WorkStep::Keep
             | WorkStep::HoldWhilePaused
@@ -228,50 +273,38 @@ impl BindingReconciler {
             | WorkStep::NoCluster
             | WorkStep::Taken(_)
             | WorkStep::Refused(_)
-            | WorkStep::Unrevised(_) => Ok(false),
+            | WorkStep::Unrevised(_) => Ok(WorkWrite::Unwritten),
         }
     }
 
-    async fn delete(&self, key: &Key, uid: Option<String>) -> Result<bool, BoxError> {
-        let works: Api<Work> = Api::namespaced(self.client.clone(), &key.namespace);
-        let parameters = DeleteParams {
-            preconditions: uid.map(|uid| Preconditions {
-                uid: Some(uid),
-                resource_version: None,
-            }),
-            ..DeleteParams::background()
-        };
-        match self
-            .writes
-            .write("work", works.delete(&key.name, &parameters))
-            .await
-        {
-            Ok(deleted) => Ok(deleted.is_some()),
-            Err(error) if is_past(&error) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    fn namespaced(&self, namespace: &str) -> Api<ResourceBinding> {
+        Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Patches a part of the binding. Returns `true` if it was written.
+    fn cluster_scoped(&self) -> Api<ClusterResourceBinding> {
+        Api::all(self.client.clone())
+    }
+
+    /// Patches a part of the binding. Returns what is stored if it was written.
     async fn patch_binding(
         &self,
         binding: BindingRef<'_>,
         part: Part,
         patch: JsonPatch,
-    ) -> Result<bool, BoxError> {
+    ) -> Result<Option<Stored>, BoxError> {
         let name = binding.metadata.name.as_deref().unwrap_or_default();
         let patch = patch.into();
         let result = if let Some(namespace) = &binding.metadata.namespace {
-            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), namespace);
+            let api = self.namespaced(namespace);
             self.patch(&api, name, part, &patch).await
         } else {
-            let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
+            let api = self.cluster_scoped();
             self.patch(&api, name, part, &patch).await
         };
         match result {
             Ok(written) => Ok(written),
             // The watch is about to show that it is gone.
-            Err(error) if is_past(&error) => Ok(false),
+            Err(error) if is_past(&error) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -282,22 +315,24 @@ impl BindingReconciler {
         name: &str,
         part: Part,
         patch: &Patch<()>,
-    ) -> Result<bool, WriteError>
+    ) -> Result<Option<Stored>, WriteError>
     where
         K: Resource + Clone,
     {
-        let parameters = PatchParams::default();
-        let written = match part {
+        let parameters = PatchParams {
+            field_manager: Some(NAME.to_owned()),
+            ..PatchParams::default()
+        };
+        match part {
             Part::Status => {
                 let call = write::patch_status(api, name, &parameters, patch);
-                self.writes.write(part.label(), call).await?.is_some()
+                self.writes.write(part.label(), call).await
             }
             Part::Identity | Part::Finalizer => {
                 let call = write::patch(api, name, &parameters, patch);
-                self.writes.write(part.label(), call).await?.is_some()
+                self.writes.write(part.label(), call).await
             }
-        };
-        Ok(written)
+        }
     }
 }
 
@@ -320,55 +355,6 @@ pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
         || spec.required_by.iter().flatten().next().is_some()
         || labels.is_some_and(|labels| labels.contains_key(names::MANAGED_BY))
         || (spec.placement.is_none() && clusters.count() == 0)
-}
-
-/// Writes a Work. Returns `true` if something was written.
-pub(crate) async fn write_work(
-    client: &Client,
-    writes: &WriteMode,
-    known: &SharedWorks,
-    key: &Key,
-    change: WorkChange,
-) -> Result<bool, BoxError> {
-    let works: Api<Work> = Api::namespaced(client.clone(), &key.namespace);
-    let replaced = change.replaced().map(str::to_owned);
-    // Whatever was decided on a version that is replaced could only conflict.
-    if let Some(replaced) = &replaced
-        && known.is_patched(key, replaced)
-    {
-        return Ok(false);
-    }
-    let result = match change {
-        WorkChange::Unchanged | WorkChange::Deleting => return Ok(false),
-        WorkChange::Create(body) => {
-            let parameters = PostParams::default();
-            let call = write::create(&works, &parameters, &body);
-            writes.write("work", call).await
-        }
-        WorkChange::Patch { patch, .. } => {
-            let patch: Patch<()> = patch.into();
-            let parameters = PatchParams::default();
-            let call = write::patch(&works, &key.name, &parameters, &patch);
-            writes.write("work", call).await
-        }
-    };
-    match result {
-        Ok(None) => Ok(false),
-        Ok(Some(stored)) => {
-            // What the server stores as it was before has no echo.
-            if let (Some(replaced), Some(version)) = (replaced, stored.version())
-                && replaced != version
-            {
-                known.note_patched(key, replaced);
-            }
-            Ok(true)
-        }
-        // Made before: the watch is about to show it, and wakes its owner again.
-        Err(WriteError::Api(kube::Error::Api(status))) if status.reason == "AlreadyExists" => {
-            Ok(false)
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Returns `true` if the object of a write is gone.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::ResourceBinding;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{BindingPlan, Place};
@@ -10,7 +11,8 @@ use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers
 use karmada_rules::propagation::template::{self, NamespacePattern};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{self, WriteMode};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{self, Stored, WriteMode};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use objects::Key;
@@ -23,6 +25,7 @@ use crate::events::Events;
 use crate::identity::NAME;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::reason::Reason;
+use crate::rivals::{Part, Rivals};
 use crate::watch::SharedIndex;
 
 /// Reconciles the bindings whose dependencies follow them.
@@ -31,6 +34,9 @@ pub(crate) struct DependencyReconciler {
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
+    pub(crate) rivals: Arc<Rivals>,
+    /// The queue of this loop.
+    pub(crate) queue: Queue<Key>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<NamespacePattern>,
 }
@@ -60,7 +66,8 @@ impl Controller for DependencyReconciler {
         let binding = BindingRef::from(&*stored);
         if !dependencies::follow(binding) {
             self.detach_all(key, &BTreeSet::new()).await?;
-            self.write(key, dependencies::release(binding)).await?;
+            let released = dependencies::release(binding);
+            self.write(key, key, released).await?;
             self.events.settled(&stored.object_ref(&()));
             return Ok(());
         }
@@ -102,11 +109,8 @@ impl DependencyReconciler {
         let key = binding.key();
         let wanted = self.references(template).await?;
         // The finalizer must be there before anything is attached.
-        if self
-            .write(&key, dependencies::list(binding, &wanted))
-            .await?
-            && !wanted.is_empty()
-        {
+        let listed = dependencies::list(binding, &wanted);
+        if self.write(&key, &key, listed).await? && !wanted.is_empty() {
             let note = format!("Get dependencies({}) succeed.", named(&wanted));
             let template = template_reference(template);
             self.events
@@ -212,7 +216,7 @@ impl DependencyReconciler {
             Place::New(key) => key.clone(),
         };
         let plan = dependencies::attach(&object, &need, place, &referrers, new_id);
-        self.write(&key, plan).await
+        self.write(&key, &referrer.key(), plan).await
     }
 
     /// Detaches every binding that is attached on account of `referrer`, apart from those that are `wanted`.
@@ -244,7 +248,7 @@ impl DependencyReconciler {
         }
         let others = self.index.read(|index| index.referrers(binding));
         let plan = dependencies::detach(referrer, binding, &known(&others));
-        self.write(&binding.key(), plan).await
+        self.write(&binding.key(), referrer, plan).await
     }
 
     fn binding(&self, key: &Key) -> Option<Arc<ResourceBinding>> {
@@ -314,21 +318,63 @@ impl DependencyReconciler {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 
-    /// Writes a binding as planned. Returns `true` if it was written.
-    async fn write(&self, key: &Key, plan: BindingPlan) -> Result<bool, BoxError> {
+    /// Returns the binding `key` and its template, as Events refer to them.
+    fn concerned(&self, key: &Key) -> Vec<ObjectReference> {
+        let mut binding = ResourceBinding::default().object_ref(&());
+        binding.namespace = Some(key.namespace.clone());
+        binding.name = Some(key.name.clone());
+        let stored = self.binding(key);
+        let template = stored.as_ref().map(|stored| template_of(&stored.spec));
+        let template = template.map(|template| template.reference());
+        [binding].into_iter().chain(template).collect()
+    }
+
+    /// Writes a binding as planned on account of `referrer`, or during a pause has that woken at its end. Returns
+    /// `true` if it was written.
+    async fn write(&self, key: &Key, referrer: &Key, plan: BindingPlan) -> Result<bool, BoxError> {
+        let Some(wanted) = plan.wanted() else {
+            return Ok(false);
+        };
         let api = self.api(key);
+        let part = Part::Dependency {
+            binding: key.clone(),
+            referrer: referrer.clone(),
+        };
+        let concerned = || self.concerned(key);
+        let attempt = match self.rivals.begin(part, &wanted, &api, concerned).await {
+            Ok(attempt) => attempt,
+            Err(until) => {
+                self.queue.add_at(referrer.clone(), until);
+                return Ok(false);
+            }
+        };
+        let stored = self.perform(&api, key, plan).await?;
+        let is_written = stored.is_some();
+        if let Some(stored) = stored {
+            self.rivals.stored(attempt, stored.version());
+        }
+        Ok(is_written)
+    }
+
+    /// Carries out the write of a binding. Returns what is stored if it was written.
+    async fn perform(
+        &self,
+        api: &Api<ResourceBinding>,
+        key: &Key,
+        plan: BindingPlan,
+    ) -> Result<Option<Stored>, BoxError> {
         let manager = Some(NAME.to_owned());
         match plan {
             // The end of the former binding wakes those that need another.
-            BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),
+            BindingPlan::Unchanged | BindingPlan::Waits => Ok(None),
             // One that was made meanwhile is a conflict like any other.
             BindingPlan::Create(body) => {
                 let parameters = PostParams {
                     field_manager: manager,
                     ..PostParams::default()
                 };
-                let call = write::create(&api, &parameters, &body);
-                Ok(self.writes.write("binding", call).await?.is_some())
+                let call = write::create(api, &parameters, &body);
+                Ok(self.writes.write("binding", call).await?)
             }
             BindingPlan::Patch(patch) => {
                 let parameters = PatchParams {
@@ -336,11 +382,11 @@ impl DependencyReconciler {
                     ..PatchParams::default()
                 };
                 let patch: Patch<()> = patch.into();
-                let call = write::patch(&api, &key.name, &parameters, &patch);
+                let call = write::patch(api, &key.name, &parameters, &patch);
                 match self.writes.write("binding", call).await {
-                    Ok(written) => Ok(written.is_some()),
+                    Ok(written) => Ok(written),
                     // The watch is about to show that it is gone.
-                    Err(error) if is_past(&error) => Ok(false),
+                    Err(error) if is_past(&error) => Ok(None),
                     Err(error) => Err(error.into()),
                 }
             }

@@ -49,6 +49,12 @@ impl Events {
         self.record(regarding, EventType::Normal, reason, note);
     }
 
+    /// Records on `regarding` what is wrong, each time that this is said.
+    pub(crate) fn warning(&self, regarding: ObjectReference, reason: Reason, note: String) {
+        tracing::warn!(object = %named(&regarding), reason = reason.as_str(), note, "Not as desired");
+        self.record(regarding, EventType::Warning, reason, note);
+    }
+
     /// Records the trouble of `regarding`, unless it is the one that was recorded last.
     pub(crate) fn trouble(&self, regarding: &ObjectReference, reason: Reason, note: String) {
         self.troubles(regarding, vec![(reason, note)]);
@@ -63,8 +69,7 @@ impl Events {
             return;
         }
         for (reason, note) in troubles {
-            tracing::warn!(object = %named(regarding), reason = reason.as_str(), note, "Not as desired");
-            self.record(regarding.clone(), EventType::Warning, reason, note);
+            self.warning(regarding.clone(), reason, note);
         }
     }
 

@@ -18,6 +18,7 @@
 //!   users, which each loop asks before the rules.
 //! - What a loop remembers of its own writes until then: `template/subject`, `binding/written`.
 //! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
+//! - Who undoes what we write, and how long do we pause? `rivals`; of Works, `work_writer`.
 //! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.
 //! - What users read: `events` with `reason`, `metrics`, `binding/status`.
 
@@ -32,10 +33,12 @@ mod metrics;
 mod namespace;
 mod policy;
 mod reason;
+mod rivals;
 mod template;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod work_writer;
 mod works;
 
 use std::sync::Arc;
@@ -58,8 +61,10 @@ use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
 pub use crate::reason::Reason;
+use crate::rivals::Rivals;
 use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
+use crate::work_writer::WorkWriter;
 use crate::works::SharedWorks;
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
@@ -110,6 +115,8 @@ impl Loops {
         let recorders = Recorders::new(&args, &client, program);
         let index = SharedIndex::watch(program, &client, queues.clone());
         let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
+        let rivals = Arc::new(Rivals::new(Arc::clone(&recorders.works)));
+        let work_writer = WorkWriter::new(&client, &writes, &works, &rivals);
         Self {
             customizations: CustomizationReconciler {
                 index: Arc::clone(&index),
@@ -118,8 +125,7 @@ impl Loops {
             namespaces: NamespaceReconciler {
                 index: Arc::clone(&index),
                 works: Arc::clone(&works),
-                client: client.clone(),
-                writes: writes.clone(),
+                writer: work_writer.clone(),
                 events: Arc::clone(&recorders.works),
                 queue: queues.namespaces.clone(),
                 skipped: args.skipped_propagating_namespaces.clone(),
@@ -129,6 +135,9 @@ impl Loops {
                 works: Arc::clone(&works),
                 client: client.clone(),
                 writes: writes.clone(),
+                writer: work_writer,
+                rivals: Arc::clone(&rivals),
+                queue: queues.bindings.clone(),
                 events: recorders.works,
                 status_events: recorders.statuses,
                 clock: program.clock,
@@ -140,6 +149,8 @@ impl Loops {
                 client: client.clone(),
                 writes: writes.clone(),
                 events: recorders.dependencies,
+                rivals: Arc::clone(&rivals),
+                queue: queues.dependencies.clone(),
                 skipped: args.skipped_propagating_namespaces.clone(),
             },
             templates: TemplateReconciler {
@@ -147,6 +158,8 @@ impl Loops {
                 client: client.clone(),
                 writes: writes.clone(),
                 events: Arc::clone(&recorders.policies),
+                rivals,
+                queue: queues.templates.clone(),
                 features: args.features(),
                 skipped: args.skipped_propagating_namespaces,
                 uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
@@ -154,15 +167,7 @@ impl Loops {
                 activations: Activations::register(&mut program.registry),
                 claimed: Mutex::default(),
             },
-            policies: PolicyReconciler {
-                index,
-                client,
-                writes,
-                events: recorders.policies,
-                works,
-                inherited: Mutex::default(),
-                not_looked_up: Mutex::default(),
-            },
+            policies: PolicyReconciler::new(index, client, writes, recorders.policies, works),
         }
     }
 

@@ -9,24 +9,22 @@ use karmada_rules::propagation::template::NamespacePattern;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::WriteMode;
-use kube::{Client, Resource};
+use kube::Resource;
 use objects::Key;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::binding::write_work;
 use crate::events::Events;
 use crate::reason::Reason;
 use crate::watch::SharedIndex;
+use crate::work_writer::{WorkWrite, WorkWriter};
 use crate::works::SharedWorks;
 
 /// Reconciles Namespaces.
 pub(crate) struct NamespaceReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) works: Arc<SharedWorks>,
-    pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) writer: WorkWriter,
     pub(crate) events: Arc<Events>,
     /// The queue of this loop, for the key of all Namespaces, which has no name.
     pub(crate) queue: Queue<Key>,
@@ -68,6 +66,7 @@ impl Controller for NamespaceReconciler {
             policies: Vec::new(),
         };
         let name = namespaces::work_name(&key.name);
+        let reference = &stored.object_ref(&());
         let mut writes = Vec::new();
         let mut refused = None;
         for cluster in self.works.clusters() {
@@ -76,25 +75,25 @@ impl Controller for NamespaceReconciler {
             let current = self.works.work(&work_key);
             let new_id = || Uuid::new_v4().to_string();
             match namespaces::plan(&namespace, &cluster, &overrides, current.as_ref(), new_id) {
-                Ok(change) => writes.push(async move {
-                    write_work(&self.client, &self.writes, &self.works, &work_key, change).await
-                }),
+                Ok(change) => writes
+                    .push(async move { self.writer.change(&work_key, change, reference).await }),
                 Err(error) => refused = Some(format!("{error} for cluster {of}")),
             }
         }
-        let reference = stored.object_ref(&());
         match refused {
             Some(note) => {
                 let reason = Reason::ApplyOverridePolicyFailed;
-                self.events.trouble(&reference, reason, note);
+                self.events.trouble(reference, reason, note);
             }
-            None => self.events.settled(&reference),
+            None => self.events.settled(reference),
         }
         // One cluster without its own namespace yet must not keep the others from theirs.
         let results = futures::future::join_all(writes).await;
-        results
-            .into_iter()
-            .find_map(Result::err)
-            .map_or(Ok(()), Err)
+        for result in results {
+            if let WorkWrite::Paused(until) = result? {
+                self.queue.add_at(key.clone(), until);
+            }
+        }
+        Ok(())
     }
 }

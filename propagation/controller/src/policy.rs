@@ -29,15 +29,15 @@ use crate::works::SharedWorks;
 
 /// Reconciles policies of both scopes.
 pub(crate) struct PolicyReconciler {
-    pub(crate) index: Arc<SharedIndex>,
-    pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
-    pub(crate) events: Arc<Events>,
-    pub(crate) works: Arc<SharedWorks>,
+    index: Arc<SharedIndex>,
+    client: Client,
+    writes: WriteMode,
+    events: Arc<Events>,
+    works: Arc<SharedWorks>,
     /// The policies that were there when this replica began to lead, until they are reconciled.
-    pub(crate) inherited: Mutex<BTreeSet<Key>>,
+    inherited: Mutex<BTreeSet<Key>>,
     /// Those of them that select kinds which have not been looked up yet, with their generation.
-    pub(crate) not_looked_up: Mutex<BTreeMap<Key, Option<i64>>>,
+    not_looked_up: Mutex<BTreeMap<Key, Option<i64>>>,
 }
 
 impl Controller for PolicyReconciler {
@@ -82,6 +82,24 @@ impl Controller for PolicyReconciler {
 }
 
 impl PolicyReconciler {
+    pub(crate) fn new(
+        index: Arc<SharedIndex>,
+        client: Client,
+        writes: WriteMode,
+        events: Arc<Events>,
+        works: Arc<SharedWorks>,
+    ) -> Self {
+        Self {
+            index,
+            client,
+            writes,
+            events,
+            works,
+            inherited: Mutex::default(),
+            not_looked_up: Mutex::default(),
+        }
+    }
+
     /// Records why the policy is not applied, if it is not, or not as it seems.
     fn record_obstacles(&self, key: &Key, policy: &Policy, is_inherited: bool) {
         let candidate = policy.candidate();

@@ -19,6 +19,8 @@ karmada_runtime::event_reasons! {
     DependencyPolicyConflict: "the binding of a dependency", "those that refer to it disagree about what is to become of it";
     ApplyOverridePolicySucceed: "a template", "override policies changed its manifest for a cluster";
     ApplyOverridePolicyFailed: "a template", "an override policy cannot be applied, so that its Work stays as it is";
+    BindingContested: "a binding and its template", "another client undoes every write to the binding; the note names its field manager, if that can be found out";
+    WorkContested: "a binding or a Namespace, and its Work", "another client undoes every write to the Work, or deletes it each time; the note names its field manager, if that can be found out";
     SyncWorkSucceed: "a binding and its template", "its Works were written";
     SyncWorkFailed: "a binding and its template", "its Works could not be written; the note gives the reason";
     AggregateStatusSucceed: "a binding and its template", "the status from the clusters was written to the binding";

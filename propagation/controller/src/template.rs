@@ -16,10 +16,10 @@ use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template::{self, NamespacePattern};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
-use kube::api::Patch;
 use kube::{Api, Client};
-use objects::Metadata;
+use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -30,6 +30,7 @@ use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
 use crate::metrics::CountedTemplates;
 use crate::reason::Reason;
+use crate::rivals::{Part, Rivals};
 use crate::watch::SharedIndex;
 
 /// Reconciles templates.
@@ -38,6 +39,9 @@ pub(crate) struct TemplateReconciler {
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
+    pub(crate) rivals: Arc<Rivals>,
+    /// The queue of this loop.
+    pub(crate) queue: Queue<TemplateKey>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<NamespacePattern>,
     pub(crate) features: Features,
@@ -66,6 +70,9 @@ impl Controller for TemplateReconciler {
         // The garbage collector deletes the binding of a template that is gone.
         let Some(template) = self.index.template(key) else {
             self.claimed.lock().remove(key);
+            if let Some(binding) = self.index.read(|index| binding_key(index, key)) {
+                self.rivals.forget(&Part::Binding(binding));
+            }
             self.events.settled(&key.reference());
             self.uninterpreted.note(key, false);
             self.unnamed.note(key, false);
@@ -115,8 +122,7 @@ impl TemplateReconciler {
     fn subject(&self, key: &TemplateKey, template: Value) -> Option<Subject> {
         let (binding, binding_key) = self.index.read(|index| {
             let binding = index.binding_of(key);
-            let own = binding.as_ref().map(|binding| binding.view().key());
-            Some((binding, own.or_else(|| index.new_binding_key(key))?))
+            Some((binding, binding_key(index, key)?))
         })?;
         let stored = binding.as_ref().map(StoredBinding::metadata);
         Some(Subject {
@@ -171,7 +177,7 @@ impl TemplateReconciler {
         let patch = binding.and_then(|binding| claim::patch_unclaimed(binding.metadata()));
         let on_binding = async {
             match patch {
-                Some(patch) => self.patch_binding(subject, Patch::Merge(patch)).await,
+                Some(patch) => self.unclaim_binding(subject, patch).await,
                 None => Ok(false),
             }
         };
@@ -277,6 +283,13 @@ impl TemplateReconciler {
             && is_kept;
         is_taken.then_some(former)
     }
+}
+
+/// Returns the key of a template's binding, also of one to be made.
+fn binding_key(index: &Index, template: &TemplateKey) -> Option<Key> {
+    let own = index.binding_of(template);
+    let own = own.map(|binding| binding.view().key());
+    own.or_else(|| index.new_binding_key(template))
 }
 
 /// Returns a claim's policy as Events name it.

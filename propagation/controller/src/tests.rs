@@ -10,6 +10,7 @@ mod imports;
 mod lazy;
 mod naming;
 mod random;
+mod rivals;
 mod scheduling;
 mod webhooks;
 mod works;

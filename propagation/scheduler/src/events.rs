@@ -39,6 +39,14 @@ pub(crate) fn evicted(task: &GracefulEvictionTask) -> Event {
     )
 }
 
+/// Returns the Event of a binding whose clusters `manager` undoes.
+pub(crate) fn contested(manager: &str) -> Event {
+    let note = format!(
+        "{manager} undoes every write to spec.clusters; this scheduler writes again after growing pauses, up to 5 minutes"
+    );
+    event(EventType::Warning, Reason::BindingContested, note)
+}
+
 fn event(type_: EventType, reason: Reason, note: String) -> Event {
     Event {
         type_,

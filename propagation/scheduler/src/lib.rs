@@ -31,6 +31,7 @@ mod watch;
 
 use std::sync::Arc;
 
+use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -109,6 +110,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         client,
         writes,
         events,
+        contention: Contention::default(),
         clock: program.clock,
     };
     controller::spawn(program, "resourcebinding", reconciler, queue, leadership);

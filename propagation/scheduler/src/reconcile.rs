@@ -1,6 +1,8 @@
 //! Brings the clusters of one binding to what its placement requires.
 
 mod estimate;
+mod quota;
+mod rival;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{
     Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
 };
+use karmada_runtime::contention::Contention;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -21,7 +24,9 @@ use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::patch::JsonPatch;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
+use self::quota::quota_exceeded;
 use crate::binding::AnyBinding;
 use crate::estimators::Estimators;
 use crate::events;
@@ -37,6 +42,8 @@ pub(crate) struct Reconciler {
     pub(crate) writes: WriteMode,
     /// `None` while only observing.
     pub(crate) events: Option<EventRecorder>,
+    /// Who undoes our clusters, by binding.
+    pub(crate) contention: Contention<Key>,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -61,6 +68,7 @@ impl Controller for Reconciler {
         drop(asked);
         let Some((snapshot, plan)) = decided else {
             self.index.forget(key);
+            self.contention.forget(key);
             return Ok(());
         };
         let message = match &plan {
@@ -79,7 +87,10 @@ impl Controller for Reconciler {
             SchedulePlan::Unchanged | SchedulePlan::LeftAlone { .. } => {}
             SchedulePlan::EndEvictions(patch) => self.end_evictions(key, patch).await?,
             SchedulePlan::Write { spec, status } => {
-                self.apply(key, &snapshot.binding, spec, status).await?;
+                let binding = &snapshot.binding;
+                if !self.apply(key, binding, spec, status).await? {
+                    return Ok(());
+                }
             }
         }
         self.index.settled(key, &snapshot);
@@ -129,13 +140,14 @@ impl Reconciler {
         }
     }
 
+    /// Carries out a decision. Returns `false` during a pause.
     async fn apply(
         &self,
         key: &Key,
         binding: &AnyBinding,
         spec: Option<SpecWrite>,
         status: Option<StatusWrite>,
-    ) -> Result<(), BoxError> {
+    ) -> Result<bool, BoxError> {
         let client = self.client.clone();
         let applied = match binding {
             AnyBinding::Namespaced(_) => {
@@ -151,12 +163,12 @@ impl Reconciler {
         };
         match applied {
             // The binding was deleted meanwhile.
-            Err(error) if is_missing(&error) => Ok(()),
+            Err(error) if is_missing(&error) => Ok(true),
             applied => applied,
         }
     }
 
-    /// Writes the clusters, then the status with the generation that the first write made.
+    /// Writes the clusters, then the status with the generation that the first write made. Returns `false` during a pause.
     async fn apply_with<K>(
         &self,
         api: &Api<K>,
@@ -164,13 +176,16 @@ impl Reconciler {
         binding: &AnyBinding,
         spec: Option<&SpecWrite>,
         status: Option<&StatusWrite>,
-    ) -> Result<(), BoxError>
+    ) -> Result<bool, BoxError>
     where
         K: Resource + Clone + DeserializeOwned + Debug,
         for<'a> &'a K: Into<BindingRef<'a>>,
     {
         let mut written: Option<K> = None;
         if let Some(spec) = spec {
+            let Some(attempt) = self.begin(api, key, binding, spec).await else {
+                return Ok(false);
+            };
             let patch: Patch<()> = spec.patch(binding.view()).into();
             let parameters = PatchParams::default();
             let call = api.patch(&key.name, &parameters, &patch);
@@ -178,6 +193,10 @@ impl Reconciler {
                 Ok(response) => {
                     let generation = response.as_ref().and_then(|new| new.meta().generation);
                     self.index.written(key, generation);
+                    if let Some(stored) = &response {
+                        let version = stored.meta().resource_version.clone();
+                        self.contention.stored(attempt, version, Instant::now());
+                    }
                     response
                 }
                 Err(error) => {
@@ -200,12 +219,12 @@ impl Reconciler {
             self.announce_clusters(key, binding, spec);
         }
         let Some(status) = status else {
-            return Ok(());
+            return Ok(true);
         };
         let current = written.as_ref().map_or_else(|| binding.view(), Into::into);
         self.write_status(api, key, current, status).await?;
         self.announce_failure(key, binding, status);
-        Ok(())
+        Ok(true)
     }
 
     /// Writes the status of the binding `key`, whose newest known version is `current`.
@@ -268,30 +287,6 @@ fn name(target: &TargetCluster) -> &str {
 fn is_missing(error: &BoxError) -> bool {
     let error = error.downcast_ref::<WriteError>();
     error.is_some_and(|error| error.kind() == WriteErrorKind::Missing)
-}
-
-/// Returns the status after `error` if a quota's admission webhook refused the clusters, and the status
-/// does not show it yet.
-fn quota_exceeded(
-    binding: BindingRef<'_>,
-    error: &WriteError,
-    at: Timestamp,
-) -> Option<StatusWrite> {
-    let WriteError::Api(kube::Error::Api(refusal)) = error else {
-        return None;
-    };
-    // The reason is that of Karmada's webhook, the message that of a Kubernetes `ResourceQuota`.
-    let is_of_quota =
-        refusal.reason == "QuotaExceeded" || refusal.message.contains("exceeded quota");
-    if refusal.code != 403 || !is_of_quota {
-        return None;
-    }
-    let refused = StatusWrite::Failed {
-        reason: "QuotaExceeded",
-        message: refusal.message.clone(),
-        at,
-    };
-    (!refused.is_shown(binding)).then_some(refused)
 }
 
 #[cfg(test)]

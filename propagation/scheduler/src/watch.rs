@@ -20,6 +20,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::assumptions::AssumedBindings;
 use crate::index::{Index, Snapshot};
@@ -104,6 +105,12 @@ impl SharedIndex {
     /// Wakes the binding `key` at a time of the clock that shows `now`.
     pub(crate) fn wake_at(&self, key: Key, at: Timestamp, now: Timestamp) {
         self.queue.add_at_time(key, at, now);
+    }
+
+    /// Puts off the decision about the binding `key` until then: it was not written.
+    pub(crate) fn pause(&self, key: &Key, until: Instant) {
+        self.not_written(key);
+        self.queue.add_at(key.clone(), until);
     }
 
     /// Returns a snapshot of the binding `key`, and `None` if it does not exist.

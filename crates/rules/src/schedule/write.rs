@@ -7,6 +7,7 @@ use karmada_api::{
 };
 use objects::condition::{find, transition};
 use objects::patch::JsonPatch;
+use objects::wanted::Wanted;
 use serde_json::{Value, json};
 
 use crate::binding_ref::{BindingRef, SCHEDULED};
@@ -45,6 +46,23 @@ impl SpecWrite {
         ];
         patch.entries("annotations", metadata.annotations.as_ref(), decided_on);
         patch.guarded(metadata.resource_version.as_deref())
+    }
+}
+
+impl SpecWrite {
+    /// Returns what the write brings about.
+    pub fn wanted(&self, binding: BindingRef<'_>) -> Wanted {
+        let patched = Wanted::patched(&self.patch(binding), &["gracefulEvictionTasks", "-"]);
+        let left: Vec<_> = self
+            .evictions
+            .iter()
+            .map(|task| &task.from_cluster)
+            .collect();
+        Wanted {
+            // A binding of the same name that is made anew gets its clusters for the first time.
+            value: json!([binding.metadata.uid, patched.value, left]),
+            ..patched
+        }
     }
 }
 

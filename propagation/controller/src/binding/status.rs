@@ -39,7 +39,7 @@ impl BindingReconciler {
             patch,
             is_transition,
         } = status::plan(binding, &own, waiting, &now)
-            && self.patch_binding(binding, Part::Status, patch).await?
+            && (self.patch_binding(binding, Part::Status, patch).await?).is_some()
             && is_transition
         {
             let note = format!(

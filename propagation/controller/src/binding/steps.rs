@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use karmada_api::execution_namespace;
-use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::{self, WorkStep};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{BindingReconciler, reference, template_reference};
 use crate::index::StoredBinding;
 use crate::reason::Reason;
+use crate::work_writer::WorkWrite;
 
 /// The outcome of the steps of a binding's Works.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub(super) struct Outcome {
     refused: Option<String>,
     /// The first cluster whose Work could not be written, and the reason.
     failed: Option<String>,
+    /// The end of the first pause, if another client undoes the writes of a Work.
+    pub(super) paused: Option<Instant>,
     pub(super) error: Option<BoxError>,
 }
 
@@ -32,10 +35,11 @@ impl BindingReconciler {
     /// Takes the step of every cluster, whatever becomes of the others.
     pub(super) async fn apply_all(
         &self,
-        binding: BindingRef<'_>,
+        stored: &StoredBinding,
         steps: BTreeMap<String, WorkStep>,
     ) -> Outcome {
-        let name = works::work_name(binding);
+        let name = works::work_name(stored.view());
+        let owner = &reference(stored);
         let mut outcome = Outcome::default();
         let writes = steps.into_iter().map(|(cluster, step)| {
             let is_overridden = match &step {
@@ -64,17 +68,24 @@ impl BindingReconciler {
                 _ => false,
             };
             let key = Key::new(execution_namespace(&cluster), &name);
-            async move { (cluster, is_overridden, self.apply(&key, step).await) }
+            async move {
+                let result = self.apply(&key, step, owner).await;
+                (cluster, is_overridden, result)
+            }
         });
         let writes: Vec<_> = writes.collect();
         for (cluster, is_overridden, result) in futures::future::join_all(writes).await {
             match result {
-                Ok(written) => {
-                    outcome.written |= written;
-                    if written && is_overridden {
+                Ok(WorkWrite::Written) => {
+                    outcome.written = true;
+                    if is_overridden {
                         outcome.overridden.push(cluster);
                     }
                 }
+                Ok(WorkWrite::Paused(until)) => {
+                    outcome.paused = outcome.paused.into_iter().chain([until]).min();
+                }
+                Ok(WorkWrite::Unwritten) => {}
                 Err(error) => {
                     if outcome.failed.is_none() && is_trouble(&error) {
                         outcome.failed = Some(format!("cluster {cluster}: {error}"));

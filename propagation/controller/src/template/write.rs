@@ -1,15 +1,14 @@
 //! The writes of a template's claim and of its binding.
 
-use std::fmt;
+use std::fmt::Debug;
 use std::time::Duration;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use karmada_rules::propagation::binding::BindingPlan;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_runtime::write::{self, WriteError, WriteErrorKind};
+use karmada_runtime::write::{self, WriteErrorKind};
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Resource};
 use objects::Metadata;
 use serde::de::DeserializeOwned;
@@ -17,8 +16,10 @@ use serde_json::Value;
 
 use super::TemplateReconciler;
 use super::subject::{Claimed, Subject, TemplateError};
+use crate::binding::reference;
 use crate::identity::NAME;
 use crate::index::TemplateKey;
+use crate::rivals::Part;
 
 /// The time from an edit until it is recorded, in which its copies reach the members.
 const RECORD_DELAY: Duration = Duration::from_millis(20);
@@ -59,7 +60,8 @@ impl TemplateReconciler {
         }
     }
 
-    /// Writes the binding as planned. Returns `true` if it was written.
+    /// Writes the binding as planned, or during a pause has the template woken at its end. Returns `true` if it was
+    /// written.
     pub(super) async fn write_binding(
         &self,
         subject: &Subject,
@@ -67,73 +69,91 @@ impl TemplateReconciler {
         plan: BindingPlan,
     ) -> Result<bool, TemplateError> {
         let only_records = plan.only_records();
-        match plan {
-            // The end of the former binding wakes the template.
-            BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),
-            // A fleet of Karmada's that is as we want it shows no difference to who only observes.
-            _ if only_records && self.writes.is_dry_run() => Ok(false),
-            BindingPlan::Create(body) => self.create_binding(subject, body).await,
-            BindingPlan::Patch(patch) => {
-                // A Lazy policy goes by the record; for another, the Works of the same edit come first.
-                if only_records && !policy.spec.is_lazy() {
-                    tokio::time::sleep(RECORD_DELAY).await;
-                }
-                self.patch_binding(subject, patch.into()).await
-            }
+        // A fleet of Karmada's that is as we want it shows no difference to who only observes.
+        if only_records && self.writes.is_dry_run() {
+            return Ok(false);
         }
-    }
-
-    async fn create_binding(&self, subject: &Subject, body: Value) -> Result<bool, TemplateError> {
-        let failed = |error| subject.failed(WriteError::Api(kube::Error::SerdeError(error)));
-        // Untyped, so that fields of a later version survive.
-        let object: DynamicObject = serde_json::from_value(body).map_err(failed)?;
-        let namespace = &subject.key.key.namespace;
-        let client = self.client.clone();
-        let api: Api<DynamicObject> = if namespace.is_empty() {
-            Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
-        } else {
-            let resource = ApiResource::erase::<ResourceBinding>(&());
-            Api::namespaced_with(client, namespace, &resource)
-        };
-        let parameters = PostParams {
-            field_manager: Some(NAME.to_owned()),
-            ..PostParams::default()
-        };
-        let call = api.create(&parameters, &object);
-        let written = self.writes.write("binding", call).await;
-        written
-            .map(|written| written.is_some())
-            .map_err(|error| subject.failed(error))
-    }
-
-    pub(super) async fn patch_binding(
-        &self,
-        subject: &Subject,
-        patch: Patch<Value>,
-    ) -> Result<bool, TemplateError> {
-        let key = &subject.binding_key;
-        if key.namespace.is_empty() {
+        // A Lazy policy goes by the record; for another, the Works of the same edit come first.
+        if only_records && !policy.spec.is_lazy() {
+            tokio::time::sleep(RECORD_DELAY).await;
+        }
+        let namespace = &subject.binding_key.namespace;
+        if namespace.is_empty() {
             let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
-            self.patch(&api, subject, &key.name, &patch).await
+            self.write_planned(&api, subject, plan).await
         } else {
-            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), &key.namespace);
-            self.patch(&api, subject, &key.name, &patch).await
+            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), namespace);
+            self.write_planned(&api, subject, plan).await
         }
     }
 
-    async fn patch<K>(
+    async fn write_planned<K>(
         &self,
         api: &Api<K>,
         subject: &Subject,
-        name: &str,
-        patch: &Patch<Value>,
+        plan: BindingPlan,
     ) -> Result<bool, TemplateError>
     where
-        K: Resource + Clone + DeserializeOwned + fmt::Debug,
+        K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let parameters = parameters();
-        let call = api.patch_metadata(name, &parameters, patch);
-        let written = self.writes.write("binding", call).await;
+        // The end of the former binding wakes the template.
+        let Some(wanted) = plan.wanted() else {
+            return Ok(false);
+        };
+        let key = &subject.binding_key;
+        let concerned = || {
+            let binding = subject.binding.as_ref().map(reference);
+            binding.into_iter().chain([subject.reference()]).collect()
+        };
+        let part = Part::Binding(key.clone());
+        let attempt = match self.rivals.begin(part, &wanted, api, concerned).await {
+            Ok(attempt) => attempt,
+            Err(until) => {
+                self.queue.add_at(subject.key.clone(), until);
+                return Ok(false);
+            }
+        };
+        let written = match plan {
+            BindingPlan::Unchanged | BindingPlan::Waits => return Ok(false),
+            BindingPlan::Create(body) => {
+                let parameters = PostParams {
+                    field_manager: Some(NAME.to_owned()),
+                    ..PostParams::default()
+                };
+                let call = write::create(api, &parameters, &body);
+                self.writes.write("binding", call).await
+            }
+            BindingPlan::Patch(patch) => {
+                let (parameters, patch) = (parameters(), Patch::<()>::from(patch));
+                let call = write::patch(api, &key.name, &parameters, &patch);
+                self.writes.write("binding", call).await
+            }
+        };
+        let stored = written.map_err(|error| subject.failed(error))?;
+        let is_written = stored.is_some();
+        if let Some(stored) = stored {
+            self.rivals.stored(attempt, stored.version());
+        }
+        Ok(is_written)
+    }
+
+    /// Takes the claim away from the binding. Returns `true` if it was written.
+    pub(super) async fn unclaim_binding(
+        &self,
+        subject: &Subject,
+        patch: Value,
+    ) -> Result<bool, TemplateError> {
+        let (key, patch, parameters) = (&subject.binding_key, Patch::Merge(patch), parameters());
+        let client = self.client.clone();
+        let written = if key.namespace.is_empty() {
+            let api: Api<ClusterResourceBinding> = Api::all(client);
+            let call = write::patch(&api, &key.name, &parameters, &patch);
+            self.writes.write("binding", call).await
+        } else {
+            let api: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
+            let call = write::patch(&api, &key.name, &parameters, &patch);
+            self.writes.write("binding", call).await
+        };
         written
             .map(|written| written.is_some())
             .map_err(|error| subject.failed(error))

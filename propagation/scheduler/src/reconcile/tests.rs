@@ -21,6 +21,7 @@ mod evict;
 mod fail_back;
 mod groups;
 mod priority;
+mod rival;
 mod sets;
 mod unscheduled;
 
@@ -95,6 +96,7 @@ impl Stage {
             client: api.client(),
             writes,
             events: None,
+            contention: Contention::default(),
             clock: || NOW.parse().unwrap(),
         };
         let listed = Seen::InitDone;

@@ -8,6 +8,7 @@
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
 //! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
+//! - `rivals`: other programs that take back what ours write.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -37,6 +38,7 @@ mod record;
 mod recorded;
 mod restored;
 mod rights;
+mod rivals;
 mod stories;
 mod suspension;
 mod takeover;

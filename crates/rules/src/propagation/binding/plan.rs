@@ -3,7 +3,8 @@
 use karmada_api::names;
 use objects::Key;
 use objects::patch::JsonPatch;
-use serde_json::Value;
+use objects::wanted::Wanted;
+use serde_json::{Value, json};
 
 use crate::binding_ref::BindingRef;
 
@@ -42,6 +43,24 @@ impl BindingPlan {
                 last.is_some_and(|last| EITHER.contains(&last.decoded().as_ref()))
             }),
             Self::Create(_) | Self::Unchanged | Self::Waits => false,
+        }
+    }
+
+    /// Returns what the write brings about; `None` if there is none.
+    pub fn wanted(&self) -> Option<Wanted> {
+        // The reference names the version of the template. An ID is another one where nothing tells the former.
+        const INCIDENTAL: [&str; 3] = ["resource", names::BINDING_ID, names::CLUSTER_BINDING_ID];
+        match self {
+            Self::Unchanged | Self::Waits => None,
+            Self::Create(body) => {
+                let mut spec = body["spec"].clone();
+                if let Some(spec) = spec.as_object_mut() {
+                    spec.remove(INCIDENTAL[0]);
+                }
+                let owners = &body["metadata"]["ownerReferences"];
+                Some(Wanted::created(json!([owners, spec])))
+            }
+            Self::Patch(patch) => Some(Wanted::patched(patch, &INCIDENTAL)),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use karmada_api::{Work, names};
 use objects::patch::JsonPatch;
+use objects::wanted::Wanted;
 use objects::{Key, Metadata};
 use serde_json::{Value, json};
 
@@ -52,11 +53,22 @@ pub enum WorkChange {
 }
 
 impl WorkChange {
-    /// Returns the resource version that the write replaces.
-    pub fn replaced(&self) -> Option<&str> {
+    /// Returns what the write brings about; `None` if there is none.
+    pub fn wanted(&self) -> Option<Wanted> {
         match self {
-            Self::Patch { patch, .. } => patch.value(["metadata", "resourceVersion"])?.as_str(),
-            Self::Unchanged | Self::Deleting | Self::Create(_) => None,
+            Self::Unchanged | Self::Deleting => None,
+            Self::Create(body) => {
+                let mut labels = body["metadata"]["labels"].clone();
+                if let Some(labels) = labels.as_object_mut() {
+                    // Made for each Work.
+                    labels.remove(names::WORK_ID);
+                }
+                Some(Wanted::created(json!([labels, body["spec"]])))
+            }
+            Self::Patch { patch, .. } => Some(Wanted::patched(
+                patch,
+                &[names::WORK_ID, names::MANIFEST_GENERATION],
+            )),
         }
     }
 
