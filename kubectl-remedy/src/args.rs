@@ -83,7 +83,7 @@ pub(crate) enum FleetCommand {
     Block(BlockArgs),
     /// Ends what `block` began.
     Unblock(UnblockArgs),
-    /// Checks whether everything that remedies need is in place. Exits with 1 if something is not.
+    /// Checks whether everything that remedies and propagation need is in place, and whether what is propagated is where it is to be. Exits with 1 if something is not.
     Check,
     /// Installs the agents of clusters: their rights and a token in the Karmada API, and the agent itself as a Work. Exits with 1 if one cluster fails; the others go on.
     Join(JoinArgs),

@@ -112,6 +112,12 @@ pub struct SecretReference {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterViewStatus {
+    /// The version of its Kubernetes, such as `v1.36.1`.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub kubernetes_version: String,
     /// The kinds that it serves.
     #[serde(deserialize_with = "lenient::or_default")]
     pub api_enablements: Vec<ApiEnablement>,

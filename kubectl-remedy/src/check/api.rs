@@ -33,7 +33,7 @@ struct Right {
     name: Option<&'static str>,
 }
 
-const READS: [Right; 15] = [
+const READS: [Right; 19] = [
     Right::to("list", "cluster.karmada.io", "clusters"),
     Right::to("get", "cluster.karmada.io", "clusters"),
     Right::to("list", "remedy.karmada.io", "remedies"),
@@ -49,6 +49,10 @@ const READS: [Right; 15] = [
     Right::to("list", "coordination.k8s.io", "leases").called(REPORTER_LEASE),
     Right::to("get", "coordination.k8s.io", "leases").called("remedy-controller"),
     Right::to("get", "coordination.k8s.io", "leases").called("ingress-controller"),
+    Right::to("get", "coordination.k8s.io", "leases").called("propagation-controller"),
+    Right::to("get", "coordination.k8s.io", "leases").called("karmada-scheduler"),
+    Right::to("get", "coordination.k8s.io", "leases").called("execution-controller"),
+    Right::to("get", "coordination.k8s.io", "leases").called("cluster-controller"),
 ];
 
 const WRITES: [Right; 3] = [

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, MultiClusterIngress};
+use karmada_api::{Cluster, ClusterResourceBinding, MultiClusterIngress, ResourceBinding, Work};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
 
@@ -16,10 +16,72 @@ use crate::writer::{Writer, metadata};
 
 /// The namespace of the controllers' leases.
 const NAMESPACE: &str = "karmada-system";
-/// The program that writes `remedyActions`, and its lease.
-const REMEDY: &str = "remedy-controller";
-/// The program that writes `trafficBlockClusters`, and its lease.
-const INGRESS: &str = "ingress-controller";
+
+/// A program that leads while it holds a lease.
+#[derive(Clone, Copy, Debug)]
+struct Program {
+    name: &'static str,
+    lease: &'static str,
+}
+
+/// A field that one program is to write.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    parent: &'static str,
+    name: &'static str,
+    /// The plural of the objects that have it.
+    of: &'static str,
+    writer: Program,
+}
+
+const REMEDY: Program = Program::new("remedy-controller");
+const INGRESS: Program = Program::new("ingress-controller");
+const PROPAGATION: Program = Program::new("propagation-controller");
+const EXECUTION: Program = Program::new("execution-controller");
+const CLUSTER: Program = Program::new("cluster-controller");
+/// Its lease is that of Karmada's own, so that one of them leads.
+const SCHEDULER: Program = Program {
+    name: "scheduler",
+    lease: "karmada-scheduler",
+};
+
+const ACTIONS: Field = Field::new("status", "remedyActions", "clusters", REMEDY);
+const LOCATIONS: Field = Field::new("status", "serviceLocations", "ingresses", INGRESS);
+const BLOCKED: Field = Field::new("status", "trafficBlockClusters", "ingresses", INGRESS);
+const RESOURCE: Field = Field::new("spec", "resource", "bindings", PROPAGATION);
+const TARGETS: Field = Field::new("spec", "clusters", "bindings", SCHEDULER);
+const WORKLOAD: Field = Field::new("spec", "workload", "works", PROPAGATION);
+
+impl Program {
+    const fn new(name: &'static str) -> Self {
+        Self { name, lease: name }
+    }
+
+    async fn lease(self, client: &Client) -> Result<Option<Lease>, Error> {
+        let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let lease = leases.get_opt(self.lease).await;
+        lease.map_err(|source| {
+            let attempt = format!("get the lease {NAMESPACE}/{}", self.lease);
+            Error::request(attempt, source)
+        })
+    }
+}
+
+impl Field {
+    const fn new(
+        parent: &'static str,
+        name: &'static str,
+        of: &'static str,
+        writer: Program,
+    ) -> Self {
+        Self {
+            parent,
+            name,
+            of,
+            writer,
+        }
+    }
+}
 
 /// Checks the controllers.
 pub(super) async fn section(
@@ -27,30 +89,116 @@ pub(super) async fn section(
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Section, Error> {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
     let mut findings = Vec::new();
     for program in [REMEDY, INGRESS] {
-        let lease = leases.get_opt(program).await;
-        let lease = lease.map_err(|source| {
-            Error::request(format!("get the lease {NAMESPACE}/{program}"), source)
-        })?;
+        let lease = program.lease(client).await?;
         findings.push(leader(program, lease.as_ref(), now));
     }
     let clusters: Api<Cluster> = Api::all(client.clone());
-    let clusters = metadata(&clusters).await?;
-    findings.push(writers("remedyActions", "clusters", REMEDY, &clusters));
+    findings.push(writers(ACTIONS, &metadata(&clusters).await?, None));
     let ingresses = metadata(&scoped::<MultiClusterIngress>(client, namespace)).await?;
-    for field in ["serviceLocations", "trafficBlockClusters"] {
-        findings.push(writers(field, "ingresses", INGRESS, &ingresses));
-    }
+    findings.extend([LOCATIONS, BLOCKED].map(|field| writers(field, &ingresses, None)));
+    findings.extend(propagation(client, namespace, now).await?);
     Ok(Section {
         title: "Controllers",
         findings,
     })
 }
 
-fn leader(program: &str, lease: Option<&Lease>, now: Timestamp) -> Finding {
-    let name = format!("lease {NAMESPACE}/{program}");
+/// Checks those that propagate, unless that is left to Karmada's.
+async fn propagation(
+    client: &Client,
+    namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Finding>, Error> {
+    let programs = [PROPAGATION, SCHEDULER, EXECUTION, CLUSTER];
+    let leases = programs.map(|program| async move {
+        let lease = program.lease(client).await?;
+        Ok::<_, Error>((program, lease))
+    });
+    let leases = futures::future::try_join_all(leases).await?;
+    let ours = leases.iter().any(|(program, lease)| {
+        let writer = lease.as_ref().map(|lease| foreign(*program, lease));
+        writer == Some(None)
+    });
+    if !ours {
+        let text = "propagation is left to Karmada's controllers: none of ours has ever led";
+        return Ok(vec![Finding::good(text)]);
+    }
+    let mut findings: Vec<_> = leases
+        .iter()
+        .map(|(program, lease)| propagator(*program, lease.as_ref(), now))
+        .collect();
+    let mut bindings = metadata(&scoped::<ResourceBinding>(client, namespace)).await?;
+    if namespace.is_none() {
+        let cluster_wide: Api<ClusterResourceBinding> = Api::all(client.clone());
+        bindings.extend(metadata(&cluster_wide).await?);
+    }
+    let works: Api<Work> = Api::all(client.clone());
+    let works = metadata(&works).await?;
+    for (program, lease) in &leases {
+        let lease = lease
+            .as_ref()
+            .filter(|lease| foreign(*program, lease).is_none());
+        let Some(since) = lease.and_then(|lease| leads_since(lease, now)) else {
+            continue;
+        };
+        for (field, objects) in [
+            (RESOURCE, &bindings),
+            (TARGETS, &bindings),
+            (WORKLOAD, &works),
+        ] {
+            if field.writer.name == program.name {
+                findings.push(writers(field, objects, Some(since)));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Returns the time at which the holder of a lease began to lead, if it still does.
+fn leads_since(lease: &Lease, now: Timestamp) -> Option<Timestamp> {
+    let holder = Holder::of(lease, now)?;
+    let acquired = lease.spec.as_ref()?.acquire_time.as_ref()?.0;
+    holder.is_live().then_some(acquired)
+}
+
+/// Returns the other program that renews the lease of `program`.
+fn foreign(program: Program, lease: &Lease) -> Option<String> {
+    let writer = Writer::of(&lease.metadata, "spec", "renewTime")?.name;
+    (writer != program.name).then_some(writer)
+}
+
+/// Returns whether a program leads whose work Karmada's own may do.
+fn propagator(program: Program, lease: Option<&Lease>, now: Timestamp) -> Finding {
+    let Some(lease) = lease else {
+        return Finding::doubtful(
+            format!(
+                "{} never led: Karmada's own does its work, or nobody",
+                program.name
+            ),
+            format!("start the {}, unless Karmada's own runs", program.name),
+        );
+    };
+    let other = foreign(program, lease);
+    match (other, Holder::of(lease, now)) {
+        (Some(other), Some(holder)) if holder.is_live() => Finding::doubtful(
+            format!(
+                "{other} leads in place of the {}: lease {NAMESPACE}/{} is {holder}",
+                program.name, program.lease
+            ),
+            format!(
+                "stop {other} if the {} is to take over; while that leads, ours waits",
+                program.name
+            ),
+        ),
+        _ => leader(program, Some(lease), now),
+    }
+}
+
+fn leader(program: Program, lease: Option<&Lease>, now: Timestamp) -> Finding {
+    let name = format!("lease {NAMESPACE}/{}", program.lease);
+    let program = program.name;
     let hint = format!(
         "start the {program}, or look at its logs; one with --leader-elect=false has no lease"
     );
@@ -69,25 +217,32 @@ fn leader(program: &str, lease: Option<&Lease>, now: Timestamp) -> Finding {
     }
 }
 
-/// Returns the programs other than `own` that last wrote `status.<field>` of some objects.
-fn writers(field: &str, kind: &str, own: &str, objects: &[ObjectMeta]) -> Finding {
+/// Returns the programs other than its own that last wrote a field of some objects, and did `since`.
+fn writers(field: Field, objects: &[ObjectMeta], since: Option<Timestamp>) -> Finding {
+    let Field {
+        parent,
+        name,
+        of,
+        writer: Program { name: own, .. },
+    } = field;
     let mut others: BTreeMap<String, usize> = BTreeMap::new();
     for metadata in objects {
-        if let Some(writer) = Writer::of(metadata, "status", field)
+        if let Some(writer) = Writer::of(metadata, parent, name)
             && writer.name != own
+            && since.is_none_or(|since| writer.time.is_some_and(|time| time.0 > since))
         {
             *others.entry(writer.name).or_default() += 1;
         }
     }
     if others.is_empty() {
-        return Finding::good(format!("{field} of {kind} is written by the {own} alone"));
+        return Finding::good(format!("{name} of {of} is written by the {own} alone"));
     }
     let others: Vec<String> = others
         .iter()
-        .map(|(name, count)| format!("{name} ({count} {kind})"))
+        .map(|(name, count)| format!("{name} ({count} {of})"))
         .collect();
     Finding::doubtful(
-        format!("{field} was last written by {}", others.join(", ")),
+        format!("{name} was last written by {}", others.join(", ")),
         format!(
             "two programs that write it undo each other's work: turn the other one off, or the {own}"
         ),
@@ -146,17 +301,58 @@ mod tests {
             )
             .unwrap()
         };
-        let own = [written_by(REMEDY), ObjectMeta::default()];
-        let alone = writers("remedyActions", "clusters", REMEDY, &own);
+        let own = [written_by(REMEDY.name), ObjectMeta::default()];
+        let alone = writers(ACTIONS, &own, None);
         assert_eq!(
             alone,
             Finding::good("remedyActions of clusters is written by the remedy-controller alone")
         );
-        let both = [written_by(REMEDY), written_by("karmada-controller-manager")];
-        let shown = writers("remedyActions", "clusters", REMEDY, &both).to_string();
+        let both = [
+            written_by(REMEDY.name),
+            written_by("karmada-controller-manager"),
+        ];
+        let shown = writers(ACTIONS, &both, None).to_string();
         assert!(
             shown.contains("last written by karmada-controller-manager (1 clusters)"),
             "{shown}"
         );
+        // What others wrote before ours began to lead is no contest.
+        let since = Some("2026-11-20T08:10:00Z".parse().unwrap());
+        let before =
+            Finding::good("remedyActions of clusters is written by the remedy-controller alone");
+        assert_eq!(writers(ACTIONS, &both, since), before);
+    }
+
+    /// The scheduler and Karmada's own campaign for one lease; which of them holds it, its writer tells.
+    #[test]
+    fn foreign_leader_is_named() {
+        let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
+        let held_by = |manager: &str| -> Lease {
+            from_value(json!({
+                "metadata": { "managedFields": [{ "manager": manager, "operation": "Update",
+                    "fieldsV1": { "f:spec": { "f:renewTime": {} } } }] },
+                "spec": { "holderIdentity": "host_1", "leaseDurationSeconds": 15,
+                    "renewTime": "2026-11-20T08:09:55.000000Z" } }))
+            .unwrap()
+        };
+        let (ours, theirs) = (held_by("scheduler"), held_by("karmada-scheduler"));
+        for (lease, text) in [
+            (
+                Some(&ours),
+                "✓ scheduler leads: lease karmada-system/karmada-scheduler is held by host_1, renewed 5s ago",
+            ),
+            (
+                Some(&theirs),
+                "‼ karmada-scheduler leads in place of the scheduler: lease karmada-system/karmada-scheduler is held by host_1, renewed 5s ago",
+            ),
+            (
+                None,
+                "‼ scheduler never led: Karmada's own does its work, or nobody",
+            ),
+        ] {
+            let shown = propagator(SCHEDULER, lease, now).to_string();
+            let shown = anstream::adapter::strip_str(&shown).to_string();
+            assert_eq!(shown.lines().next(), Some(text));
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! `kubectl remedy check`: whether everything that remedies need is in place.
+//! `kubectl remedy check`: whether everything that remedies and propagation need is in place.
 
 mod api;
 mod clusters;
 mod controllers;
+mod members;
+mod propagation;
 mod report;
 
 use jiff::Timestamp;
@@ -14,7 +16,8 @@ use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::terminal;
 
-/// Checks the API, the rights of the caller, the controllers, and every cluster.
+/// Checks the API, the rights of the caller, the controllers, the agents of every cluster, what is propagated, and the
+/// way to every member.
 pub(crate) async fn run(
     client: &Client,
     namespace: Option<&str>,
@@ -33,5 +36,7 @@ pub(crate) async fn run(
     let fleet = FleetSnapshot::read_without_backends(client, namespace, now).await?;
     show(&controllers::section(client, namespace, now).await?);
     show(&clusters::section(client, &fleet, now).await?);
+    show(&propagation::section(client, namespace).await?);
+    show(&members::section(client, now).await?);
     Ok(is_well.into())
 }

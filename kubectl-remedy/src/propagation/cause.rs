@@ -93,6 +93,15 @@ impl Cause {
         }
     }
 
+    /// Returns `true` if somebody has to act, and it is not merely under way or intended.
+    pub(super) fn is_wrong(&self) -> bool {
+        match self {
+            Self::NotScheduled(_) | Self::Unschedulable(..) => true,
+            Self::InTrouble(_, trouble, _) => trouble.is_wrong(),
+            _ => false,
+        }
+    }
+
     /// Returns the cause as a sentence, on one line.
     #[expect(clippy::too_many_lines, reason = "one arm for each cause")]
     pub(super) fn sentence(&self, facts: &Facts) -> String {

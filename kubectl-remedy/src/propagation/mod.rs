@@ -7,6 +7,8 @@
 //!                                 └───────┴ cause: the first link that does not hold, and the next command
 //! ```
 //!
+//! `survey` is all of it, for `kubectl remedy check`.
+//!
 //! `gather` makes every request. What follows is decided by the functions of `karmada-rules` that the programs act by.
 
 mod binding;
@@ -21,6 +23,8 @@ mod near;
 mod policy;
 mod requests;
 mod story;
+mod survey;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -33,6 +37,7 @@ use kube::Client;
 pub(crate) use self::discovery::{Served, served};
 pub(crate) use self::named::Named;
 use self::story::Story;
+pub(crate) use self::survey::{Remark, Survey};
 use crate::answer::Answer;
 use crate::args::WhyArgs;
 use crate::error::Error;

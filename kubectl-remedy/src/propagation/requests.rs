@@ -19,8 +19,8 @@ use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::works::{bound, wanted_clusters, work_name};
 use karmada_runtime::client::Addresses;
 use karmada_runtime::error::Chain;
-use kube::api::ListParams;
-use kube::core::DeserializeGuard;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata};
 use serde::de::DeserializeOwned;
@@ -60,6 +60,31 @@ impl Reader<'_> {
                 let attempt = format!("get the {} {key}", kind.kind);
                 Err(Error::request(attempt, source))
             }
+        }
+    }
+
+    /// Reads the metadata of the objects of a kind, each as an object, in one namespace or in all; `None` if the caller
+    /// may not list them.
+    pub(super) async fn metadata(
+        &self,
+        kind: &Served,
+        version: &str,
+        namespace: Option<&str>,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let own = namespace.filter(|_| kind.is_namespaced);
+        let api = kind.objects(self.client, version, own.unwrap_or_default());
+        let of = kind.in_version(version);
+        let mut found = Vec::new();
+        let api = &api;
+        let request = |page| async move { api.list_metadata(&page).await };
+        let take = |object: PartialObjectMeta<DynamicObject>| {
+            found.push(json!({ "apiVersion": of.api_version(), "kind": of.kind,
+                "metadata": object.metadata }));
+        };
+        match pages(ListParams::default(), request, take).await {
+            Ok(()) => Ok(Some(found)),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
+            Err(source) => Err(Error::request(format!("list {}", kind.full_name()), source)),
         }
     }
 
@@ -291,7 +316,8 @@ pub(super) fn policy_of_fleet(policy: ClusterPropagationPolicy) -> PropagationPo
     }
 }
 
-fn of_either_scope(binding: ClusterResourceBinding) -> ResourceBinding {
+/// Returns the binding as one of either scope: without a namespace it is a `ClusterResourceBinding`.
+pub(super) fn of_either_scope(binding: ClusterResourceBinding) -> ResourceBinding {
     ResourceBinding {
         metadata: binding.metadata,
         spec: binding.spec,

@@ -51,6 +51,14 @@ impl Trouble {
         }
     }
 
+    /// Returns `true` if somebody has to act, and it is not merely under way or intended.
+    pub(super) fn is_wrong(&self) -> bool {
+        matches!(
+            self,
+            Self::NoCluster | Self::Unreachable(_) | Self::Failed(_) | Self::Taken(_)
+        )
+    }
+
     /// Returns it as a sentence about the object in the cluster.
     pub(super) fn sentence(&self, object: &str, cluster: &str) -> String {
         match self {

@@ -3,6 +3,7 @@
 mod causes;
 mod reading;
 mod shown;
+mod surveyed;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterView, PropagationPolicy, ResourceBinding, Work, names};

@@ -1,5 +1,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
+mod check;
 mod join;
 mod remedy;
 mod why;

@@ -1,0 +1,259 @@
+//! The members: whether each is ready, whether the way to it is open, and how old its Kubernetes is.
+
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use karmada_api::ClusterView;
+use karmada_api::cluster_view::PUSH;
+use karmada_api::condition::TRUE;
+use karmada_rules::cluster::READY;
+use karmada_runtime::client::Validity;
+use karmada_runtime::error::Chain;
+use karmada_runtime::members::{ConnectError, MemberAccess};
+use kube::api::ListParams;
+use kube::{Api, Client};
+use objects::Metadata;
+use objects::condition::find;
+
+use super::report::{Finding, Section};
+use crate::error::Error;
+use crate::fleet::list;
+
+/// The number of Secrets that are read at a time.
+const AT_A_TIME: usize = 8;
+/// The number of minor versions by which a member may be behind the control plane without a word, as a node may be
+/// (<https://kubernetes.io/releases/version-skew-policy/>).
+const SKEW: i64 = 3;
+
+/// What is known of the credentials for a member.
+#[derive(Debug)]
+enum Credentials {
+    /// Nobody needs any: the member comes to the control plane.
+    Unneeded,
+    /// The caller may not read them.
+    Hidden,
+    /// They cannot be used, for this reason.
+    Unusable(String),
+    /// They can be used, as long as this.
+    Usable(Option<Validity>),
+}
+
+/// Checks every member.
+pub(super) async fn section(client: &Client, now: Timestamp) -> Result<Section, Error> {
+    let own = client.apiserver_version().await;
+    let own = own.map_err(|source| Error::request("get the version of the API", source))?;
+    let clusters = list::<ClusterView>(Api::all(client.clone()), ListParams::default()).await?;
+    let clusters: Vec<&ClusterView> = clusters.iter().map(|(_, cluster)| &**cluster).collect();
+    let credentials = stream::iter(&clusters).map(|cluster| credentials(client, cluster));
+    let credentials: Vec<Result<Credentials, Error>> =
+        credentials.buffered(AT_A_TIME).collect().await;
+    let mut findings = Vec::new();
+    let mut hidden = 0;
+    for (cluster, credentials) in clusters.into_iter().zip(credentials) {
+        let credentials = credentials?;
+        hidden += usize::from(matches!(credentials, Credentials::Hidden));
+        findings.extend(member(cluster, &credentials, &own.git_version, now));
+    }
+    if hidden > 0 {
+        findings.push(Finding::doubtful(
+            format!("you may not read the Secrets of {hidden} members: when their credentials end is not known"),
+            "ask somebody who may; `member_credentials_expiry_timestamp_seconds` of the execution-controller tells, too",
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::doubtful("there are no members", "join a cluster"));
+    }
+    Ok(Section {
+        title: "Members",
+        findings,
+    })
+}
+
+async fn credentials(client: &Client, cluster: &ClusterView) -> Result<Credentials, Error> {
+    if cluster.spec.sync_mode != PUSH {
+        return Ok(Credentials::Unneeded);
+    }
+    match MemberAccess::read(client, cluster).await {
+        Ok((access, _)) => Ok(Credentials::Usable(access.validity())),
+        Err(ConnectError::Unread(kube::Error::Api(status))) if status.code == 403 => {
+            Ok(Credentials::Hidden)
+        }
+        Err(ConnectError::Unread(source)) => Err(Error::request("get a member's Secret", source)),
+        Err(error) => Ok(Credentials::Unusable(Chain(&error).to_string())),
+    }
+}
+
+/// Returns what is to be said about a member, whose control plane has the version `own`.
+fn member(
+    cluster: &ClusterView,
+    credentials: &Credentials,
+    own: &str,
+    now: Timestamp,
+) -> Vec<Finding> {
+    let name = cluster.metadata.name();
+    let version = &cluster.status.kubernetes_version;
+    let mut findings = Vec::new();
+    let hint = format!("kubectl describe cluster/{name}");
+    match find(&cluster.status.conditions, READY) {
+        None => findings.push(Finding::doubtful(
+            format!("{name}: nobody has asked whether it is ready"),
+            "start the cluster-controller, or Karmada's controllers, or its agent if it pulls",
+        )),
+        Some(ready) if ready.status != TRUE => findings.push(Finding::bad(
+            format!("{name} is not ready: {}: {}", ready.reason, ready.message),
+            hint,
+        )),
+        Some(_) => {}
+    }
+    let renew = "give its Secret a new token, before what is applied there gets stuck";
+    let mut end = String::new();
+    match credentials {
+        Credentials::Unneeded | Credentials::Hidden | Credentials::Usable(None) => {}
+        Credentials::Unusable(problem) => findings.push(Finding::bad(
+            format!("{name} cannot be reached: {problem}"),
+            format!("kubectl get cluster/{name} -o jsonpath={{.spec}}"),
+        )),
+        Credentials::Usable(Some(validity)) if validity.until <= now => {
+            findings.push(Finding::bad(
+                format!("{name}: its credentials ended at {}", validity.until),
+                renew,
+            ))
+        }
+        Credentials::Usable(Some(validity)) if validity.ends_soon(now) => {
+            findings.push(Finding::doubtful(
+                format!("{name}: its credentials end at {}", validity.until),
+                renew,
+            ));
+        }
+        Credentials::Usable(Some(validity)) => {
+            end = format!(", its credentials end at {}", validity.until);
+        }
+    }
+    let behind = minor(own).zip(minor(version)).map(|(own, its)| own - its);
+    if let Some(behind) = behind.filter(|behind| *behind > SKEW) {
+        findings.push(Finding::doubtful(
+            format!("{name} runs Kubernetes {version}, {behind} minor versions behind the control plane ({own})"),
+            "it may refuse kinds, and drop fields, that it does not know",
+        ));
+    }
+    if findings.is_empty() {
+        let facts = [cluster.spec.sync_mode.as_str(), version];
+        let facts: Vec<&str> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+        let text = format!("{name} is ready: {}{end}", facts.join(", "));
+        findings.push(Finding::good(text.trim_end_matches(": ")));
+    }
+    findings
+}
+
+/// Returns the minor version of a version such as `v1.36.1`, if it is one of Kubernetes 1.
+fn minor(version: &str) -> Option<i64> {
+    let rest = version.trim_start_matches('v').strip_prefix("1.")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    const OWN: &str = "v1.36.1";
+
+    fn cluster(ready: Value, version: &str) -> ClusterView {
+        let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },
+            "status": { "kubernetesVersion": version, "conditions": ready } });
+        from_value(cluster).unwrap()
+    }
+
+    fn valid(from: &str, until: &str) -> Credentials {
+        Credentials::Usable(Some(Validity {
+            from: Some(from.parse().unwrap()),
+            until: until.parse().unwrap(),
+        }))
+    }
+
+    /// A member is well while it is ready, and the way to it stays open.
+    #[test]
+    fn ready_member_is_well() {
+        let now: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
+        let ready = json!([{ "type": "Ready", "status": "True" }]);
+        let away = json!([{ "type": "Ready", "status": "False",
+            "reason": "ClusterNotReachable", "message": "no route" }]);
+        let long = || valid("2026-11-01T00:00:00Z", "2027-11-01T00:00:00Z");
+        for (conditions, version, credentials, line) in [
+            (
+                &ready,
+                OWN,
+                long(),
+                "✓ m1 is ready: Push, v1.36.1, its credentials end at 2027-11-01T00:00:00Z",
+            ),
+            (
+                &ready,
+                "v1.33.2+k3s1",
+                Credentials::Hidden,
+                "✓ m1 is ready: Push, v1.33.2+k3s1",
+            ),
+            (&ready, "", Credentials::Usable(None), "✓ m1 is ready: Push"),
+            (
+                &away,
+                OWN,
+                long(),
+                "× m1 is not ready: ClusterNotReachable: no route",
+            ),
+            (
+                &json!([]),
+                OWN,
+                long(),
+                "‼ m1: nobody has asked whether it is ready",
+            ),
+            (
+                &ready,
+                OWN,
+                Credentials::Unusable("the Cluster names no secretRef".to_owned()),
+                "× m1 cannot be reached: the Cluster names no secretRef",
+            ),
+            (
+                &ready,
+                OWN,
+                valid("2026-11-01T00:00:00Z", "2026-11-20T07:00:00Z"),
+                "× m1: its credentials ended at 2026-11-20T07:00:00Z",
+            ),
+            (
+                &ready,
+                OWN,
+                valid("2026-11-01T00:00:00Z", "2026-11-20T20:00:00Z"),
+                "‼ m1: its credentials end at 2026-11-20T20:00:00Z",
+            ),
+            (
+                &ready,
+                "v1.32.0",
+                Credentials::Unneeded,
+                "‼ m1 runs Kubernetes v1.32.0, 4 minor versions behind the control plane (v1.36.1)",
+            ),
+        ] {
+            let shown = member(
+                &cluster(conditions.clone(), version),
+                &credentials,
+                OWN,
+                now,
+            );
+            assert_eq!(shown.len(), 1, "{line}");
+            let shown = anstream::adapter::strip_str(&shown[0].to_string()).to_string();
+            assert_eq!(shown.lines().next(), Some(line));
+        }
+    }
+
+    /// A member of another numbering is not measured.
+    #[test]
+    fn minor_version_is_read() {
+        for (version, expected) in [
+            ("v1.36.1", Some(36)),
+            ("1.9", Some(9)),
+            ("v1.29+", Some(29)),
+            ("v2.0", None),
+            ("", None),
+        ] {
+            assert_eq!(minor(version), expected, "{version}");
+        }
+    }
+}
