@@ -63,19 +63,19 @@ fn used_address_is_named() {
     );
 }
 
-/// A proxy that the environment asks for is named.
+/// A proxy of the environment that is none by HTTP is refused, unless the server is exempt.
 #[test]
-fn environment_proxy_is_named() {
+fn environment_proxy_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     // Nothing is sent there: the program ends first, or on the address in use.
     let far = Access::open("far", ([192, 0, 2, 1], 443).into());
     kubeconfig::write(&path, &[&far]).unwrap();
     let kubeconfig = format!("--kubeconfig={}", path.display());
-    let proxy = ("HTTP_PROXY", "http://proxy:3128");
+    let proxy = ("HTTP_PROXY", "socks5://proxy:1080");
     assert_eq!(
         rejected_in(&[proxy], &[&kubeconfig]),
-        "error: HTTP_PROXY asks for a proxy on the way to 192.0.2.1, which is not supported: add 192.0.2.1 to NO_PROXY, or unset HTTP_PROXY\n"
+        "error: cannot use the proxy of HTTP_PROXY: write http://[USER:PASSWORD@]HOST[:PORT]\n"
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let flag = format!("--listen-address={}", taken.local_addr().unwrap());
@@ -87,18 +87,18 @@ fn environment_proxy_is_named() {
     }
 }
 
-/// A proxy in the kubeconfig is refused.
+/// A proxy in the kubeconfig that is none by HTTP is refused.
 #[test]
 fn kubeconfig_proxy_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let flag = kubeconfig(&folder);
     let path = folder.path().join("kubeconfig");
     let mut text: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    text["clusters"][0]["cluster"]["proxy-url"] = "http://proxy:3128".into();
+    text["clusters"][0]["cluster"]["proxy-url"] = "https://user:secret@proxy:3128".into();
     fs::write(&path, text.to_string()).unwrap();
     assert_eq!(
         rejected(&[&flag]),
-        "error: the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly\n"
+        "error: cannot use the proxy of the kubeconfig's proxy-url: write http://[USER:PASSWORD@]HOST[:PORT]\n"
     );
 }
 

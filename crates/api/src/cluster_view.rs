@@ -53,6 +53,12 @@ pub struct ClusterViewSpec {
     /// The proxy in front of its API.
     #[serde(rename = "proxyURL", skip_serializing_if = "Option::is_none")]
     pub proxy_url: Option<String>,
+    /// What each request to the proxy has.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub proxy_header: BTreeMap<String, String>,
     /// The provider.
     #[serde(deserialize_with = "lenient::or_default")]
     pub provider: String,
@@ -217,6 +223,7 @@ impl ClusterViewSpec {
             && self.secret_ref == other.secret_ref
             && self.insecure_skip_tls_verification == other.insecure_skip_tls_verification
             && self.proxy_url == other.proxy_url
+            && self.proxy_header == other.proxy_header
     }
 }
 

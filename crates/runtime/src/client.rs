@@ -8,7 +8,8 @@
 //! - no retries hidden from the caller,
 //! - names looked up by hickory-resolver, and the server's last known addresses while DNS fails,
 //! - a token file that is reread by monotonic time,
-//! - a kubeconfig that is reread when it or a file that it names changes.
+//! - a kubeconfig that is reread when it or a file that it names changes,
+//! - a proxy on the way, which looks up the server's name itself.
 
 mod addresses;
 mod claims;
@@ -24,6 +25,7 @@ mod server;
 mod short_watches;
 mod source;
 mod token;
+mod transport;
 
 use std::env;
 use std::net::IpAddr;
@@ -33,7 +35,6 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
@@ -48,11 +49,13 @@ pub use self::claims::Claims;
 pub use self::error::ClientError;
 pub use self::expiry::Validity;
 pub(crate) use self::expiry::{CREDENTIALS, of_token};
+pub use self::proxy::Proxy;
 pub(crate) use self::renewal::Renewal;
 pub(crate) use self::requests::REQUESTS;
 pub(crate) use self::restored::REWINDS;
 pub use self::server::Server;
 pub use self::source::Source;
+pub use self::transport::Transport;
 
 use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
@@ -61,7 +64,6 @@ use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_LIMIT: Duration = Duration::from_secs(5);
 /// The timeout of a response's head. A watch sends its head at once and may then be silent for
@@ -91,9 +93,15 @@ async fn connect_by(
     addresses: &Addresses,
     api: &'static str,
 ) -> Result<(Client, AuthInfo), ClientError> {
-    let config = load(source, is_pod).await?;
+    let (config, proxy) = load(source, is_pod).await?;
     let auth = config.auth_info.clone();
-    let host = config.cluster_url.host().unwrap_or_default();
+    if let Some(proxy) = &proxy
+        && !source.addresses.is_empty()
+    {
+        return Err(ClientError::ProxiedAddresses(proxy.origin().to_owned()));
+    }
+    let first = proxy.as_ref().map_or(&config.cluster_url, Proxy::url);
+    let host = first.host().unwrap_or_default();
     let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     let addresses = if source.addresses.is_empty() {
         if !is_address {
@@ -105,30 +113,39 @@ async fn connect_by(
     } else {
         Addresses::fixed(&source.addresses)
     };
-    Ok((reach(config, addresses, user_agent, api)?, auth))
+    let client = reach(config, addresses, proxy.as_ref(), user_agent, api)?;
+    Ok((client, auth))
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
 pub fn connect_as_pod(user_agent: &str) -> Result<Client, ClientError> {
     let config = Config::incluster().map_err(ClientError::ServiceAccount)?;
-    reach(config, Addresses::by_system(), user_agent, MEMBER)
+    reach(config, Addresses::by_system(), None, user_agent, MEMBER)
 }
 
-/// Creates a client of the member that `config` names, whose name is looked up in `addresses`.
+/// Creates a client of the member that `config` names, or its proxy, whose name is looked up in `addresses`. Without a proxy of
+/// its own the environment may ask for one.
 ///
 /// # Errors
-/// Fails if the credentials of `config` are invalid.
+/// Fails if the credentials of `config` are invalid, or the proxy of the environment cannot be used.
 pub fn connect_to_member(
     config: Config,
     addresses: &Addresses,
+    proxy: Option<&Proxy>,
     user_agent: &str,
 ) -> Result<Client, ClientError> {
-    reach(config, addresses.clone(), user_agent, MEMBERS)
+    let of_environment = match proxy {
+        Some(_) => None,
+        None => Proxy::asked_for(&config.cluster_url, variable)?,
+    };
+    let proxy = proxy.or(of_environment.as_ref());
+    reach(config, addresses.clone(), proxy, user_agent, MEMBERS)
 }
 
 fn reach(
     config: Config,
     addresses: Addresses,
+    proxy: Option<&Proxy>,
     user_agent: &str,
     api: &'static str,
 ) -> Result<Client, ClientError> {
@@ -139,7 +156,7 @@ fn reach(
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_LIMIT)
         .http2_keep_alive_while_idle(true)
-        .build(connector(&config, addresses)?);
+        .build(connector(&config, Transport::new(addresses, proxy))?);
     with_service(CountRequests::new(http, api), config, user_agent)
 }
 
@@ -183,55 +200,53 @@ where
     Ok(ClientBuilder::new(stack, config.default_namespace).build())
 }
 
-async fn load(source: &Source, is_pod: bool) -> Result<Config, ClientError> {
+/// Returns the server with its credentials, and the proxy on the way to it.
+async fn load(source: &Source, is_pod: bool) -> Result<(Config, Option<Proxy>), ClientError> {
     if is_pod {
         // The server's address is the cluster's own, which no proxy leads to.
-        return Config::infer().await.map_err(ClientError::Missing);
+        let config = Config::infer().await.map_err(ClientError::Missing)?;
+        return Ok((config, None));
     }
     let options = KubeConfigOptions {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
     };
     let (file, origin) = source.read()?;
-    let own_proxy = proxy_of(&file, source.context.as_ref());
-    let mut config = Config::from_custom_kubeconfig(file, &options)
+    let own_proxy = proxy_of(&file, source.context.as_ref())?;
+    let config = Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|source| ClientError::Unusable { origin, source })?;
-    if own_proxy {
-        return Err(ClientError::Proxy);
-    }
-    let variable = |name: &str| env::var(name).ok();
-    if let Some(variable) = proxy::asked_for(&config.cluster_url, variable) {
-        let host = config.cluster_url.host().unwrap_or_default().to_owned();
-        return Err(ClientError::EnvironmentProxy { variable, host });
-    }
-    // kube takes it from the environment without regard to `NO_PROXY`.
-    config.proxy_url = None;
-    Ok(config)
+    // What kube takes from the environment is without regard to `NO_PROXY`.
+    let proxy = match own_proxy {
+        Some(proxy) => Some(proxy),
+        None => Proxy::asked_for(&config.cluster_url, variable)?,
+    };
+    Ok((config, proxy))
 }
 
-/// Returns `true` if the kubeconfig itself names a proxy for the cluster of the context.
-fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
+}
+
+/// Returns the proxy that the kubeconfig itself names for the cluster of the context.
+fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> Result<Option<Proxy>, ClientError> {
     let context = context.or(file.current_context.as_ref());
     let cluster = context.and_then(|context| cluster_of(file, context));
     let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_ref());
-    proxy.is_some_and(|proxy| !proxy.is_empty())
+    let proxy = proxy.filter(|proxy| !proxy.is_empty());
+    let proxy = proxy.map(|proxy| Proxy::parse(proxy, "the kubeconfig's proxy-url"));
+    proxy.transpose()
 }
 
-/// Creates the connector of such a client: to servers by TLS with the authorities and the certificate of `config`, or to
-/// others in plaintext.
+/// Creates the connector of such a client on top of `transport`: to servers by TLS with the authorities and the certificate of
+/// `config`, or to others in plaintext.
 ///
 /// # Errors
 /// Fails if the credentials of `config` are invalid.
 pub fn connector(
     config: &Config,
-    addresses: Addresses,
-) -> Result<HttpsConnector<HttpConnector<Addresses>>, ClientError> {
-    let mut http = HttpConnector::new_with_resolver(addresses);
-    // The HTTPS connector wraps this one, which must accept its scheme.
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT_LIMIT));
+    transport: Transport,
+) -> Result<HttpsConnector<Transport>, ClientError> {
     let tls = config
         .rustls_client_config()
         .map_err(ClientError::Credentials)?;
@@ -248,5 +263,5 @@ pub fn connector(
                 .enable_all_versions()
         }
     };
-    Ok(builder.wrap_connector(http))
+    Ok(builder.wrap_connector(transport))
 }

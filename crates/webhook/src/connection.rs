@@ -8,9 +8,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use karmada_runtime::client::Addresses;
+use karmada_runtime::client::Transport;
 use karmada_runtime::error::{BoxError, Chain};
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +20,7 @@ const LARGEST_ANSWER: usize = 4 << 20;
 /// The part of a refusal that is shown, in characters.
 const SHOWN: usize = 200;
 
-type Connector = HttpsConnector<HttpConnector<Addresses>>;
+type Connector = HttpsConnector<Transport>;
 
 /// A connection to a webhook, or several.
 #[derive(Debug)]

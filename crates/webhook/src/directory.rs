@@ -9,7 +9,7 @@ use futures::FutureExt;
 use http::{HeaderValue, Uri};
 use k8s_openapi::api::core::v1::Service;
 use karmada_rules::propagation::customization::webhook::{Address, ServiceReference, Webhook};
-use karmada_runtime::client::{self, Addresses};
+use karmada_runtime::client::{self, Addresses, Transport};
 use karmada_runtime::error::Chain;
 use kube::api::ListParams;
 use kube::{Api, Client, Config};
@@ -50,7 +50,7 @@ impl Directory {
         let url: Uri = url.parse().map_err(no_url)?;
         let mut config = Config::new(url.clone());
         config.root_cert = authorities(webhook)?;
-        let connector = client::connector(&config, addresses);
+        let connector = client::connector(&config, Transport::new(addresses, None));
         let connector = connector.map_err(|error| invalid("cannot use its authorities", &error))?;
         let user_agent = self.user_agent.clone();
         Ok(Connection::new(connector, url, user_agent, KNOWN_FOR))

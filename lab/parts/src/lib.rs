@@ -3,6 +3,7 @@
 //! No program depends on this crate, and it depends on no program.
 
 pub mod agent_rights;
+pub mod connect_proxy;
 pub mod dns;
 pub mod flags;
 pub mod interrupt;

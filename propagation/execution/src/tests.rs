@@ -13,6 +13,7 @@ use karmada_api::{ClusterView, Condition, Work};
 use karmada_runtime::program::Program;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
+use lab_parts::connect_proxy::{Answer, ConnectProxy};
 use lab_parts::served::ServedApi;
 use lab_parts::test_api::{TestApi, until};
 use serde_json::{Value, json};
@@ -368,13 +369,37 @@ async fn new_credentials_are_used() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
-/// A cluster with a proxy, or without its Secret, is named in its Works.
+/// A member behind a proxy is reached through it, by a name that only the proxy knows.
+#[tokio::test]
+async fn proxy_leads_to_member() {
+    let member = member(|_| true).await;
+    let proxy = ConnectProxy::start(Answer::Leads(member.address()));
+    let proxy = proxy.await.unwrap();
+    let stage = Stage::new().await;
+    stage.join("m1", lab_parts::port::CLOSED).await;
+    let behind = Patch::Merge(json!({ "spec": {
+        "apiEndpoint": "http://m1.invalid:6443",
+        "proxyURL": format!("http://{}", proxy.address()),
+        "proxyHeader": { "x-team": "shop" },
+    } }));
+    let clusters = stage.clusters();
+    let patched = clusters.patch("m1", &PatchParams::default(), &behind);
+    patched.await.unwrap();
+    stage.dispatch("m1", "a", json!({})).await;
+    let _program = stage.start(&[]);
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+    let asked = proxy.asked().remove(0);
+    assert!(asked.starts_with("CONNECT m1.invalid:6443 "), "{asked}");
+    assert!(asked.contains("x-team: shop"), "{asked}");
+}
+
+/// A cluster with another proxy than one by HTTP, or without its Secret, is named in its Works.
 #[tokio::test]
 async fn unusable_cluster_is_named() {
     let stage = Stage::new().await;
     stage.join("proxied", lab_parts::port::CLOSED).await;
     stage.join("keyless", lab_parts::port::CLOSED).await;
-    let proxy = Patch::Merge(json!({ "spec": { "proxyURL": "http://proxy" } }));
+    let proxy = Patch::Merge(json!({ "spec": { "proxyURL": "socks5://proxy" } }));
     stage
         .clusters()
         .patch("proxied", &PatchParams::default(), &proxy)

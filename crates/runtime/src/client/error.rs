@@ -24,21 +24,17 @@ pub enum ClientError {
     /// No file was given and none was found.
     #[error("no kubeconfig: name one with --kubeconfig")]
     Missing(#[source] kube::config::InferConfigError),
-    /// The file requires a proxy.
+    /// A proxy is none by HTTP. What names it is told, and not what may be a password.
+    #[error("cannot use the proxy of {0}: write http://[USER:PASSWORD@]HOST[:PORT]")]
+    Proxy(String),
+    /// A header for the proxy is none.
+    #[error("cannot use the header {0:?} for the proxy: its name or its value is invalid")]
+    ProxyHeader(String),
+    /// Addresses are given for a server whose name a proxy looks up.
     #[error(
-        "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
+        "{0} names a proxy, which looks the server up itself: leave out the other addresses, or the proxy"
     )]
-    Proxy,
-    /// The environment requires a proxy on the way to the server.
-    #[error(
-        "{variable} asks for a proxy on the way to {host}, which is not supported: add {host} to NO_PROXY, or unset {variable}"
-    )]
-    EnvironmentProxy {
-        /// The variable.
-        variable: &'static str,
-        /// The server's host.
-        host: String,
-    },
+    ProxiedAddresses(String),
     /// Addresses are given for a server whose URL in the file contains an address.
     #[error(
         "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"

@@ -1,31 +1,145 @@
-//! The proxy that the environment asks for, as client-go and kubectl read it (Go's
-//! `golang.org/x/net/http/httpproxy`). No proxy is supported, but going past one that a user asked for
-//! would be as wrong as going through one for an API that `NO_PROXY` exempts.
+//! The proxy on the way to a server: that of a kubeconfig, of a Cluster, or of the environment, which is read as client-go
+//! and kubectl read it (Go's `golang.org/x/net/http/httpproxy`).
 
+use std::fmt;
 use std::net::IpAddr;
 
-use http::Uri;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use percent_encoding::percent_decode_str;
 
-/// Returns the variable that asks for a proxy on the way to `url`; `variable` reads the environment.
-pub(super) fn asked_for(
+use super::error::ClientError;
+
+/// A proxy that leads to servers by HTTP `CONNECT` (RFC 9110, section 9.3.6).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    url: Uri,
+    /// What each request to it has, its credentials among it.
+    headers: HeaderMap,
+    /// What names it.
+    origin: String,
+}
+
+impl Proxy {
+    /// Reads a proxy such as `http://proxy.example:3128`, which `origin` names. Without a scheme it is `http`, as in Go.
+    ///
+    /// # Errors
+    /// Fails if it is another proxy than one by HTTP.
+    pub fn parse(text: &str, origin: impl Into<String>) -> Result<Self, ClientError> {
+        let origin = origin.into();
+        let Some((url, credentials)) = read(text) else {
+            return Err(ClientError::Proxy(origin));
+        };
+        let mut headers = HeaderMap::new();
+        headers.extend(credentials.map(|value| (header::PROXY_AUTHORIZATION, value)));
+        Ok(Self {
+            url,
+            headers,
+            origin,
+        })
+    }
+
+    /// Adds what each request to the proxy has.
+    ///
+    /// # Errors
+    /// Fails with the name of the first that is no header.
+    pub fn with_headers<'a>(
+        mut self,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, ClientError> {
+        for (name, value) in headers {
+            let parsed = HeaderName::try_from(name).ok();
+            let parsed = parsed.zip(HeaderValue::try_from(value).ok());
+            let (header, mut value) =
+                parsed.ok_or_else(|| ClientError::ProxyHeader(name.clone()))?;
+            value.set_sensitive(true);
+            self.headers.insert(header, value);
+        }
+        Ok(self)
+    }
+
+    /// Returns the proxy that the environment asks for on the way to `url`, if it does; `variable` reads the environment.
+    ///
+    /// # Errors
+    /// Fails if that is another proxy than one by HTTP.
+    pub(crate) fn asked_for(
+        url: &Uri,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, ClientError> {
+        let found = asked_for(url, variable);
+        let proxy = found.map(|(variable, value)| Self::parse(&value, variable));
+        proxy.transpose()
+    }
+
+    pub(super) fn url(&self) -> &Uri {
+        &self.url
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub(super) fn origin(&self) -> &str {
+        &self.origin
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut proxy = f.debug_struct("Proxy");
+        proxy.field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Returns the URL without credentials, and these.
+fn read(text: &str) -> Option<(Uri, Option<HeaderValue>)> {
+    let rest = match text.split_once("://") {
+        Some(("http", rest)) => rest,
+        Some(_) => return None,
+        None => text,
+    };
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (credentials, address) = match authority.rsplit_once('@') {
+        Some((credentials, address)) => (Some(basic(credentials)?), address),
+        None => (None, authority),
+    };
+    let url: Uri = format!("http://{address}/").parse().ok()?;
+    let has_host = url.host().is_some_and(|host| !host.is_empty());
+    has_host.then_some((url, credentials))
+}
+
+/// Returns the header with the credentials `USER[:PASSWORD]` of a URL (RFC 7617).
+fn basic(credentials: &str) -> Option<HeaderValue> {
+    let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+    let [user, password] = [user, password].map(|text| percent_decode_str(text).collect());
+    let pair: Vec<u8> = [user, vec![b':'], password].concat();
+    let mut value =
+        HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(pair))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Returns the variable that asks for a proxy on the way to `url`, with its value; `variable` reads the environment.
+fn asked_for(
     url: &Uri,
     variable: impl Fn(&str) -> Option<String>,
-) -> Option<&'static str> {
+) -> Option<(&'static str, String)> {
     let secure = url.scheme_str() != Some("http");
     let names = if secure {
         ["HTTPS_PROXY", "https_proxy"]
     } else {
         ["HTTP_PROXY", "http_proxy"]
     };
-    let set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-    let name = names.into_iter().find(set)?;
-    let exempt = ["NO_PROXY", "no_proxy"]
-        .into_iter()
-        .find_map(|name| variable(name).filter(|value| !value.is_empty()))
-        .unwrap_or_default();
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let mut names = names.into_iter();
+    let (name, value) = names.find_map(|name| Some((name, set(name)?)))?;
+    let mut exempt = ["NO_PROXY", "no_proxy"].into_iter();
+    let exempt = exempt.find_map(set).unwrap_or_default();
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
-    (!is_direct(&host.to_lowercase(), port, &exempt.to_lowercase())).then_some(name)
+    let is_direct = is_direct(&host.to_lowercase(), port, &exempt.to_lowercase());
+    (!is_direct).then_some((name, value))
 }
 
 fn is_direct(host: &str, port: u16, exempt: &str) -> bool {
@@ -85,10 +199,11 @@ mod tests {
     use super::*;
 
     fn asks(url: &str, environment: &[(&str, &str)]) -> Option<&'static str> {
-        asked_for(&url.parse().unwrap(), |name| {
+        let found = asked_for(&url.parse().unwrap(), |name| {
             let found = environment.iter().find(|(set, _)| *set == name);
             found.map(|(_, value)| (*value).to_owned())
-        })
+        });
+        found.map(|(name, _)| name)
     }
 
     const PROXY: (&str, &str) = ("HTTPS_PROXY", "http://proxy:3128");
@@ -140,5 +255,56 @@ mod tests {
                 assert_eq!(found.is_none(), direct, "{url} with {exempt}");
             }
         }
+    }
+
+    /// A proxy is one by HTTP, with or without credentials, which are never shown.
+    #[test]
+    fn proxy_is_by_http() {
+        for (text, url, credentials) in [
+            (
+                "http://proxy.example:3128",
+                "http://proxy.example:3128/",
+                None,
+            ),
+            ("proxy.example:3128/", "http://proxy.example:3128/", None),
+            ("http://[fd00::7]", "http://[fd00::7]/", None),
+            (
+                "http://user:p%40ss@192.0.2.1:80",
+                "http://192.0.2.1:80/",
+                Some("Basic dXNlcjpwQHNz"),
+            ),
+        ] {
+            let proxy = Proxy::parse(text, "HTTPS_PROXY").unwrap();
+            assert_eq!(*proxy.url(), url);
+            let found = proxy.headers().get(header::PROXY_AUTHORIZATION);
+            assert_eq!(found.map(|value| value.to_str().unwrap()), credentials);
+            assert!(!format!("{proxy:?}").contains("user"), "{proxy:?}");
+        }
+        for text in [
+            "https://p",
+            "socks5://p:1080",
+            "http://",
+            "http://:1",
+            "p p",
+            "http://user:secret@",
+        ] {
+            let error = Proxy::parse(text, "HTTPS_PROXY").unwrap_err().to_string();
+            let expected =
+                "cannot use the proxy of HTTPS_PROXY: write http://[USER:PASSWORD@]HOST[:PORT]";
+            assert_eq!(error, expected);
+        }
+    }
+
+    /// A header that cannot be sent is named.
+    #[test]
+    fn bad_header_is_named() {
+        let proxy = || Proxy::parse("proxy", "the Cluster's proxyURL").unwrap();
+        let headers = |name: &str, value: &str| [(name.to_owned(), value.to_owned())];
+        let good = headers("X-Team", "shop");
+        let sent = proxy().with_headers(good.iter().map(|(name, value)| (name, value)));
+        assert_eq!(sent.unwrap().headers()["x-team"], "shop");
+        let bad = headers("X-Team", "shop\r\n");
+        let refused = proxy().with_headers(bad.iter().map(|(name, value)| (name, value)));
+        assert!(matches!(refused, Err(ClientError::ProxyHeader(name)) if name == "X-Team"));
     }
 }

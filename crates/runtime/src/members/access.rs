@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::{self, Addresses, ClientError, Validity};
+use crate::client::{self, Addresses, ClientError, Proxy, Validity};
 
 /// The keys of the Secret.
 const TOKEN: &str = "token";
@@ -28,6 +28,7 @@ pub struct MemberAccess {
     ca_bundle: Vec<u8>,
     /// True if anybody may pose as the member.
     insecure: bool,
+    proxy: Option<Proxy>,
 }
 
 /// Creates the client of a member's API from the access to it and the Secret that grants it.
@@ -59,11 +60,6 @@ pub fn over_network(addresses: Addresses, user_agent: &'static str) -> Connect {
 /// Errors of a `Cluster` or its Secret that keep us from its API; all for the user to correct.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// A proxy is named.
-    #[error(
-        "the Cluster's proxyURL is not supported: remove it, or name an apiEndpoint that is reached directly"
-    )]
-    Proxy,
     /// No Secret is named.
     #[error("the Cluster names no secretRef")]
     NoSecret,
@@ -115,12 +111,8 @@ impl MemberAccess {
     /// Returns the namespace and the name of the Secret with the credentials of a cluster.
     ///
     /// # Errors
-    /// Fails if the cluster names none, or requires what is not supported.
+    /// Fails if the cluster names none.
     pub fn secret_of(cluster: &ClusterView) -> Result<(&str, &str), AccessError> {
-        let proxy = cluster.spec.proxy_url.as_ref();
-        if proxy.is_some_and(|proxy| !proxy.is_empty()) {
-            return Err(AccessError::Proxy);
-        }
         let secret = cluster.spec.secret_ref.as_ref();
         let secret =
             secret.filter(|secret| !secret.name.is_empty() && !secret.namespace.is_empty());
@@ -131,7 +123,7 @@ impl MemberAccess {
     /// Returns the access to `cluster` with the credentials in `secret`.
     ///
     /// # Errors
-    /// Fails if the Secret lacks a token.
+    /// Fails if the Secret lacks a token, or the proxy of the cluster cannot be used.
     pub fn new(cluster: &ClusterView, secret: &Secret) -> Result<Self, AccessError> {
         let data = |key| Some(secret.data.as_ref()?.get(key)?.0.clone());
         let token = data(TOKEN).and_then(|token| String::from_utf8(token).ok());
@@ -142,6 +134,7 @@ impl MemberAccess {
             token: token.ok_or_else(|| AccessError::NoToken(name_of(secret)))?,
             ca_bundle: data(CA_BUNDLE).unwrap_or_default(),
             insecure: cluster.spec.insecure_skip_tls_verification,
+            proxy: proxy_of(cluster)?,
         })
     }
 
@@ -187,7 +180,10 @@ impl MemberAccess {
         // The type of the token is of a crate that kube does not pass on.
         let auth = AuthInfo::deserialize(json!({ "token": self.token }));
         config.auth_info = auth.map_err(|_| AccessError::NoToken(name_of(secret)))?;
-        Ok(client::connect_to_member(config, addresses, user_agent)?)
+        let proxy = self.proxy.as_ref();
+        Ok(client::connect_to_member(
+            config, addresses, proxy, user_agent,
+        )?)
     }
 }
 
@@ -215,6 +211,15 @@ impl Unverified {
             false
         }
     }
+}
+
+fn proxy_of(cluster: &ClusterView) -> Result<Option<Proxy>, ClientError> {
+    let spec = &cluster.spec;
+    let Some(url) = spec.proxy_url.as_deref().filter(|url| !url.is_empty()) else {
+        return Ok(None);
+    };
+    let proxy = Proxy::parse(url, "the Cluster's proxyURL")?;
+    Ok(Some(proxy.with_headers(&spec.proxy_header)?))
 }
 
 fn name_of(secret: &Secret) -> String {
@@ -266,9 +271,20 @@ mod tests {
         let token = json!({ "token": "dA==" });
         let cases = [
             (
-                json!({ "secretRef": reference, "proxyURL": "http://x" }),
+                json!({ "secretRef": reference, "proxyURL": "socks5://x" }),
                 token.clone(),
-                "proxyURL",
+                "cannot use the proxy of the Cluster's proxyURL",
+            ),
+            (
+                json!({ "secretRef": reference, "proxyURL": "http://x", "proxyHeader": { "a b": "c" } }),
+                token.clone(),
+                "the header \"a b\"",
+            ),
+            (
+                json!({ "secretRef": reference, "proxyURL": "http://x", "proxyHeader": { "a": "c" },
+                    "apiEndpoint": "https://m1.example.com" }),
+                token.clone(),
+                "",
             ),
             (json!({}), token.clone(), "secretRef"),
             (

@@ -9,7 +9,7 @@ use futures::future::select_ok;
 use http::Uri;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_runtime::client::{self, Addresses, ClientError};
+use karmada_runtime::client::{self, Addresses, ClientError, Transport};
 use kube::{Api, Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -107,7 +107,7 @@ impl Connector {
         config.auth_info.client_certificate =
             self.args.scheduler_estimator_cert_file.as_deref().map(path);
         config.auth_info.client_key = self.args.scheduler_estimator_key_file.as_deref().map(path);
-        let connector = client::connector(&config, self.addresses.clone())?;
+        let connector = client::connector(&config, Transport::new(self.addresses.clone(), None))?;
         let connected = Endpoint::from(url).connect_with_connector(connector).await;
         connected.map_err(|source| EstimatorError::Connect {
             host: host.to_owned(),
