@@ -84,7 +84,7 @@ pub(crate) enum FleetCommand {
     /// Ends what `block` began.
     Unblock(UnblockArgs),
     /// Checks whether everything that remedies and propagation need is in place, and whether what is propagated is where it is to be. Exits with 1 if something is not.
-    Check,
+    Check(CheckArgs),
     /// Installs the agents of clusters: their rights and a token in the Karmada API, and the agent itself as a Work. Exits with 1 if one cluster fails; the others go on.
     Join(JoinArgs),
     /// Takes away what `join` has made, and what the agents have written about their clusters.
@@ -187,6 +187,13 @@ pub(crate) struct PlanArgs {
     pub(crate) output: Option<Format>,
     #[command(flatten)]
     pub(crate) controllers: ControllerArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Check again and again for this long, such as 5m, until nothing is wrong: for pipelines.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) wait: Option<Duration>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -8,7 +8,7 @@ use karmada_api::condition::TRUE;
 use karmada_rules::cluster::READY;
 use karmada_runtime::client::Validity;
 use karmada_runtime::error::Chain;
-use karmada_runtime::members::{ConnectError, MemberAccess};
+use karmada_runtime::members::{AccessError, ConnectError, MemberAccess};
 use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::Metadata;
@@ -29,6 +29,8 @@ const SKEW: i64 = 3;
 enum Credentials {
     /// Nobody needs any: the member comes to the control plane.
     Unneeded,
+    /// Nobody is given any.
+    Unnamed,
     /// The caller may not read them.
     Hidden,
     /// They cannot be used, for this reason.
@@ -77,6 +79,7 @@ async fn credentials(client: &Client, cluster: &ClusterView) -> Result<Credentia
         Err(ConnectError::Unread(kube::Error::Api(status))) if status.code == 403 => {
             Ok(Credentials::Hidden)
         }
+        Err(ConnectError::Access(AccessError::NoSecret)) => Ok(Credentials::Unnamed),
         Err(ConnectError::Unread(source)) => Err(Error::request("get a member's Secret", source)),
         Err(error) => Ok(Credentials::Unusable(Chain(&error).to_string())),
     }
@@ -108,6 +111,10 @@ fn member(
     let mut end = String::new();
     match credentials {
         Credentials::Unneeded | Credentials::Hidden | Credentials::Usable(None) => {}
+        Credentials::Unnamed => findings.push(Finding::doubtful(
+            format!("{name} names no secretRef: nothing can be applied there"),
+            format!("kubectl get cluster/{name} -o jsonpath={{.spec}}"),
+        )),
         Credentials::Unusable(problem) => findings.push(Finding::bad(
             format!("{name} cannot be reached: {problem}"),
             format!("kubectl get cluster/{name} -o jsonpath={{.spec}}"),
@@ -209,8 +216,14 @@ mod tests {
             (
                 &ready,
                 OWN,
-                Credentials::Unusable("the Cluster names no secretRef".to_owned()),
-                "× m1 cannot be reached: the Cluster names no secretRef",
+                Credentials::Unnamed,
+                "‼ m1 names no secretRef: nothing can be applied there",
+            ),
+            (
+                &ready,
+                OWN,
+                Credentials::Unusable("the Secret a/m1 has no `token`".to_owned()),
+                "× m1 cannot be reached: the Secret a/m1 has no `token`",
             ),
             (
                 &ready,

@@ -7,36 +7,66 @@ mod members;
 mod propagation;
 mod report;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use kube::Client;
+use tokio::time::{Instant, sleep_until};
 
 use self::report::Section;
 use crate::answer::Answer;
+use crate::args::CheckArgs;
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::terminal;
 
+/// The time between two checks, if it may take a while until nothing is wrong.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// Checks the API, the rights of the caller, the controllers, the agents of every cluster, what is propagated, and the
-/// way to every member.
+/// way to every member. What is wrong may become right within `--wait`; the last check is shown.
 pub(crate) async fn run(
+    args: &CheckArgs,
+    client: &Client,
+    namespace: Option<&str>,
+) -> Result<Answer, Error> {
+    let end = Instant::now() + args.wait.unwrap_or_default();
+    let (sections, checked) = loop {
+        let next = Instant::now() + PAUSE;
+        let mut sections = Vec::new();
+        let checked = check(client, namespace, Timestamp::now(), &mut sections).await;
+        let is_well = checked.is_ok() && !sections.iter().any(Section::fails);
+        if is_well || next > end {
+            break (sections, checked.map(|()| is_well));
+        }
+        sleep_until(next).await;
+    };
+    for section in sections {
+        terminal::print(&section.to_string());
+    }
+    checked.map(Answer::from)
+}
+
+/// Adds a section for each subject.
+async fn check(
     client: &Client,
     namespace: Option<&str>,
     now: Timestamp,
-) -> Result<Answer, Error> {
-    let mut is_well = true;
-    let mut show = |section: &Section| {
-        terminal::print(&section.to_string());
-        is_well &= !section.fails();
-        is_well
-    };
+    sections: &mut Vec<Section>,
+) -> Result<(), Error> {
+    sections.push(api::kinds(client).await);
     // Without these nothing further can be read.
-    if !show(&api::kinds(client).await) || !show(&api::rights(client, namespace).await?) {
-        return Ok(Answer::No);
+    if sections.iter().any(Section::fails) {
+        return Ok(());
+    }
+    sections.push(api::rights(client, namespace).await?);
+    if sections.iter().any(Section::fails) {
+        return Ok(());
     }
     let fleet = FleetSnapshot::read_without_backends(client, namespace, now).await?;
-    show(&controllers::section(client, namespace, now).await?);
-    show(&clusters::section(client, &fleet, now).await?);
-    show(&propagation::section(client, namespace).await?);
-    show(&members::section(client, now).await?);
-    Ok(is_well.into())
+    sections.push(controllers::section(client, namespace, now).await?);
+    sections.push(clusters::section(client, &fleet, now).await?);
+    sections.push(propagation::section(client, namespace).await?);
+    sections.push(members::section(client, now).await?);
+    Ok(())
 }

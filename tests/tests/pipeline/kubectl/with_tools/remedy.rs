@@ -248,6 +248,11 @@ async fn check_names_the_leaderless(server: ApiKind) -> Result<()> {
     let line = "× remedy-controller does not lead: nobody holds the lease";
     assert!(checked.stdout.contains(line), "{checked:?}");
     assert_eq!(checked.code, Some(1));
+    let waiting = operated.kubectl.remedy(&["check", "--wait=1m"], "");
+    let started = operated.fleet.remedy_controller();
+    let (checked, remedies) = tokio::try_join!(waiting, started)?;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    remedies.stop().await?;
     operated.ingresses.stop().await
 }
 
