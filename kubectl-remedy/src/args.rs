@@ -191,6 +191,9 @@ pub(crate) struct PlanArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct CheckArgs {
+    /// Check what an installation finds, before it changes anything: versions, kinds, your rights, Karmada's own programs, interpreters.
+    #[arg(long)]
+    pub(crate) pre: bool,
     /// Check again and again for this long, such as 5m, until nothing is wrong: for pipelines.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) wait: Option<Duration>,

@@ -114,7 +114,7 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
-        FleetCommand::Check(args) => check::run(&args, &client, namespace).await,
+        FleetCommand::Check(args) => check::run(&args, &source, &client, namespace).await,
         FleetCommand::Join(args) => join::run(&args, &source, &client, now).await,
         FleetCommand::Leave(args) => leave::run(&args, &source, &client).await,
         FleetCommand::Renew(args) => renew::run(&args, &client, now).await,

@@ -86,7 +86,7 @@ impl Address {
 }
 
 /// Returns the server of a kubeconfig, unless members cannot reach it.
-fn reachable(server: &str) -> Result<String, Error> {
+pub(crate) fn reachable(server: &str) -> Result<String, Error> {
     let url: Option<Uri> = server.parse().ok();
     let host = url.as_ref().and_then(Uri::host).unwrap_or_default();
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');

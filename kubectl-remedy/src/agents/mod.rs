@@ -12,7 +12,7 @@
 pub(crate) mod args;
 mod clusters;
 pub(crate) mod join;
-mod kubeconfig;
+pub(crate) mod kubeconfig;
 pub(crate) mod leave;
 mod member;
 pub(crate) mod renew;

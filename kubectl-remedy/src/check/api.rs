@@ -25,7 +25,7 @@ const KINDS: [(&str, &str); 4] = [
 
 /// A right of the caller.
 #[derive(Clone, Copy, Debug)]
-struct Right {
+pub(super) struct Right {
     verb: &'static str,
     group: &'static str,
     resource: &'static str,
@@ -132,7 +132,11 @@ pub(super) async fn rights(client: &Client, namespace: Option<&str>) -> Result<S
 }
 
 impl Right {
-    const fn to(verb: &'static str, group: &'static str, resource: &'static str) -> Self {
+    pub(super) const fn to(
+        verb: &'static str,
+        group: &'static str,
+        resource: &'static str,
+    ) -> Self {
         Self {
             verb,
             group,
@@ -148,7 +152,7 @@ impl Right {
         }
     }
 
-    fn denied(self) -> String {
+    pub(super) fn denied(self) -> String {
         let Self {
             verb,
             group,
@@ -172,7 +176,7 @@ impl Right {
 }
 
 /// Returns the answer of the API about a right, if it gives one.
-async fn allows(
+pub(super) async fn allows(
     client: &Client,
     namespace: Option<&str>,
     right: Right,

@@ -15,12 +15,12 @@ use crate::lease::Holder;
 use crate::writer::{Writer, metadata};
 
 /// The namespace of the controllers' leases.
-const NAMESPACE: &str = "karmada-system";
+pub(super) const NAMESPACE: &str = "karmada-system";
 
 /// A program that leads while it holds a lease.
 #[derive(Clone, Copy, Debug)]
-struct Program {
-    name: &'static str,
+pub(super) struct Program {
+    pub(super) name: &'static str,
     lease: &'static str,
 }
 
@@ -53,11 +53,13 @@ const TARGETS: Field = Field::new("spec", "clusters", "bindings", SCHEDULER);
 const WORKLOAD: Field = Field::new("spec", "workload", "works", PROPAGATION);
 
 impl Program {
-    const fn new(name: &'static str) -> Self {
+    /// Creates a program whose lease has its name.
+    pub(super) const fn new(name: &'static str) -> Self {
         Self { name, lease: name }
     }
 
-    async fn lease(self, client: &Client) -> Result<Option<Lease>, Error> {
+    /// Reads its lease.
+    pub(super) async fn lease(self, client: &Client) -> Result<Option<Lease>, Error> {
         let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let lease = leases.get_opt(self.lease).await;
         lease.map_err(|source| {
@@ -164,7 +166,7 @@ fn leads_since(lease: &Lease, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Returns the other program that renews the lease of `program`.
-fn foreign(program: Program, lease: &Lease) -> Option<String> {
+pub(super) fn foreign(program: Program, lease: &Lease) -> Option<String> {
     let writer = Writer::of(&lease.metadata, "spec", "renewTime")?.name;
     (writer != program.name).then_some(writer)
 }

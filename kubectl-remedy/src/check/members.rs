@@ -123,7 +123,7 @@ fn member(
             findings.push(Finding::bad(
                 format!("{name}: its credentials ended at {}", validity.until),
                 renew,
-            ))
+            ));
         }
         Credentials::Usable(Some(validity)) if validity.ends_soon(now) => {
             findings.push(Finding::doubtful(
@@ -152,7 +152,7 @@ fn member(
 }
 
 /// Returns the minor version of a version such as `v1.36.1`, if it is one of Kubernetes 1.
-fn minor(version: &str) -> Option<i64> {
+pub(super) fn minor(version: &str) -> Option<i64> {
     let rest = version.trim_start_matches('v').strip_prefix("1.")?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
@@ -166,93 +166,79 @@ mod tests {
 
     const OWN: &str = "v1.36.1";
 
-    fn cluster(ready: Value, version: &str) -> ClusterView {
-        let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },
-            "status": { "kubernetesVersion": version, "conditions": ready } });
-        from_value(cluster).unwrap()
+    fn ready() -> Value {
+        json!([{ "type": "Ready", "status": "True" }])
     }
 
-    fn valid(from: &str, until: &str) -> Credentials {
+    fn usable(from: &str, until: &str) -> Credentials {
         Credentials::Usable(Some(Validity {
             from: Some(from.parse().unwrap()),
             until: until.parse().unwrap(),
         }))
     }
 
-    /// A member is well while it is ready, and the way to it stays open.
+    /// Returns the only line about a member.
+    fn line(conditions: &Value, version: &str, credentials: &Credentials) -> String {
+        let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },
+            "status": { "kubernetesVersion": version, "conditions": conditions } });
+        let cluster: ClusterView = from_value(cluster).unwrap();
+        let now = "2026-11-20T08:00:00Z".parse().unwrap();
+        let shown = member(&cluster, credentials, OWN, now);
+        assert_eq!(shown.len(), 1, "{shown:?}");
+        let shown = anstream::adapter::strip_str(&shown[0].to_string()).to_string();
+        shown.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// A member is well while it is ready, and not much older than the control plane.
     #[test]
     fn ready_member_is_well() {
-        let now: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
-        let ready = json!([{ "type": "Ready", "status": "True" }]);
         let away = json!([{ "type": "Ready", "status": "False",
             "reason": "ClusterNotReachable", "message": "no route" }]);
-        let long = || valid("2026-11-01T00:00:00Z", "2027-11-01T00:00:00Z");
-        for (conditions, version, credentials, line) in [
+        for (conditions, version, expected) in [
+            (ready(), "v1.33.2+k3s1", "✓ m1 is ready: Push, v1.33.2+k3s1"),
+            (ready(), "", "✓ m1 is ready: Push"),
             (
-                &ready,
+                away,
                 OWN,
-                long(),
+                "× m1 is not ready: ClusterNotReachable: no route",
+            ),
+            (json!([]), OWN, "‼ m1: nobody has asked whether it is ready"),
+            (
+                ready(),
+                "v1.32.0",
+                "‼ m1 runs Kubernetes v1.32.0, 4 minor versions behind the control plane (v1.36.1)",
+            ),
+        ] {
+            assert_eq!(line(&conditions, version, &Credentials::Hidden), expected);
+        }
+    }
+
+    /// The way to a member stays open until its credentials end.
+    #[test]
+    fn end_of_credentials_is_told() {
+        for (credentials, expected) in [
+            (
+                usable("2026-11-01T00:00:00Z", "2027-11-01T00:00:00Z"),
                 "✓ m1 is ready: Push, v1.36.1, its credentials end at 2027-11-01T00:00:00Z",
             ),
             (
-                &ready,
-                "v1.33.2+k3s1",
-                Credentials::Hidden,
-                "✓ m1 is ready: Push, v1.33.2+k3s1",
-            ),
-            (&ready, "", Credentials::Usable(None), "✓ m1 is ready: Push"),
-            (
-                &away,
-                OWN,
-                long(),
-                "× m1 is not ready: ClusterNotReachable: no route",
+                usable("2026-11-01T00:00:00Z", "2026-11-20T20:00:00Z"),
+                "‼ m1: its credentials end at 2026-11-20T20:00:00Z",
             ),
             (
-                &json!([]),
-                OWN,
-                long(),
-                "‼ m1: nobody has asked whether it is ready",
+                usable("2026-11-01T00:00:00Z", "2026-11-20T07:00:00Z"),
+                "× m1: its credentials ended at 2026-11-20T07:00:00Z",
             ),
             (
-                &ready,
-                OWN,
                 Credentials::Unnamed,
                 "‼ m1 names no secretRef: nothing can be applied there",
             ),
             (
-                &ready,
-                OWN,
                 Credentials::Unusable("the Secret a/m1 has no `token`".to_owned()),
                 "× m1 cannot be reached: the Secret a/m1 has no `token`",
             ),
-            (
-                &ready,
-                OWN,
-                valid("2026-11-01T00:00:00Z", "2026-11-20T07:00:00Z"),
-                "× m1: its credentials ended at 2026-11-20T07:00:00Z",
-            ),
-            (
-                &ready,
-                OWN,
-                valid("2026-11-01T00:00:00Z", "2026-11-20T20:00:00Z"),
-                "‼ m1: its credentials end at 2026-11-20T20:00:00Z",
-            ),
-            (
-                &ready,
-                "v1.32.0",
-                Credentials::Unneeded,
-                "‼ m1 runs Kubernetes v1.32.0, 4 minor versions behind the control plane (v1.36.1)",
-            ),
         ] {
-            let shown = member(
-                &cluster(conditions.clone(), version),
-                &credentials,
-                OWN,
-                now,
-            );
-            assert_eq!(shown.len(), 1, "{line}");
-            let shown = anstream::adapter::strip_str(&shown[0].to_string()).to_string();
-            assert_eq!(shown.lines().next(), Some(line));
+            assert_eq!(line(&ready(), OWN, &credentials), expected);
         }
     }
 

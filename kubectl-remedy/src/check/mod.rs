@@ -1,6 +1,7 @@
 //! `kubectl remedy check`: whether everything that remedies and propagation need is in place.
 
 mod api;
+mod before;
 mod clusters;
 mod controllers;
 mod members;
@@ -10,6 +11,7 @@ mod report;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use karmada_runtime::client::Source;
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
@@ -24,9 +26,10 @@ use crate::terminal;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Checks the API, the rights of the caller, the controllers, the agents of every cluster, what is propagated, and the
-/// way to every member. What is wrong may become right within `--wait`; the last check is shown.
+/// way to every member; or what an installation finds. What is wrong may become right within `--wait`; the last check is shown.
 pub(crate) async fn run(
     args: &CheckArgs,
+    source: &Source,
     client: &Client,
     namespace: Option<&str>,
 ) -> Result<Answer, Error> {
@@ -34,7 +37,12 @@ pub(crate) async fn run(
     let (sections, checked) = loop {
         let next = Instant::now() + PAUSE;
         let mut sections = Vec::new();
-        let checked = check(client, namespace, Timestamp::now(), &mut sections).await;
+        let now = Timestamp::now();
+        let checked = if args.pre {
+            before::check(source, client, now, &mut sections).await
+        } else {
+            check(client, namespace, now, &mut sections).await
+        };
         let is_well = checked.is_ok() && !sections.iter().any(Section::fails);
         if is_well || next > end {
             break (sections, checked.map(|()| is_well));

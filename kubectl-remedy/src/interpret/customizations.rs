@@ -4,9 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use http::{Request, Response};
+use interpreters::Interpreters;
+use jiff::Timestamp;
 use karmada_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
 use karmada_rules::propagation::customization::{self, API_VERSION};
-use karmada_runtime::client::connect;
+use karmada_runtime::client::{Addresses, connect};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::Body;
 use kube::{Api, Client};
@@ -55,7 +57,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Value>, Error> {
 }
 
 /// Reads the customizations of the fleet, and the configurations of webhooks.
-pub(crate) async fn list(client: &Client) -> Result<Vec<Value>, Error> {
+async fn list(client: &Client) -> Result<Vec<Value>, Error> {
     let mut found = Vec::new();
     for resource in [
         ApiResource::erase::<ResourceInterpreterCustomization>(&()),
@@ -70,6 +72,15 @@ pub(crate) async fn list(client: &Client) -> Result<Vec<Value>, Error> {
         }
     }
     Ok(found)
+}
+
+/// Returns what interprets kinds in the fleet, with the customizations and configurations of webhooks that say so.
+pub(crate) async fn interpreters(client: &Client) -> Result<(Interpreters, Vec<Value>), Error> {
+    let customized = list(client).await?;
+    let interpreters =
+        Interpreters::new(client.clone(), Addresses::by_system(), NAME, Timestamp::now);
+    interpreters.replace(customized.iter().collect());
+    Ok((interpreters, customized))
 }
 
 /// Returns a client that asks no API.

@@ -21,7 +21,7 @@ pub(crate) struct Served {
     /// The versions in which it is served, the preferred one first.
     pub(crate) versions: Vec<String>,
     /// Every name that may stand for it, in lower case.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
 /// Reads the kinds that the API serves, those of the core group first.

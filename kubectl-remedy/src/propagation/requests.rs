@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use interpreters::Interpreters;
-use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterView,
@@ -17,7 +16,6 @@ use karmada_rules::propagation::namespaces;
 use karmada_rules::propagation::rights::AGGREGATED;
 use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::works::{bound, wanted_clusters, work_name};
-use karmada_runtime::client::Addresses;
 use karmada_runtime::error::Chain;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{DeserializeGuard, PartialObjectMeta};
@@ -31,7 +29,6 @@ use super::facts::Facts;
 use super::unavailable::forbidden;
 use crate::error::Error;
 use crate::fleet::pages;
-use crate::identity::NAME;
 use crate::interpret::customizations;
 use crate::terminal;
 
@@ -239,10 +236,7 @@ impl Reader<'_> {
 
     /// Returns those whom users have named to interpret kinds.
     pub(super) async fn interpreters(&self) -> Result<Interpreters, Error> {
-        let customized = customizations::list(self.client).await?;
-        let client = self.client.clone();
-        let interpreters = Interpreters::new(client, Addresses::by_system(), NAME, Timestamp::now);
-        interpreters.replace(customized.iter().collect());
+        let (interpreters, _) = customizations::interpreters(self.client).await?;
         Ok(interpreters)
     }
 

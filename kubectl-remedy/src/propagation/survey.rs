@@ -101,13 +101,13 @@ impl Survey {
         let works = reader.list(Api::all(client.clone()), all()).await?;
         let templates = Templates::selected(&policies, &reader, &interpreters, namespace).await?;
         Ok(Some(Self {
+            kinds,
             policies,
             templates,
             bindings,
             works,
             clusters,
             roles,
-            kinds,
         }))
     }
 

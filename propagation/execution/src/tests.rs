@@ -383,8 +383,8 @@ async fn proxy_leads_to_member() {
         "proxyHeader": { "x-team": "shop" },
     } }));
     let clusters = stage.clusters();
-    let patched = clusters.patch("m1", &PatchParams::default(), &behind);
-    patched.await.unwrap();
+    let parameters = PatchParams::default();
+    clusters.patch("m1", &parameters, &behind).await.unwrap();
     stage.dispatch("m1", "a", json!({})).await;
     let _program = stage.start(&[]);
     stage.condition("m1", "a", APPLIED, TRUE).await;

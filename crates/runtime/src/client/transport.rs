@@ -28,7 +28,7 @@ pub enum Transport {
     /// To servers.
     Direct(HttpConnector<Addresses>),
     /// To the proxy with this host and port, which looks up the server's name itself.
-    Proxied(String, Tunnel<HttpConnector<Addresses>>),
+    Proxied(String, Box<Tunnel<HttpConnector<Addresses>>>),
 }
 
 impl Transport {
@@ -44,7 +44,7 @@ impl Transport {
         };
         let host = proxy.url().authority().map(ToString::to_string);
         let tunnel = Tunnel::new(proxy.url().clone(), http).with_headers(proxy.headers().clone());
-        Self::Proxied(host.unwrap_or_default(), tunnel)
+        Self::Proxied(host.unwrap_or_default(), Box::new(tunnel))
     }
 }
 

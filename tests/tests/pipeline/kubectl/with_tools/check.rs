@@ -1,15 +1,20 @@
 //! `kubectl remedy check` in a fleet that propagates.
 
 use anyhow::Result;
-use k8s_openapi::api::apps::v1::Deployment;
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{apps::v1::Deployment, coordination::v1::Lease},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{Api, api::PostParams};
 use pipeline_tests::{
-    control_plane::ApiKind,
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     fleet::NAMESPACE,
     kubectl::Kubectl,
     on_both,
     propagation::{PropagationFleet, create, namespaced},
 };
-use serde_json::{Value, json};
+use serde_json::{Value, from_value, json};
 
 fn policy(name: &str, cluster: &str) -> Value {
     json!({
@@ -72,4 +77,45 @@ async fn check_names_what_waits(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(check_names_what_waits);
+/// Before an installation, a check tells what is missing and who leads, and writes nothing.
+async fn check_comes_before_installation(server: ApiKind) -> Result<()> {
+    let empty = ControlPlane::start(ControlPlaneOptions::named("empty").on(server)).await?;
+    let kubectl = Kubectl::new(empty.kubeconfig_path().to_owned())?;
+    let checked = kubectl.remedy(&["check", "--pre"], "").await?;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    for line in [
+        "‼ no kind of Karmada is served",
+        "‼ members cannot reach the Karmada API at ",
+        "× there is no namespace karmada-system, where leases, accounts and tokens are",
+        "✓ none of them leads here",
+    ] {
+        assert!(checked.stdout.contains(line), "{line}\n{checked:?}");
+    }
+
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let client = fleet.karmada.client();
+    let manager = "karmada-scheduler";
+    let leases: Api<Lease> = Api::namespaced(client, "karmada-system");
+    let lease = json!({ "metadata": { "name": manager }, "spec": { "holderIdentity": "theirs_1",
+        "leaseDurationSeconds": 15, "renewTime": MicroTime(Timestamp::now()) } });
+    let parameters = PostParams {
+        field_manager: Some(manager.to_owned()),
+        ..PostParams::default()
+    };
+    leases.create(&parameters, &from_value(lease)?).await?;
+    let kubectl = Kubectl::new(fleet.karmada.kubeconfig_path().to_owned())?;
+    let checked = kubectl.remedy(&["check", "--pre"], "").await?;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    for line in [
+        "✓ every kind is served",
+        "✓ the namespace karmada-system exists",
+        "✓ you may install",
+        "‼ karmada-scheduler leads: its lease is held by theirs_1, renewed ",
+        "✓ all 0 customizations can be carried out",
+    ] {
+        assert!(checked.stdout.contains(line), "{line}\n{checked:?}");
+    }
+    Ok(())
+}
+
+on_both!(check_names_what_waits, check_comes_before_installation);

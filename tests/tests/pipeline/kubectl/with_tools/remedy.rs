@@ -220,9 +220,16 @@ async fn plan_comes_true(server: ApiKind) -> Result<()> {
     operated.stop().await
 }
 
-/// A check tells which controller does not lead.
+/// A check tells which controller does not lead, and with time whether it has begun to.
 async fn check_names_the_leaderless(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
+    operated.fleet.karmada.namespace("karmada-cluster").await?;
+    for member in ["member1", "member2"] {
+        let line =
+            format!("create secret generic {member} -n karmada-cluster --from-literal=token=t");
+        let admin = operated.fleet.karmada.kubeconfig_path().to_owned();
+        Kubectl::new(admin)?.run(&line).await?;
+    }
     let checked = operated.run(&["check"]).await?;
     for line in [
         "✓ remedies of remedy.karmada.io/v1alpha1 are served",

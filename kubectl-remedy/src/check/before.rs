@@ -1,0 +1,233 @@
+//! `kubectl remedy check --pre`: what an installation finds, before it changes anything.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use karmada_runtime::client::Source;
+use kube::{Api, Client};
+use objects::Metadata;
+
+use super::api::{Right, allows};
+use super::controllers::{NAMESPACE, Program, foreign};
+use super::members::minor;
+use super::report::{Finding, Section};
+use crate::agents::kubeconfig::reachable;
+use crate::error::Error;
+use crate::interpret::customizations;
+use crate::lease::Holder;
+use crate::propagation::{Served, served};
+
+/// The kinds that an installation builds on.
+const KINDS: [&str; 7] = [
+    "clusters.cluster.karmada.io",
+    "remedies.remedy.karmada.io",
+    "multiclusteringresses.networking.karmada.io",
+    "propagationpolicies.policy.karmada.io",
+    "clusterpropagationpolicies.policy.karmada.io",
+    "resourcebindings.work.karmada.io",
+    "works.work.karmada.io",
+];
+
+/// What an installation does.
+const WRITES: [Right; 7] = [
+    Right::to("create", "", "namespaces"),
+    Right::to("create", "", "serviceaccounts"),
+    Right::to("create", "", "secrets"),
+    Right::to("create", "rbac.authorization.k8s.io", "clusterroles"),
+    // Who grants rights beyond his own needs these two.
+    Right::to("escalate", "rbac.authorization.k8s.io", "clusterroles"),
+    Right::to("bind", "rbac.authorization.k8s.io", "clusterroles"),
+    Right::to("patch", "apiextensions.k8s.io", "customresourcedefinitions"),
+];
+
+/// The first minor version that serves the policies of `manifests/admission`.
+const WITH_ADMISSION: i64 = 30;
+
+/// Adds a section for each subject.
+pub(super) async fn check(
+    source: &Source,
+    client: &Client,
+    now: Timestamp,
+    sections: &mut Vec<Section>,
+) -> Result<(), Error> {
+    sections.push(api(source, client).await?);
+    sections.push(rights(client).await?);
+    sections.push(karmada(client, now).await?);
+    sections.push(interpreters(client).await?);
+    Ok(())
+}
+
+async fn api(source: &Source, client: &Client) -> Result<Section, Error> {
+    let version = client.apiserver_version().await;
+    let version = version.map_err(|source| Error::request("get the version of the API", source))?;
+    let mut findings = vec![answers(&version.git_version), kinds(&served(client).await?)];
+    let server = source.cluster()?.server.unwrap_or_default();
+    findings.push(match reachable(&server) {
+        Ok(server) => Finding::good(format!("members may reach {server}")),
+        Err(error) => Finding::doubtful(error.to_string(), "`kubectl remedy join` takes it"),
+    });
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = namespaces.get_opt(NAMESPACE).await;
+    let namespace = namespace
+        .map_err(|source| Error::request(format!("get the namespace {NAMESPACE}"), source))?;
+    findings.push(match namespace {
+        Some(_) => Finding::good(format!("the namespace {NAMESPACE} exists")),
+        None => Finding::bad(
+            format!("there is no namespace {NAMESPACE}, where leases, accounts and tokens are"),
+            format!("kubectl create namespace {NAMESPACE}"),
+        ),
+    });
+    Ok(Section {
+        title: "API",
+        findings,
+    })
+}
+
+fn answers(version: &str) -> Finding {
+    let text = format!("the API server answers: {version}");
+    if minor(version).is_some_and(|minor| minor < WITH_ADMISSION) {
+        let hint = "the policies of manifests/admission need Kubernetes 1.30: leave them out";
+        return Finding::doubtful(text, hint);
+    }
+    Finding::good(text)
+}
+
+fn kinds(all: &[Served]) -> Finding {
+    let is_served = |name: &&&str| all.iter().any(|kind| kind.full_name() == **name);
+    let missing: Vec<&str> = KINDS
+        .iter()
+        .filter(|name| !is_served(name))
+        .copied()
+        .collect();
+    if missing.is_empty() {
+        return Finding::good("every kind is served");
+    }
+    if missing.len() == KINDS.len() {
+        return Finding::doubtful(
+            "no kind of Karmada is served",
+            "for a fleet without Karmada apply manifests/fleet first; for a Karmada name the context of its own API, and not that of its host",
+        );
+    }
+    Finding::bad(
+        format!("these kinds are not served: {}", missing.join(", ")),
+        "docs/install.md and docs/fleet.md tell what to apply",
+    )
+}
+
+async fn rights(client: &Client) -> Result<Section, Error> {
+    let mut findings = Vec::new();
+    for right in WRITES {
+        if allows(client, None, right).await? == Some(false) {
+            let hint = "an installation needs it, as cluster-admin has it";
+            findings.push(Finding::bad(right.denied(), hint));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good("you may install"));
+    }
+    Ok(Section {
+        title: "Your rights",
+        findings,
+    })
+}
+
+/// Tells which of Karmada's own programs lead, since what ours are to do is theirs until they are stopped.
+async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
+    let mut findings = Vec::new();
+    for (name, hint) in [
+        (
+            "karmada-controller-manager",
+            "turn the controllers off whose work ours are to do: docs/install.md and docs/propagation.md name them",
+        ),
+        (
+            "karmada-scheduler",
+            "stop it before our scheduler is to work: they campaign for the same lease",
+        ),
+    ] {
+        let program = Program::new(name);
+        let Some(lease) = program.lease(client).await? else {
+            continue;
+        };
+        let holder = Holder::of(&lease, now).filter(Holder::is_live);
+        if let Some(holder) = holder
+            && foreign(program, &lease).is_none()
+        {
+            findings.push(Finding::doubtful(
+                format!("{name} leads: its lease is {holder}"),
+                hint,
+            ));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good("none of them leads here"));
+    }
+    Ok(Section {
+        title: "Karmada's own programs",
+        findings,
+    })
+}
+
+async fn interpreters(client: &Client) -> Result<Section, Error> {
+    let (interpreters, customizations) = customizations::interpreters(client).await?;
+    let problems = customizations.iter().flat_map(|customization| {
+        let name = customization.name();
+        let found = interpreters.problems(name).into_iter();
+        found.map(move |problem| {
+            Finding::bad(
+                format!("{name}: {problem}"),
+                "what it customizes would not be propagated; `kubectl remedy interpret` tries scripts",
+            )
+        })
+    });
+    let mut findings: Vec<_> = problems.collect();
+    if findings.is_empty() {
+        let count = customizations.len();
+        findings.push(Finding::good(format!(
+            "all {count} customizations can be carried out"
+        )));
+    }
+    Ok(Section {
+        title: "Interpreters",
+        findings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An API that has no kind is the host's, or one before its definitions; one that lacks some is broken.
+    #[test]
+    fn missing_kinds_are_named() {
+        let line = |found: &[Served]| {
+            let shown = kinds(found).to_string();
+            let shown = anstream::adapter::strip_str(&shown).to_string();
+            shown.lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(line(&[]), "‼ no kind of Karmada is served");
+        let served = |name: &&str| {
+            let (plural, group) = name.split_once('.').unwrap();
+            Served {
+                group: group.to_owned(),
+                plural: plural.to_owned(),
+                ..Served::default()
+            }
+        };
+        let some: Vec<_> = KINDS[1..].iter().map(served).collect();
+        assert_eq!(
+            line(&some),
+            "× these kinds are not served: clusters.cluster.karmada.io"
+        );
+        let all: Vec<_> = KINDS.iter().map(served).collect();
+        assert_eq!(line(&all), "✓ every kind is served");
+    }
+
+    /// An older API has not all that an installation may use.
+    #[test]
+    fn old_version_is_told() {
+        let told = |version| answers(version).to_string().lines().count();
+        assert_eq!(
+            (told("v1.36.1"), told("v1.29.4"), told("v1.30.0-eks")),
+            (1, 2, 1)
+        );
+    }
+}
