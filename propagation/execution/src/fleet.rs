@@ -38,7 +38,7 @@ pub(crate) struct Fleet {
     connections: Mutex<BTreeMap<String, Slot>>,
     /// The members that were tried, each with `true` if it was reached the last time.
     reached: Mutex<BTreeMap<String, bool>>,
-    /// The validity of the tokens for the members to which there are connections, as far as it is known.
+    /// The validity of the tokens with which the members were connected last, as far as it is known.
     tokens: Mutex<BTreeMap<String, Validity>>,
 }
 
@@ -104,9 +104,12 @@ impl Fleet {
                 let (access, secret) = MemberAccess::read(karmada, cluster).await?;
                 let client = connect(&access, &secret)?;
                 self.unverified.warn(name, &access);
-                if let Some(validity) = access.validity() {
-                    self.tokens.lock().insert(name.to_owned(), validity);
-                }
+                let mut tokens = self.tokens.lock();
+                match access.validity() {
+                    Some(validity) => tokens.insert(name.to_owned(), validity),
+                    None => tokens.remove(name),
+                };
+                drop(tokens);
                 (client, Some((karmada.clone(), access)))
             }
             Way::Own(client) => (client.clone(), None),
@@ -177,11 +180,17 @@ impl Fleet {
         }
     }
 
-    /// Ends the connection to a member; the next Work makes a new one.
+    /// Ends the connection to a member, of which nothing is known any more; the next Work makes a new one.
     pub(crate) fn disconnect(&self, name: &str) {
-        self.connections.lock().remove(name);
+        self.refused(name);
         self.reached.lock().remove(name);
         self.tokens.lock().remove(name);
+    }
+
+    /// Ends the connection to a member that refuses its credentials; the next Work makes a new one. Its metrics stay: no
+    /// alert lasts on those that come and go with each attempt.
+    pub(crate) fn refused(&self, name: &str) {
+        self.connections.lock().remove(name);
     }
 
     /// Watches these kinds in a member from now on.

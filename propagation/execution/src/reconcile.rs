@@ -215,7 +215,7 @@ impl Reconciler {
         self.fleet.note_reached(cluster, !unreachable);
         if errors.iter().any(MemberError::is_unauthorized) {
             // The next attempt reads the Secret again.
-            self.fleet.disconnect(cluster);
+            self.fleet.refused(cluster);
         }
         let Some(error) = errors.into_iter().next() else {
             return Ok(());

@@ -93,3 +93,26 @@ async fn ends_of_tokens_are_told() {
         }
     }
 }
+
+/// A member refuses a token that has ended, at each attempt: between these its metrics stay, or no alert would last.
+#[tokio::test]
+async fn refused_token_stays_known() {
+    let member = member(|_| false).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.address()).await;
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(stage.api.user(), "karmada-cluster");
+    // A JWT that ended in 2023.
+    let token = json!({ "token": "ZTMwLmV5SmxlSEFpT2pFM01EQXdNREF3TURCOS5jMmxu" });
+    let patch = Patch::Merge(json!({ "data": token }));
+    let parameters = PatchParams::default();
+    secrets.patch("m1", &parameters, &patch).await.unwrap();
+    stage.dispatch("m1", "a", json!({})).await;
+    let program = stage.start(&[]);
+    let failed =
+        "karmada_execution_controller_reconciles_total{controller=\"work\",result=\"error\"} 1\n";
+    counts(&program, failed).await;
+    let text = metrics(&program);
+    let known = "karmada_execution_controller_expiring_member_credentials{member=\"m1\"} 1\n";
+    assert!(text.contains(known), "{text}");
+}
