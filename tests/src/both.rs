@@ -21,6 +21,7 @@
 //! - `admission`, `placements::admission` and `confinement`, on the real API: the embedded one evaluates no
 //!   admission policies.
 //! - `clusters::with_tools`, on the real API: the embedded one has no tokens.
+//! - `drills`, on the real API: the embedded one has neither tokens, quotas nor priority levels.
 //! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
 //!   minute.
 //! - `propagation::crashes_while_suspended` and `propagation::stories::crashing`, on the embedded API: their

@@ -3,19 +3,22 @@
 
 mod embedded;
 mod real;
+mod token;
 
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use http::Request;
-use k8s_openapi::api::core::v1::Namespace;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 use self::{
@@ -146,6 +149,30 @@ impl ControlPlane {
     /// Returns a token with every right.
     pub fn token(&self) -> &'static str {
         TOKEN
+    }
+
+    /// Returns a token of a service account that begins and ends at these times, as the API would have issued it then.
+    ///
+    /// # Errors
+    /// [`ApiKind::Embedded`] has no tokens. The account does not exist.
+    pub async fn account_token(
+        &self,
+        namespace: &str,
+        name: &str,
+        [from, until]: [Timestamp; 2],
+    ) -> Result<String> {
+        let Backing::Real(real) = &self.backing else {
+            bail!("{} has no tokens", self.access.name);
+        };
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client(), namespace);
+        let account = accounts.get(name).await?;
+        let (from, until) = (from.as_second(), until.as_second());
+        real.token(json!({
+            "iat": from, "nbf": from, "exp": until,
+            "sub": format!("system:serviceaccount:{namespace}:{name}"),
+            "kubernetes.io": { "namespace": namespace,
+                "serviceaccount": { "name": name, "uid": account.metadata.uid } },
+        }))
     }
 
     /// Returns the certificate with which the API's is verified, if it has one.

@@ -11,10 +11,15 @@ use http::Request;
 use kube::Client;
 use lab_parts::port::ReservedPort;
 use rcgen::KeyPair;
+use serde_json::{Value, json};
 use tokio::{net::TcpStream, process::Command, time::timeout};
 use tools::Tool;
 
+use super::token;
 use crate::{certs::Authority, kubeconfig::write, process::Process};
+
+/// Who issues tokens of service accounts, and for whom.
+const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// A token with every right. On the embedded API any other has, too.
 pub(super) const TOKEN: &str = "a-token-of-tests";
@@ -49,6 +54,8 @@ const CONTROLLERS_WITHIN: Duration = Duration::from_secs(90);
 /// The programs. Dropping them ends them.
 pub(super) struct Real {
     address: SocketAddr,
+    /// The key that signs the tokens of service accounts.
+    accounts: KeyPair,
     arguments: Vec<String>,
     api: Option<Process>,
     controllers: Option<Process>,
@@ -65,9 +72,11 @@ impl Real {
         let reserve = ReservedPort::reserve;
         let ports = [reserve()?, reserve()?, reserve()?];
         let [address, etcd, peers] = ports.each_ref().map(ReservedPort::address);
+        let accounts = KeyPair::generate()?;
         Ok(Self {
             address,
-            arguments: api_arguments(folder, authority, address, etcd)?,
+            arguments: api_arguments(folder, authority, &accounts, [address, etcd])?,
+            accounts,
             api: None,
             controllers: None,
             etcd: Some(start_etcd(folder, etcd, peers).await?),
@@ -80,6 +89,13 @@ impl Real {
     /// Returns the address of the API server.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Signs a token with these claims as one that the API server has issued.
+    pub(super) fn token(&self, mut claims: Value) -> Result<String> {
+        claims["iss"] = ISSUER.into();
+        claims["aud"] = json!([ISSUER]);
+        token::sign(&self.accounts, &claims)
     }
 
     /// Starts the API server and waits until it is ready for this client.
@@ -216,12 +232,11 @@ async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Resul
 fn api_arguments(
     folder: &Path,
     authority: &Authority,
-    api: SocketAddr,
-    etcd: SocketAddr,
+    accounts: &KeyPair,
+    [api, etcd]: [SocketAddr; 2],
 ) -> Result<Vec<String>> {
     let names = ["localhost", SERVICE];
     let server = authority.server(&names, &[api.ip(), Ipv4Addr::LOCALHOST.into()])?;
-    let accounts = KeyPair::generate()?;
     let file = |flag: &str, name: &str, text: &str| -> Result<String> {
         Ok(format!("{flag}={}", write(folder, name, text)?.display()))
     };
@@ -248,7 +263,7 @@ fn api_arguments(
             "tokens.csv",
             &format!("{TOKEN},token-user,token-user,system:masters\n"),
         )?,
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-issuer={ISSUER}"),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         "--anonymous-auth=false".to_owned(),

@@ -6,7 +6,7 @@
 //! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`.
-//! - What wakes them: `monitoring`.
+//! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
 //! - What they look at: `sandbox`, and `page` in a browser.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
 
@@ -18,6 +18,7 @@ mod clusters;
 mod confinement;
 mod conformance;
 mod control_plane;
+mod drills;
 mod fleet_wide;
 mod gateway;
 mod image;

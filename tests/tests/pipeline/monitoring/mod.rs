@@ -2,7 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails so")]
 
 mod promql;
-mod with_tools;
+pub(crate) mod with_tools;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use tools::cargo;
 use promql::{Series, parse};
 
 /// The files with alerts, each a `PrometheusRule`.
-const ALERTS: [&str; 4] = ["programs", "health", "propagation", "placement"];
+pub(crate) const ALERTS: [&str; 4] = ["programs", "health", "propagation", "placement"];
 
 /// The labels that the scrape and Prometheus add to every series.
 const OF_THE_TARGET: [&str; 5] = ["cluster", "namespace", "job", "instance", "pod"];

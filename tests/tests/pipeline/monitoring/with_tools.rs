@@ -20,7 +20,7 @@ use super::{ALERTS, alerts, name, path, rules};
 const HEALTHY: &str = "healthy";
 
 /// Returns a folder with the rules as Prometheus reads them, and the tests beside them.
-fn folder() -> Result<TempDir> {
+pub(crate) fn folder() -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
     for file in ALERTS {
         fs::write(
@@ -43,7 +43,11 @@ fn tests() -> impl Iterator<Item = &'static str> {
 }
 
 /// Runs promtool on files in a folder, and returns its errors.
-fn promtool(folder: &TempDir, command: &str, files: impl Iterator<Item = String>) -> Result<()> {
+pub(crate) fn promtool(
+    folder: &TempDir,
+    command: &str,
+    files: impl Iterator<Item = String>,
+) -> Result<()> {
     tools::build(&[Tool::Promtool])?;
     let mut promtool = Command::new(Tool::Promtool.path()?);
     promtool.args([command, "rules"]).args(files);

@@ -36,7 +36,7 @@ use super::{WEB, has_data, maps, until_work};
 const ELSEWHERE: &str = "elsewhere";
 
 /// Waits until the Work of the `ConfigMap` in `member` was not applied, for a reason that has `text`.
-async fn is_refused(fleet: &PropagationFleet, member: Member, text: &str) -> Result<()> {
+pub(crate) async fn is_refused(fleet: &PropagationFleet, member: Member, text: &str) -> Result<()> {
     is_not_applied(fleet, member, "ConfigMap", text).await
 }
 
@@ -315,11 +315,10 @@ mod quota {
     }
 }
 
-async fn out_of_quota(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 2).await?;
-    let full = fleet.member(Member(2));
-    full.namespace(NAMESPACE).await?;
-    let quotas: Api<ResourceQuota> = namespaced(full.client());
+/// Leaves no room for a `ConfigMap` in [`NAMESPACE`] of a member.
+pub(crate) async fn leave_no_room(member: &ControlPlane) -> Result<()> {
+    member.namespace(NAMESPACE).await?;
+    let quotas: Api<ResourceQuota> = namespaced(member.client());
     let none = json!({ "hard": { "configmaps": "0" } });
     let quota = json!({ "metadata": { "name": WEB }, "spec": none });
     create(&quotas, quota).await?;
@@ -328,12 +327,19 @@ async fn out_of_quota(server: ApiKind) -> Result<()> {
     let status = Patch::Merge(json!({ "status": { "hard": none["hard"], "used": used } }));
     let parameters = PatchParams::default();
     quotas.patch_status(WEB, &parameters, &status).await?;
+    Ok(())
+}
+
+async fn out_of_quota(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let full = fleet.member(Member(2));
+    leave_no_room(full).await?;
 
     everywhere(&fleet).await?;
     let _programs = fleet.run().await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
     is_refused(&fleet, Member(2), "exceeded quota").await?;
-    let deletion = DeleteParams::default();
-    quotas.delete(WEB, &deletion).await?;
+    let quotas: Api<ResourceQuota> = namespaced(full.client());
+    quotas.delete(WEB, &DeleteParams::default()).await?;
     has_data(&fleet, Member(2), &[("a", "1")]).await
 }

@@ -13,7 +13,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod api_upgrade;
-mod bad_input;
+pub(crate) mod bad_input;
 mod base;
 mod choice;
 mod copies;
@@ -38,7 +38,7 @@ mod record;
 mod recorded;
 mod restored;
 mod rights;
-mod rivals;
+pub(crate) mod rivals;
 mod stories;
 mod suspension;
 mod takeover;
@@ -61,12 +61,12 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-const WEB: &str = "web";
+pub(crate) const WEB: &str = "web";
 /// The name of a `ClusterRole`.
 const ROLE: &str = "shop:reader";
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
-fn deployment(image: &str) -> Value {
+pub(crate) fn deployment(image: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": WEB, "namespace": NAMESPACE, "labels": { "app": WEB } },
@@ -82,7 +82,7 @@ fn deployment(image: &str) -> Value {
 }
 
 /// A policy for the deployment: half of its replicas in each of two members.
-fn divided(members: &[Member]) -> Value {
+pub(crate) fn divided(members: &[Member]) -> Value {
     let names: Vec<_> = members.iter().map(|member| member.name()).collect();
     let weight =
         |name: &String| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 });
@@ -102,7 +102,7 @@ fn divided(members: &[Member]) -> Value {
 
 /// Starts a fleet of these members and its programs, and waits until all members run the deployment in
 /// its first version.
-async fn deployed(
+pub(crate) async fn deployed(
     server: ApiKind,
     members: &[Member],
 ) -> Result<(PropagationFleet, PropagationPrograms)> {
@@ -184,7 +184,7 @@ async fn suspend(fleet: &PropagationFleet, suspension: Value) -> Result<()> {
 }
 
 /// Returns the deployments of an API.
-fn deployments(api: &ControlPlane) -> Api<Deployment> {
+pub(crate) fn deployments(api: &ControlPlane) -> Api<Deployment> {
     namespaced(api.client())
 }
 
@@ -197,7 +197,7 @@ async fn scale(deployments: &Api<Deployment>, replicas: i32) -> Result<()> {
 }
 
 /// Waits until the Work of the object [`WEB`] of a kind in `member` is as wanted.
-async fn until_work(
+pub(crate) async fn until_work(
     fleet: &PropagationFleet,
     member: Member,
     kind: &str,
@@ -273,7 +273,11 @@ async fn with_settings(
 }
 
 /// Starts a fleet like [`with_settings`], without programs.
-async fn settings(server: ApiKind, members: u8, policy: Value) -> Result<PropagationFleet> {
+pub(crate) async fn settings(
+    server: ApiKind,
+    members: u8,
+    policy: Value,
+) -> Result<PropagationFleet> {
     let fleet = PropagationFleet::start(server, members).await?;
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
@@ -290,12 +294,12 @@ async fn settings(server: ApiKind, members: u8, policy: Value) -> Result<Propaga
 }
 
 /// Returns the `ConfigMaps` of an API.
-fn maps(api: &ControlPlane) -> Api<ConfigMap> {
+pub(crate) fn maps(api: &ControlPlane) -> Api<ConfigMap> {
     namespaced(api.client())
 }
 
 /// Changes the `ConfigMap` in an API.
-async fn set_data(api: &ControlPlane, data: Value) -> Result<()> {
+pub(crate) async fn set_data(api: &ControlPlane, data: Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "data": data }));
     let parameters = PatchParams::default();
     maps(api).patch(WEB, &parameters, &patch).await?;
@@ -303,7 +307,11 @@ async fn set_data(api: &ControlPlane, data: Value) -> Result<()> {
 }
 
 /// Waits until the `ConfigMap` in `member` has this data.
-async fn has_data(fleet: &PropagationFleet, member: Member, wanted: &[(&str, &str)]) -> Result<()> {
+pub(crate) async fn has_data(
+    fleet: &PropagationFleet,
+    member: Member,
+    wanted: &[(&str, &str)],
+) -> Result<()> {
     let wanted = data(wanted);
     let api = maps(fleet.member(member));
     until(&api, WEB, &format!("{wanted:?}"), |copy| {
@@ -352,7 +360,7 @@ async fn all_hold(fleet: &PropagationFleet, value: &str) -> Result<()> {
 }
 
 /// Waits until the binding of that name is scheduled and applied everywhere.
-async fn is_fully_applied(fleet: &PropagationFleet, binding: &str) -> Result<()> {
+pub(crate) async fn is_fully_applied(fleet: &PropagationFleet, binding: &str) -> Result<()> {
     until(&fleet.bindings(), binding, "fully applied", |binding| {
         binding.is_some_and(|binding| is_applied_everywhere(binding.status.as_ref()))
     })

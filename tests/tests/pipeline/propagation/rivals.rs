@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use super::{WEB, deployed, deployments, is_fully_applied};
 
 /// A program that has something else in one object.
-struct Rival {
-    manager: &'static str,
-    name: String,
-    theirs: Value,
+pub(crate) struct Rival {
+    pub(crate) manager: &'static str,
+    pub(crate) name: String,
+    pub(crate) theirs: Value,
 }
 
 impl Rival {
@@ -48,7 +48,7 @@ impl Rival {
     }
 
     /// Undoes each of our writes until an Event about an object names the rival; then ours lasts.
-    async fn is_named_and_outlasted<K>(
+    pub(crate) async fn is_named_and_outlasted<K>(
         &self,
         fleet: &PropagationFleet,
         api: &Api<K>,
