@@ -1,7 +1,7 @@
 //! The programs of a fleet, held up by faults for as long as is asked.
 //!
-//! [`soak`] starts a [`Stage`], on which [`Fault`]s follow each other. Under each fault a part of the templates is edited;
-//! when it is over, everything must be in all members and reported, with nothing left to do. Then the [`Vitals`] of the
+//! [`soak`] starts a `Stage`, on which `Fault`s follow each other. Under each fault a part of the templates is edited;
+//! when it is over, everything must be in all members and reported, with nothing left to do. Then the `Vitals` of the
 //! programs are taken, whose second half must be level.
 
 mod extent;
