@@ -92,12 +92,8 @@ fn answers(version: &str) -> Finding {
 }
 
 fn kinds(all: &[Served]) -> Finding {
-    let is_served = |name: &&&str| all.iter().any(|kind| kind.full_name() == **name);
-    let missing: Vec<&str> = KINDS
-        .iter()
-        .filter(|name| !is_served(name))
-        .copied()
-        .collect();
+    let is_served = |name: &str| all.iter().any(|kind| kind.full_name() == name);
+    let missing: Vec<&str> = KINDS.into_iter().filter(|name| !is_served(name)).collect();
     if missing.is_empty() {
         return Finding::good("every kind is served");
     }

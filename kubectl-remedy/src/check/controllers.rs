@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, ClusterResourceBinding, MultiClusterIngress, ResourceBinding, Work};
+use karmada_api::{Cluster, MultiClusterIngress};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
 
@@ -12,6 +12,7 @@ use super::report::{Finding, Section};
 use crate::error::Error;
 use crate::fleet::scoped;
 use crate::lease::Holder;
+use crate::propagation::Survey;
 use crate::writer::{Writer, metadata};
 
 /// The namespace of the controllers' leases.
@@ -89,6 +90,7 @@ impl Field {
 pub(super) async fn section(
     client: &Client,
     namespace: Option<&str>,
+    survey: Option<&Survey>,
     now: Timestamp,
 ) -> Result<Section, Error> {
     let mut findings = Vec::new();
@@ -97,10 +99,10 @@ pub(super) async fn section(
         findings.push(leader(program, lease.as_ref(), now));
     }
     let clusters: Api<Cluster> = Api::all(client.clone());
-    findings.push(writers(ACTIONS, &metadata(&clusters).await?, None));
+    findings.push(writers(ACTIONS, metadata(&clusters).await?.iter(), None));
     let ingresses = metadata(&scoped::<MultiClusterIngress>(client, namespace)).await?;
-    findings.extend([LOCATIONS, BLOCKED].map(|field| writers(field, &ingresses, None)));
-    findings.extend(propagation(client, namespace, now).await?);
+    findings.extend([LOCATIONS, BLOCKED].map(|field| writers(field, ingresses.iter(), None)));
+    findings.extend(propagation(client, survey, now).await?);
     Ok(Section {
         title: "Controllers",
         findings,
@@ -110,7 +112,7 @@ pub(super) async fn section(
 /// Checks those that propagate, unless that is left to Karmada's.
 async fn propagation(
     client: &Client,
-    namespace: Option<&str>,
+    survey: Option<&Survey>,
     now: Timestamp,
 ) -> Result<Vec<Finding>, Error> {
     let programs = [PROPAGATION, SCHEDULER, EXECUTION, CLUSTER];
@@ -131,30 +133,21 @@ async fn propagation(
         .iter()
         .map(|(program, lease)| propagator(*program, lease.as_ref(), now))
         .collect();
-    let mut bindings = metadata(&scoped::<ResourceBinding>(client, namespace)).await?;
-    if namespace.is_none() {
-        let cluster_wide: Api<ClusterResourceBinding> = Api::all(client.clone());
-        bindings.extend(metadata(&cluster_wide).await?);
+    let Some(survey) = survey else {
+        return Ok(findings);
+    };
+    let since = |writer: Program| {
+        let mut leases = leases.iter();
+        let (_, lease) = leases.find(|(program, _)| program.name == writer.name)?;
+        let lease = lease.as_ref()?;
+        leads_since(lease, now).filter(|_| foreign(writer, lease).is_none())
+    };
+    for field in [RESOURCE, TARGETS] {
+        let since = since(field.writer);
+        findings.extend(since.map(|since| writers(field, survey.of_bindings(), Some(since))));
     }
-    let works: Api<Work> = Api::all(client.clone());
-    let works = metadata(&works).await?;
-    for (program, lease) in &leases {
-        let lease = lease
-            .as_ref()
-            .filter(|lease| foreign(*program, lease).is_none());
-        let Some(since) = lease.and_then(|lease| leads_since(lease, now)) else {
-            continue;
-        };
-        for (field, objects) in [
-            (RESOURCE, &bindings),
-            (TARGETS, &bindings),
-            (WORKLOAD, &works),
-        ] {
-            if field.writer.name == program.name {
-                findings.push(writers(field, objects, Some(since)));
-            }
-        }
-    }
+    let since = since(WORKLOAD.writer);
+    findings.extend(since.map(|since| writers(WORKLOAD, survey.of_works(), Some(since))));
     Ok(findings)
 }
 
@@ -220,7 +213,11 @@ fn leader(program: Program, lease: Option<&Lease>, now: Timestamp) -> Finding {
 }
 
 /// Returns the programs other than its own that last wrote a field of some objects, and did `since`.
-fn writers(field: Field, objects: &[ObjectMeta], since: Option<Timestamp>) -> Finding {
+fn writers<'a>(
+    field: Field,
+    objects: impl Iterator<Item = &'a ObjectMeta>,
+    since: Option<Timestamp>,
+) -> Finding {
     let Field {
         parent,
         name,
@@ -304,7 +301,7 @@ mod tests {
             .unwrap()
         };
         let own = [written_by(REMEDY.name), ObjectMeta::default()];
-        let alone = writers(ACTIONS, &own, None);
+        let alone = writers(ACTIONS, own.iter(), None);
         assert_eq!(
             alone,
             Finding::good("remedyActions of clusters is written by the remedy-controller alone")
@@ -313,7 +310,7 @@ mod tests {
             written_by(REMEDY.name),
             written_by("karmada-controller-manager"),
         ];
-        let shown = writers(ACTIONS, &both, None).to_string();
+        let shown = writers(ACTIONS, both.iter(), None).to_string();
         assert!(
             shown.contains("last written by karmada-controller-manager (1 clusters)"),
             "{shown}"
@@ -322,7 +319,7 @@ mod tests {
         let since = Some("2026-11-20T08:10:00Z".parse().unwrap());
         let before =
             Finding::good("remedyActions of clusters is written by the remedy-controller alone");
-        assert_eq!(writers(ACTIONS, &both, since), before);
+        assert_eq!(writers(ACTIONS, both.iter(), since), before);
     }
 
     /// The scheduler and Karmada's own campaign for one lease; which of them holds it, its writer tells.

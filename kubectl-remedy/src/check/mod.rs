@@ -20,6 +20,7 @@ use crate::answer::Answer;
 use crate::args::CheckArgs;
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
+use crate::propagation::Survey;
 use crate::terminal;
 
 /// The time between two checks, if it may take a while until nothing is wrong.
@@ -72,9 +73,11 @@ async fn check(
         return Ok(());
     }
     let fleet = FleetSnapshot::read_without_backends(client, namespace, now).await?;
-    sections.push(controllers::section(client, namespace, now).await?);
+    let survey = Survey::read(client, namespace).await;
+    let known = survey.as_ref().ok().and_then(Option::as_ref);
+    sections.push(controllers::section(client, namespace, known, now).await?);
     sections.push(clusters::section(client, &fleet, now).await?);
-    sections.push(propagation::section(client, namespace).await?);
+    sections.push(propagation::section(survey?));
     sections.push(members::section(client, now).await?);
     Ok(())
 }

@@ -14,7 +14,7 @@ use karmada_rules::propagation::rights::{self, are_granted};
 use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES, is_excluded};
 use karmada_rules::propagation::works::bound;
-use kube::api::ListParams;
+use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
@@ -114,6 +114,16 @@ impl Survey {
     /// Returns the numbers of policies and bindings.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.policies.len(), self.bindings.len())
+    }
+
+    /// Returns the metadata of the bindings.
+    pub(crate) fn of_bindings(&self) -> impl Iterator<Item = &ObjectMeta> {
+        self.bindings.iter().map(|binding| &binding.metadata)
+    }
+
+    /// Returns the metadata of the Works.
+    pub(crate) fn of_works(&self) -> impl Iterator<Item = &ObjectMeta> {
+        self.works.iter().map(|work| &work.metadata)
     }
 
     /// Tells of the policies that are not applied, or select nothing.
