@@ -124,7 +124,11 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
             }
             report += executable.run(&arguments, &variables, cores)?;
         }
-        document()?;
+        // One run tells everything that is wrong, not only what is wrong first.
+        if let Err(why) = document() {
+            println!("the documentation cannot be built: {why:#}");
+            report.failed += 1;
+        }
         report += executable::documentation()?;
         report += waiting
             .join()
