@@ -13,8 +13,10 @@ use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
 
-use crate::agents::args::{JoinArgs, LeaveArgs, RenewArgs};
+use self::join::{JoinArgs, LeaveArgs, RenewArgs};
 use crate::manifest::Format;
+
+pub(crate) mod join;
 
 /// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, installs the agents of clusters, prints the rights to propagate a kind, and tells what interpreters say of an object.
 #[derive(clap::Parser, Debug)]
@@ -85,11 +87,11 @@ pub(crate) enum FleetCommand {
     Unblock(UnblockArgs),
     /// Checks whether everything that remedies and propagation need is in place, and whether what is propagated is where it is to be. Exits with 1 if something is not.
     Check(CheckArgs),
-    /// Installs the agents of clusters: their rights and a token in the Karmada API, and the agent itself as a Work. Exits with 1 if one cluster fails; the others go on.
+    /// Installs the agents of clusters: their rights and a token in the Karmada API, and the agent itself as a Work; or with --fleet, lets the clusters join a fleet without Karmada. Exits with 1 if one cluster fails; the others go on.
     Join(JoinArgs),
-    /// Takes away what `join` has made, and what the agents have written about their clusters.
+    /// Takes away what `join` has made, and what the agents have written about their clusters; or with --fleet, what `join --fleet` has made.
     Leave(LeaveArgs),
-    /// Gives agents new tokens in their Works, before the old ones end.
+    /// Gives agents new tokens in their Works, before the old ones end; with --fleet, a fleet without Karmada new tokens of its members, too.
     Renew(RenewArgs),
 }
 

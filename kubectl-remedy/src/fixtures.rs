@@ -1,5 +1,7 @@
 //! Objects for tests, and fleets made of them.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::condition::DNS_READY;
@@ -18,6 +20,11 @@ pub(crate) const NAMESPACE: &str = "shop";
 pub(crate) const CLASS: &str = "karmada-rs";
 /// Its controller.
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
+
+/// Returns a token with these claims.
+pub(crate) fn jwt(claims: &Value) -> String {
+    format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
+}
 
 /// Returns a Cluster as a real Karmada served it, with DNS dead and its traffic blocked.
 pub(crate) fn recorded_cluster() -> Cluster {

@@ -1,9 +1,11 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
 //! and why, tells what a Remedy would do, blocks and unblocks clusters, prints the rights to propagate a kind, and tells
-//! what interpreters say of an object. And it installs the agents of clusters: `agents`.
+//! what interpreters say of an object. It installs the agents of clusters: `agents`; and lets clusters join a fleet without
+//! Karmada: `members`.
 //!
 //! Each command about Remedies reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
 
+mod address;
 mod age;
 mod agents;
 mod answer;
@@ -12,7 +14,9 @@ mod args;
 mod block;
 mod change;
 mod check;
+mod clusters;
 mod completion;
+mod credentials;
 mod error;
 #[cfg(test)]
 mod fixtures;
@@ -21,14 +25,20 @@ mod identity;
 mod interpret;
 mod lease;
 mod manifest;
+mod members;
+mod namespace;
 mod placement;
 mod plan;
 mod propagation;
+mod requests;
 mod rights;
+mod secret;
 mod status;
 mod table;
 mod terminal;
+mod token;
 mod unblock;
+mod waiting;
 mod why;
 mod writer;
 
@@ -115,8 +125,31 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
         FleetCommand::Check(args) => check::run(&args, &source, &client, namespace).await,
+        FleetCommand::Join(args) if args.fleet => members::join(&args, &source, &client, now).await,
         FleetCommand::Join(args) => join::run(&args, &source, &client, now).await,
+        FleetCommand::Leave(args) if args.fleet => members::leave(&args, &source, &client).await,
         FleetCommand::Leave(args) => leave::run(&args, &source, &client).await,
-        FleetCommand::Renew(args) => renew::run(&args, &client, now).await,
+        FleetCommand::Renew(args) => {
+            let agents = renew::run(&args, &client, now).await;
+            if !args.fleet && !args.has_host() {
+                return agents;
+            }
+            let mut answers = vec![agents];
+            if args.fleet {
+                answers.push(members::renew(&args, &client, now).await);
+            }
+            if args.has_host() {
+                answers.push(credentials::renew(&args, &source, now).await);
+            }
+            // What one sort of tokens lacks holds up no other.
+            let mut are_renewed = true;
+            for answer in answers {
+                are_renewed &= answer.unwrap_or_else(|error| {
+                    terminal::print_error(&format!("error: {error}"));
+                    Answer::No
+                }) == Answer::Yes;
+            }
+            Ok(are_renewed.into())
+        }
     }
 }

@@ -170,8 +170,8 @@ impl TryFrom<Args> for Config {
         let source = Source {
             kubeconfig: Some(args.karmada_kubeconfig),
             context: args.karmada_context,
-            server: None,
             addresses: args.karmada_addresses,
+            ..Source::default()
         };
         let (cluster_kind, cluster) = args.cluster.identify(&source)?;
         let host = || gethostname::gethostname().to_string_lossy().into_owned();

@@ -1,24 +1,27 @@
 //! `kubectl remedy join`: account, rights and token in the Karmada API, and the agent in the member.
 
 use jiff::Timestamp;
-use karmada_api::execution_namespace;
+use karmada_api::{Work, execution_namespace};
+use karmada_rules::execution::applied;
 use karmada_runtime::client::{Source, connect};
 use kube::Client;
 use objects::Key;
 use serde_json::Value;
 
-use super::args::JoinArgs;
-use super::clusters::{each, fails, named, of_namespace, require, view};
 use super::kubeconfig::Address;
+use super::late::{UNAPPLIED, explain};
 use super::member::{self, Found};
-use super::requests::{Written, read, write};
-use super::waiting::{Goal, Waiting, explain};
-use super::{rights, token, work};
+use super::{rights, work};
 use crate::answer::Answer;
+use crate::args::join::JoinArgs;
+use crate::clusters::{each, fails, named, of_member, of_namespace, require, view};
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::manifest::Format;
-use crate::{manifest, terminal};
+use crate::namespace::namespace;
+use crate::requests::{Written, read, write};
+use crate::waiting::{Goal, Waiting, Watched};
+use crate::{manifest, terminal, token};
 
 /// Where the agent of a cluster is written.
 enum Place {
@@ -71,7 +74,7 @@ pub(crate) async fn run(
 
 async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Place, Error> {
     let place = match (&args.member_context, args.output) {
-        (Some(context), _) => Place::Member(member_client(source, context).await?),
+        (Some(context), _) => Place::Member(connect(&of_member(source, context), NAME).await?),
         (None, Some(format)) => Place::Output(format),
         (None, None) => return Ok(Place::Works),
     };
@@ -80,15 +83,6 @@ async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Pla
         return Err(Error::Unusable(problem.to_owned()));
     }
     Ok(place)
-}
-
-/// Connects to a member by a context of the same kubeconfig.
-pub(super) async fn member_client(source: &Source, context: &str) -> Result<Client, Error> {
-    let source = Source {
-        context: Some(context.to_owned()),
-        ..source.clone()
-    };
-    Ok(connect(&source, NAME).await?)
 }
 
 /// Writes what a cluster needs. Nothing is written if something is missing for the agent itself.
@@ -129,7 +123,7 @@ async fn join(
     });
     let token = match known {
         Some(known) => known,
-        None => token::request(cluster, args.token_duration, client).await?,
+        None => token::request(&rights::account(cluster), args.token_duration, client).await?,
     };
     let objects = member::objects(image, &kubeconfig, &token)?;
     let agent = install(cluster, objects, place, client).await?;
@@ -179,13 +173,13 @@ async fn install(
             most = written;
         }
         Place::Member(member) => {
-            for object in std::iter::once(member::namespace()).chain(objects) {
+            for object in std::iter::once(namespace()).chain(objects) {
                 let (written, _) = write(member, &object).await?;
                 most = most.max(written);
             }
         }
         Place::Output(format) => {
-            let mut all = vec![member::namespace()];
+            let mut all = vec![namespace()];
             all.extend(objects);
             let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": all });
             terminal::print(&manifest::text(&list, *format)?);
@@ -202,7 +196,7 @@ async fn wait(
 ) -> Result<bool, Error> {
     let works = joined.iter();
     let works = works.map(|(cluster, _)| Key::new(execution_namespace(cluster), work::AGENT));
-    let waiting = Waiting::new(Goal::Applied, works);
+    let waiting = Waiting::<Work>::new(Goal::Is(|work| applied(work).is_some()), works);
     let of = |key: &Key| {
         let mut all = joined.iter();
         all.find(|(cluster, _)| cluster == of_namespace(&key.namespace))
@@ -212,15 +206,17 @@ async fn wait(
             say(cluster, joined);
         }
     };
-    let left = waiting.run(&[work::AGENT], args.timeout, client, reached);
+    let left = waiting.run(
+        &[Watched::Named(work::AGENT)],
+        args.timeout,
+        client,
+        reached,
+    );
     let left = left.await?;
     for (key, work) in &left {
         let cluster = of_namespace(&key.namespace);
         let seen = view(cluster, client).await;
-        fails(
-            cluster,
-            &explain(Goal::Applied, work.as_ref(), seen.as_ref()),
-        );
+        fails(cluster, &explain(UNAPPLIED, work.as_ref(), seen.as_ref()));
     }
     Ok(left.is_empty())
 }

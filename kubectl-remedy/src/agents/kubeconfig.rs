@@ -1,14 +1,12 @@
 //! The kubeconfig with which the agents of a member reach the Karmada API.
 
-use std::net::IpAddr;
-
-use http::Uri;
 use karmada_runtime::client::Source;
 use kube::config::Cluster;
 use serde_json::{Value, json};
 
-use super::args::JoinArgs;
 use super::rights::ACCOUNT;
+use crate::address::unreachable;
+use crate::args::join::JoinArgs;
 use crate::error::Error;
 
 /// The name of the cluster and of the context in it.
@@ -87,28 +85,12 @@ impl Address {
 
 /// Returns the server of a kubeconfig, unless members cannot reach it.
 pub(crate) fn reachable(server: &str) -> Result<String, Error> {
-    let url: Option<Uri> = server.parse().ok();
-    let host = url.as_ref().and_then(Uri::host).unwrap_or_default();
-    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
-    let is_service = [".svc", ".svc.cluster.local"]
-        .iter()
-        .any(|end| host.ends_with(end));
-    let is_loopback = match host.parse::<IpAddr>() {
-        Ok(ip) => ip.is_loopback() || ip.is_unspecified(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
-    let why = if is_service {
-        "only the cluster that hosts it resolves that name"
-    } else if is_loopback {
-        "that is this machine"
-    } else if host.is_empty() {
-        "that is no URL"
-    } else {
-        return Ok(server.to_owned());
-    };
-    Err(Error::Unusable(format!(
-        "members cannot reach the Karmada API at {server}: {why}; give --server an address that they reach, such as https://203.0.113.7:5443, and --tls-server-name if its certificate lacks that"
-    )))
+    match unreachable(server) {
+        None => Ok(server.to_owned()),
+        Some(why) => Err(Error::Unusable(format!(
+            "members cannot reach the Karmada API at {server}: {why}; give --server an address that they reach, such as https://203.0.113.7:5443, and --tls-server-name if its certificate lacks that"
+        ))),
+    }
 }
 
 #[cfg(test)]

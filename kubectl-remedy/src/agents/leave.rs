@@ -1,22 +1,23 @@
 //! `kubectl remedy leave`: takes away what `join` has made, and what the agents have written.
 
 use karmada_api::condition::OWNED;
-use karmada_api::{Cluster, execution_namespace};
-use karmada_runtime::client::Source;
+use karmada_api::{Cluster, Work, execution_namespace};
+use karmada_runtime::client::{Source, connect};
 use kube::api::PatchParams;
 use kube::{Api, Client};
 use objects::Key;
 use objects::patch::JsonPatch;
 
-use super::args::LeaveArgs;
-use super::clusters::{each, fails, named, of_namespace, view};
-use super::join::member_client;
-use super::requests::{delete, refused};
-use super::waiting::{Goal, Waiting, explain};
+use super::late::{NOT_GONE, explain};
 use super::{member, rights, work};
 use crate::answer::Answer;
+use crate::args::join::LeaveArgs;
+use crate::clusters::{each, fails, named, of_member, of_namespace, view};
 use crate::error::Error;
+use crate::identity::NAME;
+use crate::requests::{delete, refused};
 use crate::terminal;
+use crate::waiting::{Goal, Waiting, Watched};
 
 /// The number of times that a patch is tried while others write the same conditions.
 const TRIES: u32 = 5;
@@ -33,7 +34,7 @@ pub(crate) async fn run(
             let problem = "--member-context is for one cluster: name one";
             return Err(Error::Unusable(problem.to_owned()));
         }
-        Some(context) => Some(member_client(source, context).await?),
+        Some(context) => Some(connect(&of_member(source, context), NAME).await?),
         None => None,
     };
     let begun = each(&names, async |cluster: &str| {
@@ -44,13 +45,9 @@ pub(crate) async fn run(
         let namespace = execution_namespace(cluster);
         [work::AGENT, work::NAMESPACE].map(|name| Key::new(namespace.clone(), name))
     });
-    let waiting = Waiting::new(Goal::Gone, works);
-    let left = waiting.run(
-        &[work::AGENT, work::NAMESPACE],
-        args.timeout,
-        client,
-        |_| {},
-    );
+    let waiting = Waiting::<Work>::new(Goal::Gone, works);
+    let watches = [work::AGENT, work::NAMESPACE].map(Watched::Named);
+    let left = waiting.run(&watches, args.timeout, client, |_| {});
     let left = left.await?;
 
     let mut are_well = begun.len() == names.len();
@@ -67,7 +64,7 @@ pub(crate) async fn run(
         let mut late = late.collect::<Vec<_>>().into_iter();
         if let Some((_, work)) = late.next() {
             let seen = view(cluster, client).await;
-            fails(cluster, &explain(Goal::Gone, work.as_ref(), seen.as_ref()));
+            fails(cluster, &explain(NOT_GONE, work.as_ref(), seen.as_ref()));
             are_well = false;
         } else if had || *cleaned == Cleaned::Something {
             terminal::print(&format!("{cluster} left\n"));

@@ -1,15 +1,12 @@
 //! What a member gets: the agent on every node, and the Secret with which it reaches the Karmada API.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::rights::ACCOUNT;
 use crate::error::Error;
 use crate::manifest;
-
-/// The namespace of the agent.
-pub(super) const NAMESPACE: &str = "karmada-rs";
+use crate::namespace::NAMESPACE;
+use crate::secret::{decoded, encoded};
 
 /// The resources of the kustomization `manifests/member`.
 const MANIFESTS: [&str; 2] = [
@@ -50,11 +47,6 @@ impl Found {
     }
 }
 
-fn decoded(data: &Value) -> Option<String> {
-    let bytes = BASE64_STANDARD.decode(data.as_str()?).ok()?;
-    String::from_utf8(bytes).ok()
-}
-
 /// Returns the agent of a member: the Secret with this kubeconfig and token, and what runs.
 pub(super) fn objects(image: &str, kubeconfig: &str, token: &str) -> Result<Vec<Value>, Error> {
     let mut objects = vec![secret(kubeconfig, token)];
@@ -92,23 +84,6 @@ fn secret(kubeconfig: &str, token: &str) -> Value {
         "metadata": { "name": format!("{ACCOUNT}-karmada"), "namespace": NAMESPACE },
         "type": "Opaque",
         "data": { "kubeconfig": encoded(kubeconfig), "token": encoded(token) },
-    })
-}
-
-/// Returns text as the data of a Secret.
-pub(super) fn encoded(text: &str) -> String {
-    BASE64_STANDARD.encode(text)
-}
-
-/// Returns the namespace of the agent, which others may use, too: an account of the fleet, a gateway.
-pub(super) fn namespace() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": NAMESPACE,
-            "labels": { "pod-security.kubernetes.io/enforce": "restricted" },
-        },
     })
 }
 

@@ -8,16 +8,16 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
-use super::args::RenewArgs;
-use super::clusters::each;
 use super::member::Found;
-use super::requests::refused;
-use super::{token, work};
+use super::{rights, work};
 use crate::answer::Answer;
+use crate::args::join::RenewArgs;
+use crate::clusters::each;
 use crate::error::Error;
 use crate::fleet::pages;
 use crate::identity::NAME;
-use crate::terminal;
+use crate::requests::refused;
+use crate::{terminal, token};
 
 /// Renews tokens that are due.
 pub(crate) async fn run(
@@ -32,11 +32,15 @@ pub(crate) async fn run(
         args.clusters.clone()
     };
     if names.is_empty() {
-        terminal::print("No agent is a Work of `kubectl remedy join`\n");
+        if !args.fleet && !args.has_host() {
+            terminal::print("No agent is a Work of `kubectl remedy join`\n");
+        }
         return Ok(Answer::Yes);
     }
     let renew = async |cluster: &str| match works.get(cluster) {
         Some(work) => renew(cluster, work, args, client, now).await,
+        // The cluster of a fleet need not have one.
+        None if args.fleet => Ok(()),
         None => Err(Error::Unusable(
             "it has no Work of `kubectl remedy join`".to_owned(),
         )),
@@ -80,7 +84,7 @@ async fn renew(
         terminal::print(&format!("{cluster} unchanged; {}\n", token::end(&old)));
         return Ok(());
     }
-    let new = token::request(cluster, args.token_duration, client).await?;
+    let new = token::request(&rights::account(cluster), args.token_duration, client).await?;
     let patch = work::replace_token(work, &old, &new).ok_or_else(lacking)?;
     let patch: Patch<Value> = patch.into();
     let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));

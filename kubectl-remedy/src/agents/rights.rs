@@ -6,9 +6,13 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::manifest;
+use crate::token::Account;
 
 /// The account, in the namespace of the cluster.
 pub(super) const ACCOUNT: &str = "cluster-health-agent";
+
+/// The Secret beside it.
+const SECRET: &str = "cluster-health-agent-token";
 
 /// The manifest of a cluster called `member1`, which docs/install.md applies by hand.
 const MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml");
@@ -18,19 +22,23 @@ pub(super) fn objects(cluster: &str) -> Result<Vec<Value>, Error> {
     manifest::shipped(&MANIFEST.replace("member1", cluster))
 }
 
+/// Returns that account, for its tokens.
+pub(super) fn account(cluster: &str) -> Account {
+    Account {
+        namespace: execution_namespace(cluster),
+        name: ACCOUNT.to_owned(),
+        secret: SECRET.to_owned(),
+    }
+}
+
 /// Returns the empty Secret with which the tokens of that account end.
 pub(super) fn secret(cluster: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": secret_name(), "namespace": execution_namespace(cluster) },
+        "metadata": { "name": SECRET, "namespace": execution_namespace(cluster) },
         "type": "Opaque",
     })
-}
-
-/// Returns the name of that Secret.
-pub(super) fn secret_name() -> String {
-    format!("{ACCOUNT}-token")
 }
 
 /// Returns the lease of the agents of `cluster`, to delete it.

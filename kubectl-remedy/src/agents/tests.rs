@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Parser;
 use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::{Request, Response};
@@ -31,11 +29,7 @@ use super::{join, leave, renew, work};
 use crate::answer::Answer;
 use crate::args::{Args, Command, FleetCommand};
 use crate::error::Error;
-
-/// Returns a token with these claims.
-pub(super) fn jwt(claims: &Value) -> String {
-    format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
-}
+use crate::fixtures::jwt;
 
 /// A Karmada API, and the way to it.
 struct Karmada {
@@ -453,14 +447,14 @@ async fn missing_right_is_named() {
         .faults()
         .inject(Fault::Forbidden.kind("clusterroles"));
     let role = super::rights::objects("m1").unwrap().remove(1);
-    let error = super::requests::write(&karmada.client, &role)
+    let error = crate::requests::write(&karmada.client, &role)
         .await
         .unwrap_err();
     let line = error.to_string();
     for part in [
         "ClusterRole karmada-rs:cluster-health-agent:m1",
         "forbidden",
-        "kubectl-remedy-join.yaml",
+        "docs/kubectl-remedy.md",
     ] {
         assert!(line.contains(part), "{line}");
     }

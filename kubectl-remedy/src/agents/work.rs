@@ -8,9 +8,10 @@ use objects::metadata;
 use objects::patch::JsonPatch;
 use serde_json::{Value, json};
 
-use super::member::{encoded, namespace};
 use super::rights::ACCOUNT;
 use crate::identity::NAME;
+use crate::namespace::namespace;
+use crate::secret::encoded;
 
 /// The name of the Work of the agent.
 pub(super) const AGENT: &str = "karmada-rs-agent";

@@ -69,11 +69,15 @@ impl Claims {
         })
     }
 
-    /// Returns the namespace of the service account that is the user, if one is.
-    pub fn namespace(&self) -> Option<&str> {
+    /// Returns the namespace and the name of the service account that is the user, if one is.
+    pub fn account(&self) -> Option<(&str, &str)> {
         let account = self.subject.as_ref()?.strip_prefix(SERVICE_ACCOUNT)?;
-        let (namespace, _) = account.split_once(':')?;
-        Some(namespace)
+        account.split_once(':')
+    }
+
+    /// Returns the namespace of that account.
+    pub fn namespace(&self) -> Option<&str> {
+        self.account().map(|(namespace, _)| namespace)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Source {
     pub context: Option<String>,
     /// A server and its credentials, in place of a kubeconfig.
     pub server: Option<Server>,
+    /// A kubeconfig that was read already, in place of a file.
+    pub present: Option<Kubeconfig>,
     /// The server's addresses, which replace a DNS lookup. The certificate must still match the host
     /// name of the kubeconfig.
     pub addresses: Vec<IpAddr>,
@@ -42,8 +44,10 @@ impl Source {
         // A path that cannot be examined may be a file.
         let present =
             || home.is_some_and(|home| home.join(".kube/config").try_exists().unwrap_or(true));
-        let is_silent =
-            self.kubeconfig.is_none() && self.context.is_none() && self.server.is_none();
+        let is_silent = self.kubeconfig.is_none()
+            && self.context.is_none()
+            && self.server.is_none()
+            && self.present.is_none();
         is_silent && !named && !present()
     }
 
@@ -51,6 +55,9 @@ impl Source {
     pub(super) fn read(&self) -> Result<(Kubeconfig, String), ClientError> {
         if let Some(server) = &self.server {
             return Ok((server.kubeconfig(), server.url.clone()));
+        }
+        if let Some(present) = &self.present {
+            return Ok((present.clone(), "(given)".to_owned()));
         }
         if let Some(path) = &self.kubeconfig {
             let file = Kubeconfig::read_from(path).map_err(|source| ClientError::Unreadable {

@@ -143,6 +143,11 @@ impl MemberAccess {
         client::of_token(&self.token)
     }
 
+    /// Returns the bearer token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// Returns the address of the member's API.
     pub fn endpoint(&self) -> &str {
         &self.endpoint

@@ -2,6 +2,7 @@
 
 mod check;
 mod join;
+mod members;
 mod proxy;
 mod remedy;
 mod why;

@@ -1,15 +1,17 @@
 //! Tokens that are renewed as the page shows.
 
 mod real {
-    use std::{fs, path::Path};
+    use std::{collections::BTreeMap, fs, path::Path};
 
-    use anyhow::Result;
-    use k8s_openapi::api::core::v1::Secret;
+    use anyhow::{Context, Result, ensure};
+    use k8s_openapi::{ByteString, api::core::v1::Secret};
     use kube::Api;
     use pipeline_tests::{
         agents::MEMBER,
         control_plane::ApiKind,
         fleet::{Fleet, isolated, maintenance},
+        kubectl::Kubectl,
+        manifests,
         programs::{Binary, Profile, Running},
         test_name,
     };
@@ -65,6 +67,78 @@ until [[ $(kubectl --kubeconfig dead/kubeconfig get clusters 2>&1) == *Unauthori
             fleet.has_actions(MEMBER, &["TrafficControl"]).await?;
             controller.stop().await
         });
+    }
+
+    /// The programs' tokens renew themselves where each may get its own: in their Secrets nothing else changes, and whoever lacks the right
+    /// is told which manifest has it.
+    #[test]
+    fn own_tokens_are_renewed() {
+        isolated(test_name!(), async || {
+            let fleet = before_us(ApiKind::Real).await?;
+            let reader = Reader::new(&fleet, ApiKind::Real)?;
+            reader.follow(&["2. ", "3. ", "4. "]).await?;
+            let kubectl = Kubectl::new(reader.path(".kube/config"))?;
+            let renew = ["renew", "--host-context=host", "--when-less-than=9000h"];
+            let refused = kubectl.remedy(&renew, "").await?;
+            ensure!(refused.code == Some(1), "{refused:?}");
+            let told = refused.stderr.matches("cannot get a token of ");
+            ensure!(told.count() == SECRETS.len(), "{refused:?}");
+
+            manifests::apply(&fleet.karmada.client(), "renew/own-tokens.yaml").await?;
+            manifests::apply(&fleet.gateway.client(), "renew/gateway.yaml").await?;
+            let before = secrets(&fleet).await?;
+            // The authorizer has a watch of its own: repeat until it has seen the bindings.
+            for (context, namespace, name) in [
+                ("karmada", "karmada-system", "remedy-controller"),
+                ("karmada", "karmada-system", "ingress-controller"),
+                ("gateway", "karmada-rs", "ingress-controller"),
+            ] {
+                let may = format!(
+                    "--context {context} -n {namespace} --as system:serviceaccount:{namespace}:{name} auth can-i create serviceaccounts/{name} --subresource=token"
+                );
+                while kubectl.run(&may).await.is_err() {}
+            }
+            let renewed = kubectl.remedy(&renew, "").await?;
+            ensure!(renewed.code == Some(0), "{renewed:?}");
+            for (old, new) in before.iter().zip(&secrets(&fleet).await?) {
+                let mut replaced = old.clone();
+                replaced.insert("token".to_owned(), new["token"].clone());
+                ensure!(*new == replaced && *new != *old, "{SECRETS:?}");
+            }
+            let folder = reader.path("renewed");
+            mount(&fleet, &folder).await?;
+            let kubeconfig = folder.join("kubeconfig");
+            let kubeconfig = kubeconfig.to_str().context("no text")?;
+            let line = ["--kubeconfig", kubeconfig, "auth", "whoami"];
+            let who = kubectl.run_args(&line).await?;
+            let account = "system:serviceaccount:karmada-system:remedy-controller";
+            ensure!(who.contains(account), "{who}");
+            let again = kubectl
+                .remedy(&["renew", "--host-context=host"], "")
+                .await?;
+            ensure!(again.code == Some(0), "{again:?}");
+            let unchanged = again.stdout.matches(" unchanged; its token ends at ");
+            ensure!(unchanged.count() == SECRETS.len(), "{again:?}");
+            let elsewhere = ["renew", "--host-context=host", "--host-namespace=default"];
+            let none = kubectl.remedy(&elsewhere, "").await?;
+            ensure!(none.stdout.contains("No program has a Secret"), "{none:?}");
+            Ok(())
+        });
+    }
+
+    const SECRETS: [&str; 3] = [
+        "remedy-controller-karmada",
+        "ingress-controller-karmada",
+        "ingress-controller-gateway",
+    ];
+
+    async fn secrets(fleet: &Fleet) -> Result<Vec<BTreeMap<String, ByteString>>> {
+        let secrets: Api<Secret> = Api::namespaced(fleet.gateway.client(), "karmada-system");
+        let mut found = Vec::new();
+        for name in SECRETS {
+            found.push(secrets.get(name).await?.data.unwrap_or_default());
+        }
+        Ok(found)
     }
 
     /// Writes the files of the Secret of the remedy controller into a folder, as a kubelet does.

@@ -20,7 +20,7 @@ const MANAGERS: Managers = Managers {
 
 /// A write, the lesser first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Written {
+pub(crate) enum Written {
     Unchanged,
     Configured,
     Created,
@@ -31,10 +31,10 @@ pub(super) enum Written {
     clippy::needless_pass_by_value,
     reason = "it is how `map_err` passes it"
 )]
-pub(super) fn refused(attempt: impl AsRef<str>, source: kube::Error) -> Error {
+pub(crate) fn refused(attempt: impl AsRef<str>, source: kube::Error) -> Error {
     let hint = match &source {
         kube::Error::Api(status) if status.code == 403 => {
-            "; manifests/karmada/kubectl-remedy-join.yaml has the rights"
+            "; docs/kubectl-remedy.md names the manifest with the rights"
         }
         _ => "",
     };
@@ -43,7 +43,7 @@ pub(super) fn refused(attempt: impl AsRef<str>, source: kube::Error) -> Error {
 }
 
 /// Writes an object unless it is there as it should be, and returns it.
-pub(super) async fn write(client: &Client, wanted: &Value) -> Result<(Written, Value), Error> {
+pub(crate) async fn write(client: &Client, wanted: &Value) -> Result<(Written, Value), Error> {
     let found = read(client, wanted).await?;
     if let Some(found) = found.as_ref().filter(|found| is_as(found, wanted)) {
         return Ok((Written::Unchanged, found.clone()));
@@ -61,7 +61,7 @@ pub(super) async fn write(client: &Client, wanted: &Value) -> Result<(Written, V
 }
 
 /// Reads the object of the kind and name of `wanted`.
-pub(super) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value>, Error> {
+pub(crate) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value>, Error> {
     let kind = Kind::of(wanted)?;
     let found = kind.api(client).get_opt(kind.name).await;
     let found = found.map_err(|source| refused(format!("get {kind}"), source))?;
@@ -69,7 +69,7 @@ pub(super) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value
 }
 
 /// Deletes the object of the kind and name of `object`. Returns `true` if it was there.
-pub(super) async fn delete(client: &Client, object: &Value) -> Result<bool, Error> {
+pub(crate) async fn delete(client: &Client, object: &Value) -> Result<bool, Error> {
     let kind = Kind::of(object)?;
     let (api, parameters) = (kind.api(client), DeleteParams::default());
     match api.delete(kind.name, &parameters).await {

@@ -2,21 +2,22 @@
 
 use futures::{StreamExt, stream};
 use karmada_api::{Cluster, ClusterView, cluster_of_execution_namespace};
+use karmada_runtime::client::Source;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
-use super::args::ClustersArgs;
-use super::requests::refused;
+use crate::args::join::ClustersArgs;
 use crate::error::Error;
 use crate::fleet::pages;
+use crate::requests::refused;
 use crate::terminal;
 
 /// The number of clusters that are worked on at once.
 const AT_ONCE: usize = 8;
 
 /// Returns the names of the clusters, each once.
-pub(super) async fn named(args: &ClustersArgs, client: &Client) -> Result<Vec<String>, Error> {
+pub(crate) async fn named(args: &ClustersArgs, client: &Client) -> Result<Vec<String>, Error> {
     let mut names = if args.all {
         all(client).await?
     } else {
@@ -41,7 +42,7 @@ async fn all(client: &Client) -> Result<Vec<String>, Error> {
 }
 
 /// Returns one cluster, or the error that there is none.
-pub(super) async fn require(cluster: &str, client: &Client) -> Result<(), Error> {
+pub(crate) async fn require(cluster: &str, client: &Client) -> Result<(), Error> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let found = clusters.get_metadata_opt(cluster).await;
     let found = found.map_err(|source| refused(format!("get cluster {cluster}"), source))?;
@@ -55,18 +56,26 @@ pub(super) async fn require(cluster: &str, client: &Client) -> Result<(), Error>
 }
 
 /// Returns one cluster as far as it can be read, to say why nothing happens there.
-pub(super) async fn view(cluster: &str, client: &Client) -> Option<ClusterView> {
+pub(crate) async fn view(cluster: &str, client: &Client) -> Option<ClusterView> {
     let clusters: Api<ClusterView> = Api::all(client.clone());
     clusters.get_opt(cluster).await.ok().flatten()
 }
 
+/// Returns the way to a member by a context of the same kubeconfig.
+pub(crate) fn of_member(source: &Source, context: &str) -> Source {
+    Source {
+        context: Some(context.to_owned()),
+        ..source.clone()
+    }
+}
+
 /// Returns the cluster of the namespace of a Work.
-pub(super) fn of_namespace(namespace: &str) -> &str {
+pub(crate) fn of_namespace(namespace: &str) -> &str {
     cluster_of_execution_namespace(namespace).unwrap_or(namespace)
 }
 
 /// Does `work` for several clusters at once, and prints a line for each that fails. Returns what came of the others, by name.
-pub(super) async fn each<T>(
+pub(crate) async fn each<T>(
     clusters: &[String],
     work: impl AsyncFn(&str) -> Result<T, Error>,
 ) -> Vec<(String, T)> {
@@ -84,7 +93,7 @@ pub(super) async fn each<T>(
 }
 
 /// Prints the line of a cluster that fails.
-pub(super) fn fails(cluster: &str, problem: &impl ToString) {
+pub(crate) fn fails(cluster: &str, problem: &impl ToString) {
     // An API server may answer in several lines.
     let problem = problem.to_string();
     let line: Vec<&str> = problem.lines().map(str::trim).collect();

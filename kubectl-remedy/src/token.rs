@@ -1,21 +1,27 @@
-//! The token of the agents of a cluster: whether it is still good, and a new one.
+//! The token of a service account: whether it is still good, and a new one.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use karmada_api::execution_namespace;
 use karmada_runtime::client::Claims;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-use super::requests::refused;
-use super::rights::{ACCOUNT, secret_name};
 use crate::error::Error;
+use crate::requests::refused;
+
+/// A service account, and the Secret of its namespace with which its tokens end.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) secret: String,
+}
 
 /// Returns `true` if `token` is of the account and bound to the Secret with these uids: neither was deleted since.
-pub(super) fn is_of(token: &str, account_uid: &str, secret_uid: &str) -> bool {
+pub(crate) fn is_of(token: &str, account_uid: &str, secret_uid: &str) -> bool {
     Claims::of(token).is_some_and(|claims| {
         claims.account_uid.as_deref() == Some(account_uid)
             && claims.secret_uid.as_deref() == Some(secret_uid)
@@ -23,7 +29,7 @@ pub(super) fn is_of(token: &str, account_uid: &str, secret_uid: &str) -> bool {
 }
 
 /// Returns `true` if `token` has less than `least` left, or than a third of its life.
-pub(super) fn is_due(token: &str, least: Option<Duration>, now: Timestamp) -> bool {
+pub(crate) fn is_due(token: &str, least: Option<Duration>, now: Timestamp) -> bool {
     let Some((claims, until)) = Claims::of(token).and_then(|claims| {
         let until = claims.until?;
         Some((claims, until))
@@ -39,7 +45,7 @@ pub(super) fn is_due(token: &str, least: Option<Duration>, now: Timestamp) -> bo
 }
 
 /// Returns the end of a token, in words.
-pub(super) fn end(token: &str) -> String {
+pub(crate) fn end(token: &str) -> String {
     let until = Claims::of(token).and_then(|claims| claims.until);
     until.map_or_else(
         || "its token has no end".to_owned(),
@@ -47,15 +53,18 @@ pub(super) fn end(token: &str) -> String {
     )
 }
 
-/// Requests a token for the agents of `cluster`, bound to their Secret. The API server may grant less than `length`.
-pub(super) async fn request(
-    cluster: &str,
+/// Requests a token of the account, bound to its Secret. The API server may grant less than `length`.
+pub(crate) async fn request(
+    account: &Account,
     length: Duration,
     client: &Client,
 ) -> Result<String, Error> {
-    let namespace = execution_namespace(cluster);
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &namespace);
-    let secret = secret_name();
+    let Account {
+        namespace,
+        name,
+        secret,
+    } = account;
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let spec = TokenRequestSpec {
         bound_object_ref: Some(BoundObjectReference {
             api_version: Some("v1".to_owned()),
@@ -71,11 +80,11 @@ pub(super) async fn request(
         ..TokenRequest::default()
     };
     let granted = accounts
-        .create_token_request(ACCOUNT, &PostParams::default(), &request)
+        .create_token_request(name, &PostParams::default(), &request)
         .await;
     let granted = granted.map_err(|source| {
         let attempt =
-            format!("get a token of {namespace}/{ACCOUNT} that is bound to the Secret {secret}");
+            format!("get a token of {namespace}/{name} that is bound to the Secret {secret}");
         refused(attempt, source)
     })?;
     let token = granted.status.and_then(|status| status.token);
@@ -85,8 +94,8 @@ pub(super) async fn request(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::jwt;
     use super::*;
+    use crate::fixtures::jwt;
     use serde_json::json;
 
     /// A token is due in its last third, or sooner than it is told to be.

@@ -1,0 +1,20 @@
+//! The members of a fleet without Karmada: `join --fleet` makes them known, `leave --fleet` lets the fleet forget them, and
+//! `renew --fleet` gives it new tokens of them. docs/join.md does the same by hand.
+//!
+//! ```text
+//!   context → account, role, token (member) → Secret, Cluster (fleet) → cluster-controller → ready
+//! ```
+//!
+//! - What a member has: `account`. What the fleet has of it: `access`.
+//! - That no two Clusters are the same member: `ids`.
+
+mod access;
+mod account;
+mod ids;
+mod join;
+mod leave;
+mod renew;
+
+pub(crate) use self::join::run as join;
+pub(crate) use self::leave::run as leave;
+pub(crate) use self::renew::run as renew;

@@ -1,0 +1,45 @@
+//! The data of Secrets, which is text here.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use objects::Metadata;
+use objects::patch::JsonPatch;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::identity::NAME;
+use crate::requests::refused;
+
+/// Returns text as the data of a Secret.
+pub(crate) fn encoded(text: &str) -> String {
+    BASE64_STANDARD.encode(text)
+}
+
+/// Returns the data of a Secret as text, if it is that.
+pub(crate) fn decoded(data: &Value) -> Option<String> {
+    let bytes = BASE64_STANDARD.decode(data.as_str()?).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Writes a new token in the place of the one that `secret` was read with, and nothing else.
+pub(crate) async fn replace_token(
+    secrets: &Api<Secret>,
+    secret: &Secret,
+    token: &str,
+) -> Result<(), Error> {
+    let mut patch = JsonPatch::default();
+    patch.replace(["data", "token"], encoded(token).into());
+    let patch = patch.guarded(secret.metadata.resource_version.as_deref());
+    let patch: Patch<Value> = patch.into();
+    let parameters = PatchParams {
+        field_manager: Some(NAME.to_owned()),
+        ..PatchParams::default()
+    };
+    let name = secret.metadata.name();
+    let written = secrets.patch(name, &parameters, &patch).await;
+    written.map_err(|source| refused(format!("write the Secret {name}"), source))?;
+    Ok(())
+}
