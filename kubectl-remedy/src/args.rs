@@ -196,6 +196,9 @@ pub(crate) struct CheckArgs {
     /// Check what an installation finds, before it changes anything: versions, kinds, your rights, Karmada's own programs, interpreters.
     #[arg(long)]
     pub(crate) pre: bool,
+    /// With --pre: address of the Karmada API as members reach it; by default that of the kubeconfig.
+    #[arg(long, value_name = "URL", requires = "pre", value_parser = join::server)]
+    pub(crate) server: Option<String>,
     /// Check again and again for this long, such as 5m, until nothing is wrong: for pipelines.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) wait: Option<Duration>,

@@ -1,8 +1,10 @@
 //! `kubectl remedy check --pre`: what an installation finds, before it changes anything.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
-use karmada_runtime::client::Source;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use karmada_runtime::client::{Source, connect};
+use karmada_runtime::error::Chain;
+use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::Metadata;
 
@@ -11,7 +13,9 @@ use super::controllers::{NAMESPACE, Program, foreign};
 use super::members::minor;
 use super::report::{Finding, Section};
 use crate::agents::kubeconfig::reachable;
+use crate::args::CheckArgs;
 use crate::error::Error;
+use crate::identity::NAME;
 use crate::interpret::customizations;
 use crate::lease::Holder;
 use crate::propagation::{Served, served};
@@ -26,6 +30,9 @@ const KINDS: [&str; 7] = [
     "resourcebindings.work.karmada.io",
     "works.work.karmada.io",
 ];
+
+/// The beginning of the name of an estimator's Service (`--scheduler-estimator-service-prefix` has the same default).
+const ESTIMATOR: &str = "karmada-scheduler-estimator-";
 
 /// What an installation does.
 const WRITES: [Right; 7] = [
@@ -44,27 +51,24 @@ const WITH_ADMISSION: i64 = 30;
 
 /// Adds a section for each subject.
 pub(super) async fn check(
+    args: &CheckArgs,
     source: &Source,
     client: &Client,
     now: Timestamp,
     sections: &mut Vec<Section>,
 ) -> Result<(), Error> {
-    sections.push(api(source, client).await?);
+    sections.push(api(args, source, client).await?);
     sections.push(rights(client).await?);
     sections.push(karmada(client, now).await?);
     sections.push(interpreters(client).await?);
     Ok(())
 }
 
-async fn api(source: &Source, client: &Client) -> Result<Section, Error> {
+async fn api(args: &CheckArgs, source: &Source, client: &Client) -> Result<Section, Error> {
     let version = client.apiserver_version().await;
     let version = version.map_err(|source| Error::request("get the version of the API", source))?;
     let mut findings = vec![answers(&version.git_version), kinds(&served(client).await?)];
-    let server = source.cluster()?.server.unwrap_or_default();
-    findings.push(match reachable(&server) {
-        Ok(server) => Finding::good(format!("members may reach {server}")),
-        Err(error) => Finding::doubtful(error.to_string(), "`kubectl remedy join` takes it"),
-    });
+    findings.extend(for_members(args.server.as_deref(), source).await?);
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = namespaces.get_opt(NAMESPACE).await;
     let namespace = namespace
@@ -80,6 +84,39 @@ async fn api(source: &Source, client: &Client) -> Result<Section, Error> {
         title: "API",
         findings,
     })
+}
+
+/// Tells whether members may reach the API at `given`, or at the server of the kubeconfig, and what they find there.
+async fn for_members(given: Option<&str>, source: &Source) -> Result<Vec<Finding>, Error> {
+    let own = source.cluster()?.server.unwrap_or_default();
+    let mut findings = vec![match reachable(given.unwrap_or(&own)) {
+        Ok(server) => Finding::good(format!("members may reach {server}")),
+        Err(error) => Finding::doubtful(error.to_string(), "`kubectl remedy join` takes it"),
+    }];
+    let Some(given) = given else {
+        return Ok(findings);
+    };
+    if !given.starts_with("https:") {
+        let hint = "give --server an https URL";
+        findings.push(Finding::doubtful(format!("{given} is not encrypted"), hint));
+        return Ok(findings);
+    }
+    let there = connect(&source.at(given)?, NAME).await?;
+    findings.push(match there.apiserver_version().await {
+        Ok(_) => Finding::good(format!(
+            "the Karmada API answers at {given}, and its certificate has that address"
+        )),
+        Err(error) => {
+            let why = Chain(&error).to_string();
+            let hint = if why.contains("certificate") {
+                "give it a certificate with that address, or `kubectl remedy join` a --tls-server-name that it has (docs/install.md)"
+            } else {
+                "members would not reach it there, either"
+            };
+            Finding::bad(format!("the Karmada API does not answer at {given}: {why}"), hint)
+        }
+    });
+    Ok(findings)
 }
 
 fn answers(version: &str) -> Finding {
@@ -156,10 +193,30 @@ async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
     if findings.is_empty() {
         findings.push(Finding::good("none of them leads here"));
     }
+    findings.extend(estimators(client).await?);
     Ok(Section {
         title: "Karmada's own programs",
         findings,
     })
+}
+
+/// Tells of estimators, which our scheduler asks only when told to.
+async fn estimators(client: &Client) -> Result<Option<Finding>, Error> {
+    let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
+    let services = services.list_metadata(&ListParams::default()).await;
+    let services = services
+        .map_err(|source| Error::request(format!("list services in {NAMESPACE}"), source))?;
+    let names = services
+        .items
+        .iter()
+        .filter_map(|it| it.metadata.name.as_ref());
+    let count = names.filter(|name| name.starts_with(ESTIMATOR)).count();
+    Ok((count > 0).then(|| {
+        Finding::doubtful(
+            format!("Services of estimators are here, {count} of them"),
+            "our scheduler asks them with --enable-scheduler-estimator, and the flags that Karmada's has for them",
+        )
+    }))
 }
 
 async fn interpreters(client: &Client) -> Result<Section, Error> {

@@ -40,7 +40,7 @@ pub(crate) async fn run(
         let mut sections = Vec::new();
         let now = Timestamp::now();
         let checked = if args.pre {
-            before::check(source, client, now, &mut sections).await
+            before::check(args, source, client, now, &mut sections).await
         } else {
             check(client, namespace, now, &mut sections).await
         };

@@ -99,6 +99,28 @@ impl Source {
         Ok(cluster)
     }
 
+    /// Returns the same source with another URL of its server, whose certificate must have the host of that.
+    ///
+    /// # Errors
+    /// Fails if the kubeconfig cannot be read.
+    pub fn at(&self, url: &str) -> Result<Self, ClientError> {
+        let (mut file, _) = self.read()?;
+        for cluster in file
+            .clusters
+            .iter_mut()
+            .filter_map(|it| it.cluster.as_mut())
+        {
+            cluster.server = Some(url.to_owned());
+            cluster.tls_server_name = None;
+            cluster.insecure_skip_tls_verify = None;
+        }
+        Ok(Self {
+            present: Some(file),
+            context: self.context.clone(),
+            ..Self::default()
+        })
+    }
+
     /// Returns the bearer token of the context's user, if it has one; a file is read.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::{apps::v1::Deployment, coordination::v1::Lease},
+    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Service},
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{Api, api::PostParams};
@@ -13,6 +13,7 @@ use pipeline_tests::{
     kubectl::Kubectl,
     on_both,
     propagation::{PropagationFleet, create, namespaced},
+    relay::Relay,
 };
 use serde_json::{Value, from_value, json};
 
@@ -103,10 +104,24 @@ async fn check_comes_before_installation(server: ApiKind) -> Result<()> {
         ..PostParams::default()
     };
     leases.create(&parameters, &from_value(lease)?).await?;
+    let services: Api<Service> = Api::namespaced(fleet.karmada.client(), "karmada-system");
+    let estimator = json!({ "metadata": { "name": "karmada-scheduler-estimator-member1" },
+        "spec": { "type": "ExternalName", "externalName": "estimator.example" } });
+    create(&services, estimator).await?;
     let kubectl = Kubectl::new(fleet.karmada.kubeconfig_path().to_owned())?;
-    let checked = kubectl.remedy(&["check", "--pre"], "").await?;
+    let url = fleet.karmada.url();
+    let given = format!("--server={url}");
+    let checked = kubectl.remedy(&["check", "--pre", &given], "").await?;
     assert_eq!(checked.code, Some(0), "{checked:?}");
+    let reached = match server {
+        ApiKind::Real => {
+            format!("✓ the Karmada API answers at {url}, and its certificate has that address")
+        }
+        ApiKind::Embedded => format!("‼ {url} is not encrypted"),
+    };
     for line in [
+        &*reached,
+        "‼ Services of estimators are here, 1 of them",
         "✓ every kind is served",
         "✓ the namespace karmada-system exists",
         "✓ you may install",
@@ -114,6 +129,24 @@ async fn check_comes_before_installation(server: ApiKind) -> Result<()> {
         "✓ all 0 customizations can be carried out",
     ] {
         assert!(checked.stdout.contains(line), "{line}\n{checked:?}");
+    }
+    if server == ApiKind::Real {
+        certificate_lacks_address(&fleet, &kubectl).await?;
+    }
+    Ok(())
+}
+
+/// A load balancer in front of the API has an address that its certificate lacks.
+async fn certificate_lacks_address(fleet: &PropagationFleet, kubectl: &Kubectl) -> Result<()> {
+    let _in_front = Relay::start_at("127.0.0.9:5443".parse()?, fleet.karmada.address()).await?;
+    let checked = ["check", "--pre", "--server=https://127.0.0.9:5443"];
+    let checked = kubectl.remedy(&checked, "").await?;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    for part in [
+        "× the Karmada API does not answer at https://127.0.0.9:5443: ",
+        "--tls-server-name",
+    ] {
+        assert!(checked.stdout.contains(part), "{checked:?}");
     }
     Ok(())
 }
