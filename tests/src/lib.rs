@@ -49,6 +49,7 @@ pub mod service_outage;
 pub mod soak;
 pub mod traefik;
 pub mod traffic;
+pub mod upgrade;
 pub mod wait;
 pub mod writes;
 

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::bench::Bench;
 use crate::commands::scenario::Scenario;
-use crate::commands::{bench, control_plane, scenario, screenshots, soak};
+use crate::commands::{bench, control_plane, scenario, screenshots, soak, upgrade};
 
 mod commands;
 
@@ -37,6 +37,8 @@ enum Command {
     },
     /// Hold the programs of a fleet up by faults for a long time, and check that nothing is stuck and nothing grows
     Soak(soak::Extent),
+    /// Hand a fleet over from an earlier version to this one and back, while templates are edited
+    Upgrade(upgrade::Earlier),
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
     ControlPlane,
 }
@@ -47,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Screenshots => screenshots::run(),
         Command::Bench { bench } => bench::run(bench),
         Command::Soak(extent) => soak::run(extent),
+        Command::Upgrade(earlier) => upgrade::run(earlier),
         Command::ControlPlane => control_plane::run(),
     }
 }

@@ -31,6 +31,9 @@ const READY_WITHIN: Duration = Duration::from_mins(1);
 /// The limit until a program has finished its writes, released its lease and ended.
 const STOPPED_WITHIN: Duration = Duration::from_secs(25);
 
+/// The folder of programs of an earlier commit, below the target folder.
+const EARLIER: &str = "earlier";
+
 /// One of our programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binary {
@@ -100,6 +103,8 @@ pub enum Profile {
     Debug,
     /// Clusters.
     Dist,
+    /// Tests, from an earlier commit: [`build_earlier`].
+    Earlier,
 }
 
 impl Profile {
@@ -108,6 +113,7 @@ impl Profile {
         match self {
             Self::Debug => "debug",
             Self::Dist => cargo::DIST,
+            Self::Earlier => EARLIER,
         }
     }
 }
@@ -144,6 +150,48 @@ pub fn build(profile: Profile) -> Result<()> {
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "cannot build the programs ({status})");
+    Ok(())
+}
+
+/// Builds the programs of a fleet as they were at `commit`, for tests.
+///
+/// # Errors
+/// There is no such commit, or it cannot be built.
+pub fn build_earlier(commit: &str) -> Result<()> {
+    let folder = cargo::built(EARLIER)?;
+    let source = folder.join("source");
+    if source.exists() {
+        fs::remove_dir_all(&source)?;
+    }
+    fs::create_dir_all(&source)?;
+    // Cargo builds what has changed since its last build: every file is new here.
+    let unpacked = std::process::Command::new("sh")
+        .args(["-ec", r#"git archive "$1" > "$2/../tar"; tar --extract --touch --file "$2/../tar" --directory "$2""#, "sh", commit])
+        .arg(&source)
+        .current_dir(cargo::root())
+        .status()?;
+    ensure!(unpacked.success(), "cannot read the commit {commit}");
+    let programs = [
+        Binary::PropagationController,
+        Binary::Scheduler,
+        Binary::ExecutionController,
+    ]
+    .map(Binary::name);
+    let bins = programs.map(|program| ["--package", program]);
+    let status = cargo::command()
+        .args(["build", "--locked"])
+        .args(bins.as_flattened())
+        .current_dir(&source)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "cannot build {commit} ({status})");
+    for program in programs {
+        fs::copy(
+            folder.join("target/debug").join(program),
+            folder.join(program),
+        )?;
+    }
     Ok(())
 }
 

@@ -216,10 +216,20 @@ impl PropagationFleet {
 
     /// Starts the programs like [`Self::run`], each with these flags.
     pub async fn run_with(&self, flags: &[&str]) -> Result<PropagationPrograms> {
+        self.run_built(self.profile, flags).await
+    }
+
+    /// Starts the programs like [`Self::run`], built for another purpose than those of the fleet.
+    pub async fn run_of(&self, profile: Profile) -> Result<PropagationPrograms> {
+        self.run_built(profile, &[]).await
+    }
+
+    async fn run_built(&self, profile: Profile, flags: &[&str]) -> Result<PropagationPrograms> {
+        let start = |program| start_program(&self.karmada, profile, program, flags);
         let (propagation_controller, scheduler, execution_controller) = tokio::try_join!(
-            self.start_program(Binary::PropagationController, flags),
-            self.start_program(Binary::Scheduler, flags),
-            self.start_program(Binary::ExecutionController, flags),
+            start(Binary::PropagationController),
+            start(Binary::Scheduler),
+            start(Binary::ExecutionController),
         )?;
         Ok(PropagationPrograms {
             propagation_controller,

@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 mod book;
 mod cargo;
 mod deny;
+mod image;
 mod installed;
 mod program;
 mod test;
@@ -41,6 +42,11 @@ enum Command {
     Charts,
     /// Build the pages of docs/ as a site, and print the path of its first page
     Book,
+    /// Build the images of programs, of all by default, with buildah and without the net, and print their sizes
+    Image {
+        /// The programs
+        programs: Vec<String>,
+    },
     /// Look for known vulnerabilities of the dependencies, which needs the net
     Advisories,
     /// Search for failures with new random seeds
@@ -53,6 +59,8 @@ enum Command {
     Bench(Passed),
     /// Hold the programs of a fleet up by faults for a long time, and check that nothing is stuck and nothing grows
     Soak(Passed),
+    /// Hand a fleet over from an earlier version to this one and back, while templates are edited
+    Upgrade(Passed),
     /// Take the screenshots of the sandbox's page in docs/images, with Chromium
     Screenshots(Passed),
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
@@ -86,6 +94,7 @@ fn main() -> Result<()> {
         Command::Generate(passed) => program::become_it("generate", &[], &passed.arguments),
         Command::Charts => cargo::run(&CHARTS, &[]),
         Command::Book => book::build(),
+        Command::Image { programs } => image::build(&programs),
         Command::Advisories => deny::advisories(),
         Command::Fuzz(passed) => program::become_it("simulation", &["fuzz"], &passed.arguments),
         Command::Simulate(passed) => {
@@ -94,6 +103,7 @@ fn main() -> Result<()> {
         Command::Scenario(passed) => on_real_parts("scenario", &passed),
         Command::Bench(passed) => on_real_parts("bench", &passed),
         Command::Soak(passed) => on_real_parts("soak", &passed),
+        Command::Upgrade(passed) => on_real_parts("upgrade", &passed),
         Command::Screenshots(passed) => on_real_parts("screenshots", &passed),
         Command::ControlPlane(passed) => on_real_parts("control-plane", &passed),
     }

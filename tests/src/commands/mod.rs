@@ -5,3 +5,4 @@ pub(crate) mod control_plane;
 pub(crate) mod scenario;
 pub(crate) mod screenshots;
 pub(crate) mod soak;
+pub(crate) mod upgrade;
