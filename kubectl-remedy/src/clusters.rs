@@ -41,6 +41,15 @@ async fn all(client: &Client) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
+/// Refuses several clusters where `flags` are about one.
+pub(crate) fn require_one(names: &[String], flags: &str) -> Result<(), Error> {
+    if names.len() > 1 {
+        let problem = format!("{flags} for one cluster: name one");
+        return Err(Error::Unusable(problem));
+    }
+    Ok(())
+}
+
 /// Returns one cluster, or the error that there is none.
 pub(crate) async fn require(cluster: &str, client: &Client) -> Result<(), Error> {
     let clusters: Api<Cluster> = Api::all(client.clone());

@@ -14,7 +14,7 @@ use super::member::{self, Found};
 use super::{rights, work};
 use crate::answer::Answer;
 use crate::args::join::JoinArgs;
-use crate::clusters::{each, fails, named, of_member, of_namespace, require, view};
+use crate::clusters::{each, fails, named, of_member, of_namespace, require, require_one, view};
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::manifest::Format;
@@ -78,10 +78,7 @@ async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Pla
         (None, Some(format)) => Place::Output(format),
         (None, None) => return Ok(Place::Works),
     };
-    if names.len() > 1 {
-        let problem = "--member-context and -o are for one cluster: name one";
-        return Err(Error::Unusable(problem.to_owned()));
-    }
+    require_one(names, "--member-context and -o are")?;
     Ok(place)
 }
 

@@ -6,9 +6,9 @@ use karmada_api::work::APPLIED;
 use karmada_api::{ClusterView, Work};
 use objects::condition::find;
 
-/// What is wrong with a Work that is not carried out.
+/// The fault of a Work that is not carried out.
 pub(super) const UNAPPLIED: &str = "its Work is not applied";
-/// What is wrong with one whose deletion is not.
+/// The fault of one whose deletion is not.
 pub(super) const NOT_GONE: &str = "its Work is not gone";
 
 /// Tells why a Work is `late`, and what to look at.

@@ -12,7 +12,7 @@ use super::late::{NOT_GONE, explain};
 use super::{member, rights, work};
 use crate::answer::Answer;
 use crate::args::join::LeaveArgs;
-use crate::clusters::{each, fails, named, of_member, of_namespace, view};
+use crate::clusters::{each, fails, named, of_member, of_namespace, require_one, view};
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::requests::{delete, refused};
@@ -30,11 +30,10 @@ pub(crate) async fn run(
 ) -> Result<Answer, Error> {
     let names = named(&args.clusters, client).await?;
     let member = match &args.member_context {
-        Some(_) if names.len() > 1 => {
-            let problem = "--member-context is for one cluster: name one";
-            return Err(Error::Unusable(problem.to_owned()));
+        Some(context) => {
+            require_one(&names, "--member-context is")?;
+            Some(connect(&of_member(source, context), NAME).await?)
         }
-        Some(context) => Some(connect(&of_member(source, context), NAME).await?),
         None => None,
     };
     let begun = each(&names, async |cluster: &str| {

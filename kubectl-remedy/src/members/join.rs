@@ -17,7 +17,7 @@ use super::account;
 use super::ids::Ids;
 use crate::answer::Answer;
 use crate::args::join::JoinArgs;
-use crate::clusters::{each, fails, named, of_member};
+use crate::clusters::{each, fails, named, of_member, require_one};
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::requests::{Written, read, write};
@@ -39,10 +39,8 @@ pub(crate) async fn run(
     now: Timestamp,
 ) -> Result<Answer, Error> {
     let names = named(&args.clusters, client).await?;
-    let is_of_one = args.member_context.is_some() || args.server.is_some();
-    if is_of_one && names.len() > 1 {
-        let problem = "--member-context and --server are for one cluster: name one";
-        return Err(Error::Unusable(problem.to_owned()));
+    if args.member_context.is_some() || args.server.is_some() {
+        require_one(&names, "--member-context and --server are")?;
     }
     let ids = Ids::read(client).await?;
     let join = async |cluster: &str| {

@@ -11,7 +11,7 @@ use objects::Key;
 use super::{access, account};
 use crate::answer::Answer;
 use crate::args::join::LeaveArgs;
-use crate::clusters::{each, fails, named, of_member};
+use crate::clusters::{each, fails, named, of_member, require_one};
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::requests::{delete, read, refused};
@@ -25,9 +25,8 @@ pub(crate) async fn run(
     client: &Client,
 ) -> Result<Answer, Error> {
     let names = named(&args.clusters, client).await?;
-    if args.member_context.is_some() && names.len() > 1 {
-        let problem = "--member-context is for one cluster: name one";
-        return Err(Error::Unusable(problem.to_owned()));
+    if args.member_context.is_some() {
+        require_one(&names, "--member-context is")?;
     }
     let way = |cluster: &str| {
         let context = args.member_context.as_deref().unwrap_or(cluster);
