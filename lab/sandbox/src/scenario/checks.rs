@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_api::condition::{DNS_READY, REPORTER_READY, TRUE};
+use karmada_api::condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY, TRUE};
 
 use super::script::{MEMBER, Script};
 use crate::node_vote::Vote;
@@ -71,7 +71,7 @@ impl Script<'_> {
         let before = self.state();
         let enough = |state: &State| state.requests() >= before.requests() + WHILE_BLOCKED;
         let after = self
-            .reach("requests continue", Duration::ZERO, enough)
+            .reach("requests that continue", Duration::ZERO, enough)
             .await?;
         let of_member = |state: &State| state.cluster(MEMBER).map_or(0, |member| member.requests);
         let to_member = of_member(&after) - of_member(&before);
@@ -136,11 +136,17 @@ impl Script<'_> {
 
 fn is_well(cluster: &ClusterState) -> bool {
     let nodes_agree = cluster.nodes.iter().all(|node| node.vote == Vote::Healthy);
-    let is_true = |kind| {
+    let mut conditions = cluster.conditions.iter();
+    let are_all_true = conditions.all(|condition| condition.status == TRUE);
+    let is_told = |kind| {
         let mut conditions = cluster.conditions.iter();
-        conditions.any(|condition| condition.kind == kind && condition.status == TRUE)
+        conditions.any(|condition| condition.kind == kind)
     };
-    let is_ready = is_true(DNS_READY) && is_true(REPORTER_READY);
+    // What is not settled yet would look like an effect of what the scenario does.
+    let is_ready = are_all_true
+        && [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY]
+            .into_iter()
+            .all(is_told);
     let mut actions = cluster.actions.iter();
     let is_free = !cluster.blocked && actions.all(|action| action.action != TRAFFIC_CONTROL);
     let is_led = cluster.nodes.iter().any(|node| node.leader);

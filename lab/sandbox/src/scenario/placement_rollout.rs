@@ -30,7 +30,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let enough =
         |state: &State| state.placements.requests() >= stuck.placements.requests() + WHILE_STUCK;
     let later = script
-        .reach("requests continue", ROLLED_OUT, enough)
+        .reach("requests that continue", ROLLED_OUT, enough)
         .await?;
     stops_at_first_wave(&later)?;
     none_failed(&before, &later)?;

@@ -9,7 +9,9 @@ async fn plays(scenario: &str, stages: &[&str]) {
     let mut sandbox = Sandbox::start(&["--scenario", scenario]);
     let (code, lines) = sandbox.end().await;
     let text = lines.join("\n");
-    assert_eq!(code, Some(0), "{scenario}: {text}\n{}", sandbox.errors());
+    // The reason comes first: whoever shortens a long output keeps its beginning.
+    let errors = sandbox.errors();
+    assert_eq!(code, Some(0), "{scenario}: {errors}{text}");
     let mut rest = lines.iter();
     for stage in stages {
         assert!(
