@@ -94,47 +94,37 @@ fn document() -> Result<()> {
     cargo::run(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")])
 }
 
-/// Runs the tests that wait beside everything that computes.
+/// Runs what computes, and then the tests that mostly wait: beside compilers and simulations these would be late.
 fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
     let (waiting, computing): (Vec<_>, Vec<_>) = executables
         .iter()
         .filter(|executable| !missing.excludes(executable))
         .partition(|executable| executable.name == WAITING);
-    // The programs are built, and a test that ran cargo would wait for `cargo doc`.
-    let variables = [(PROGRAMS_BUILT, "1")];
-    let skipped = missing.skips();
     let cores = thread::available_parallelism()?.get();
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let mut report = Report::default();
-            let at_once = cores * WAITING_AT_ONCE;
-            let threads = format!("--test-threads={at_once}");
-            let arguments = [&[threads.as_str()], skipped.as_slice()].concat();
-            for executable in waiting {
-                report += executable.run(&arguments, &variables, at_once)?;
-            }
-            anyhow::Ok(report)
-        });
-        let mut report = Report::default();
-        let threads = format!("--test-threads={cores}");
-        for executable in computing {
-            let mut arguments = [&[threads.as_str()], skipped.as_slice()].concat();
-            if executable.package == SIMULATION {
-                arguments.push("--nocapture");
-            }
-            report += executable.run(&arguments, &variables, cores)?;
+    let skipped = missing.skips();
+    let run = |executable: &Executable, threads: usize| {
+        let at_once = format!("--test-threads={threads}");
+        let mut arguments = [&[at_once.as_str()], skipped.as_slice()].concat();
+        if executable.package == SIMULATION {
+            arguments.push("--nocapture");
         }
-        // One run tells everything that is wrong, not only what is wrong first.
-        if let Err(why) = document() {
-            println!("the documentation cannot be built: {why:#}");
-            report.failed += 1;
-        }
-        report += executable::documentation()?;
-        report += waiting
-            .join()
-            .map_err(|_| anyhow!("the tests that wait did not end"))??;
-        Ok(report)
-    })
+        // The programs are built.
+        executable.run(&arguments, &[(PROGRAMS_BUILT, "1")], threads)
+    };
+    let mut report = Report::default();
+    for executable in computing {
+        report += run(executable, cores)?;
+    }
+    // One run tells everything that is wrong, not only what is wrong first.
+    if let Err(why) = document() {
+        println!("the documentation cannot be built: {why:#}");
+        report.failed += 1;
+    }
+    report += executable::documentation()?;
+    for executable in waiting {
+        report += run(executable, cores * WAITING_AT_ONCE)?;
+    }
+    Ok(report)
 }
 
 /// Prints the results.
