@@ -147,8 +147,13 @@ async fn status_comes_back_while_paused(server: ApiKind) -> Result<()> {
 /// Reports from both members while the deployment is paused, and has an edit that waits.
 pub(super) async fn report_while_paused(fleet: &PropagationFleet) -> Result<()> {
     suspend(fleet, json!({ "dispatching": true })).await?;
+    let members = [Member(1), Member(2)];
+    // A policy and a template come over two watches: only what is edited after the Works say so is sure to wait.
+    for member in members {
+        work_has(fleet, member, "Dispatching", "False", "web:1").await?;
+    }
     set_image(fleet, "web:2").await?;
-    for member in [Member(1), Member(2)] {
+    for member in members {
         work_has(fleet, member, "Dispatching", "False", "web:2").await?;
         let copies = deployments(fleet.member(member));
         let status = json!({ "status": { "replicas": 2, "readyReplicas": 2 } });
