@@ -17,9 +17,9 @@ use self::report::Report;
 use crate::cargo;
 use crate::deny::{self, Dependencies};
 
-/// The test binary whose tests mostly wait.
-const WAITING: &str = "pipeline";
-/// Tests of that binary at once, for each core. More of them make each other late.
+/// The test binaries whose tests mostly wait.
+const WAITING: [&str; 2] = ["built", "pipeline"];
+/// Tests of those binaries at once, for each core. More of them make each other late.
 const WAITING_AT_ONCE: usize = 2;
 /// The package whose tests print their findings.
 const SIMULATION: &str = "simulation";
@@ -82,8 +82,8 @@ fn check() -> Result<()> {
     cargo::run(&lint, &[])
 }
 
-/// Builds the documentation, whose links must not be broken.
-fn document() -> Result<()> {
+/// Builds the documentation, whose links must not be broken, and runs the examples in it.
+fn document() -> Result<Report> {
     let docs = [
         "doc",
         "--workspace",
@@ -91,7 +91,14 @@ fn document() -> Result<()> {
         "--document-private-items",
         "--locked",
     ];
-    cargo::run(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")])
+    let built = cargo::run(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")]);
+    let mut report = executable::documentation()?;
+    // One run tells everything that is wrong, not only what is wrong first.
+    if let Err(why) = built {
+        println!("the documentation cannot be built: {why:#}");
+        report.failed += 1;
+    }
+    Ok(report)
 }
 
 /// Runs what computes, and then the tests that mostly wait: beside compilers and simulations these would be late.
@@ -99,7 +106,7 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
     let (waiting, computing): (Vec<_>, Vec<_>) = executables
         .iter()
         .filter(|executable| !missing.excludes(executable))
-        .partition(|executable| executable.name == WAITING);
+        .partition(|executable| WAITING.contains(&&*executable.name));
     let cores = thread::available_parallelism()?.get();
     let skipped = missing.skips();
     let run = |executable: &Executable, threads: usize| {
@@ -111,16 +118,17 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
         // The programs are built.
         executable.run(&arguments, &[(PROGRAMS_BUILT, "1")], threads)
     };
-    let mut report = Report::default();
-    for executable in computing {
-        report += run(executable, cores)?;
-    }
-    // One run tells everything that is wrong, not only what is wrong first.
-    if let Err(why) = document() {
-        println!("the documentation cannot be built: {why:#}");
-        report.failed += 1;
-    }
-    report += executable::documentation()?;
+    let mut report = thread::scope(|scope| {
+        let documenting = scope.spawn(document);
+        let mut report = Report::default();
+        for executable in computing {
+            report += run(executable, cores)?;
+        }
+        report += documenting
+            .join()
+            .map_err(|_| anyhow!("no documentation was built"))??;
+        anyhow::Ok(report)
+    })?;
     for executable in waiting {
         report += run(executable, cores * WAITING_AT_ONCE)?;
     }
