@@ -17,10 +17,9 @@ use self::report::Report;
 use crate::cargo;
 use crate::deny::{self, Dependencies};
 
-/// The test binaries whose tests mostly wait.
-const WAITING: [&str; 2] = ["built", "pipeline"];
-/// Tests of those binaries at once, for each core. More of them make each other late.
-const WAITING_AT_ONCE: usize = 2;
+/// The test binaries whose tests mostly wait, and how many of their tests run at once for each core. More of them
+/// make each other late: a scenario of the sandbox has a fleet of its own, in real time.
+const WAITING: [(&str, usize); 2] = [("built", 1), ("pipeline", 2)];
 /// The package whose tests print their findings.
 const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
@@ -103,15 +102,19 @@ fn document() -> Result<Report> {
 
 /// Runs what computes, and then the tests that mostly wait: beside compilers and simulations these would be late.
 fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
+    let at_once = |executable: &Executable| {
+        let waiting = WAITING.iter().find(|(name, _)| executable.name == *name);
+        waiting.map(|(_, at_once)| *at_once)
+    };
     let (waiting, computing): (Vec<_>, Vec<_>) = executables
         .iter()
         .filter(|executable| !missing.excludes(executable))
-        .partition(|executable| WAITING.contains(&&*executable.name));
+        .partition(|executable| at_once(executable).is_some());
     let cores = thread::available_parallelism()?.get();
     let skipped = missing.skips();
     let run = |executable: &Executable, threads: usize| {
-        let at_once = format!("--test-threads={threads}");
-        let mut arguments = [&[at_once.as_str()], skipped.as_slice()].concat();
+        let flag = format!("--test-threads={threads}");
+        let mut arguments = [&[flag.as_str()], skipped.as_slice()].concat();
         if executable.package == SIMULATION {
             arguments.push("--nocapture");
         }
@@ -130,7 +133,7 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
         anyhow::Ok(report)
     })?;
     for executable in waiting {
-        report += run(executable, cores * WAITING_AT_ONCE)?;
+        report += run(executable, cores * at_once(executable).unwrap_or(1))?;
     }
     Ok(report)
 }
