@@ -102,14 +102,9 @@ fn document() -> Result<Report> {
 
 /// Runs what computes, and then the tests that mostly wait: beside compilers and simulations these would be late.
 fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
-    let at_once = |executable: &Executable| {
-        let waiting = WAITING.iter().find(|(name, _)| executable.name == *name);
-        waiting.map(|(_, at_once)| *at_once)
-    };
-    let (waiting, computing): (Vec<_>, Vec<_>) = executables
-        .iter()
-        .filter(|executable| !missing.excludes(executable))
-        .partition(|executable| at_once(executable).is_some());
+    let runnable = |executable: &&Executable| !missing.excludes(executable);
+    let executables: Vec<_> = executables.iter().filter(runnable).collect();
+    let waits = |executable: &Executable| WAITING.iter().any(|(name, _)| executable.name == *name);
     let cores = thread::available_parallelism()?.get();
     let skipped = missing.skips();
     let run = |executable: &Executable, threads: usize| {
@@ -118,13 +113,13 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
         if executable.package == SIMULATION {
             arguments.push("--nocapture");
         }
-        // The programs are built.
+        // The programs are built, and a test that ran cargo would wait for `cargo doc`.
         executable.run(&arguments, &[(PROGRAMS_BUILT, "1")], threads)
     };
     let mut report = thread::scope(|scope| {
         let documenting = scope.spawn(document);
         let mut report = Report::default();
-        for executable in computing {
+        for executable in executables.iter().filter(|executable| !waits(executable)) {
             report += run(executable, cores)?;
         }
         report += documenting
@@ -132,8 +127,13 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
             .map_err(|_| anyhow!("no documentation was built"))??;
         anyhow::Ok(report)
     })?;
-    for executable in waiting {
-        report += run(executable, cores * at_once(executable).unwrap_or(1))?;
+    for (name, for_each_core) in WAITING {
+        for executable in executables
+            .iter()
+            .filter(|executable| executable.name == name)
+        {
+            report += run(executable, cores * for_each_core)?;
+        }
     }
     Ok(report)
 }
