@@ -4,6 +4,9 @@
 //! it: `embedded::…` needs only namespaces, `real::…` needs [`tools`] too. Tests that
 //! need tools on either API are in a module `with_tools`.
 //!
+//! Real APIs make a test take four times as long. So most real halves are *long*: ignored, unless
+//! `cargo xtask test --long` runs them. Every run has those of each program's main path and of what users type.
+//!
 //! These run on one API only:
 //!
 //! - `rights` and `propagation::rights`, on the real API: the embedded one has no authentication.
@@ -36,14 +39,22 @@ use anyhow::Result;
 use crate::{control_plane::ApiKind, fleet};
 
 /// Makes two tests of each of these functions, `async fn name(server: ApiKind) -> Result<()>`:
-/// `embedded::name` and `real::name`. A module can use it once.
+/// `embedded::name` and `real::name`. After `long:`, the latter run only with `cargo xtask test --long`. A module
+/// can use it once.
 #[macro_export]
 macro_rules! on_both {
+    (long: $($name:ident),+ $(,)?) => {
+        $crate::on_both!(@long true; $($name),+);
+    };
     ($($name:ident),+ $(,)?) => {
+        $crate::on_both!(@long false; $($name),+);
+    };
+    (@long $long:tt; $($name:ident),+) => {
         $crate::on_embedded!($($name),+);
 
         mod real {
             $(#[test]
+            #[cfg_attr($long, ignore = "long")]
             fn $name() {
                 let server = $crate::control_plane::ApiKind::Real;
                 $crate::both::run($crate::test_name!(), server, super::$name);

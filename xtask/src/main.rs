@@ -32,8 +32,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check and test everything
-    Test,
+    /// Check everything that must hold before a change lands
+    Test {
+        /// Run the long tests, too: the stories on real APIs, and what waits for minutes (an hour more)
+        #[arg(long)]
+        long: bool,
+    },
     /// Build the real parts that are missing and print their folder, alone on the last line
     Tools,
     /// Write the files generated from the types, flags, metrics and Events (the CRDs, docs/reference, docs/man), and the charts' copies
@@ -89,7 +93,11 @@ const CHARTS: [&str; 8] = [
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
-        Command::Test => test::run(),
+        Command::Test { long } => test::run(if long {
+            test::Extent::Long
+        } else {
+            test::Extent::EveryRun
+        }),
         Command::Tools => build_tools(),
         Command::Generate(passed) => program::become_it("generate", &[], &passed.arguments),
         Command::Charts => cargo::run(&CHARTS, &[]),

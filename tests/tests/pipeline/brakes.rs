@@ -109,6 +109,7 @@ async fn annotation_fails_open(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     last_clusters_are_readmitted,
     annotation_fails_closed,
     annotation_fails_open,

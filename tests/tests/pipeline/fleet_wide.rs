@@ -252,6 +252,7 @@ async fn changed_kubeconfig_needs_no_restart(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     blind_leader_hands_over,
     conditions_respect_the_bound,
     silent_reporter_is_marked,

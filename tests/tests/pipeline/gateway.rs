@@ -346,6 +346,7 @@ async fn foreign_policy_is_reported(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     unreadable_ingress_stays_served,
     later_unreadable_ingress_stays_served,
     second_default_class_changes_nothing,

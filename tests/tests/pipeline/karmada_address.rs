@@ -163,6 +163,7 @@ async fn given_address_needs_no_dns(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     known_address_outlives_dns,
     follower_finds_karmada_without_dns,
     given_address_needs_no_dns,

@@ -74,5 +74,5 @@ mod with_tools {
 
     use super::cache_hides_no_outage;
 
-    on_both!(cache_hides_no_outage);
+    on_both!(long: cache_hides_no_outage);
 }

@@ -62,6 +62,7 @@ mod with_tools {
     // On one API only: these thresholds take more than a minute, most of it waiting.
     /// Traffic leaves and returns with default thresholds.
     #[test]
+    #[ignore = "long"]
     fn default_thresholds_move_traffic() {
         both::run(test_name!(), ApiKind::Real, async |server| {
             happens(

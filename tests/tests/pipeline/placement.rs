@@ -94,4 +94,4 @@ async fn first_placement_writes_little(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(first_placement_writes_little);
+on_both!(long: first_placement_writes_little);

@@ -106,4 +106,4 @@ async fn cluster_fetches_what_it_runs(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(cluster_fetches_what_it_runs);
+on_both!(long: cluster_fetches_what_it_runs);

@@ -250,6 +250,7 @@ async fn shared_names_all_vote(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     one_failing_node_is_named,
     silent_majority_makes_verdict_stale,
     new_leader_changes_nothing,

@@ -165,6 +165,7 @@ async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     broken_rules_follow_the_quorum,
     relay_stands_for_rules,
     message_has_the_class,
@@ -184,5 +185,5 @@ mod with_tools {
         timeline.check()
     }
 
-    on_both!(remedy_moves_traffic,);
+    on_both!(long: remedy_moves_traffic,);
 }

@@ -153,4 +153,4 @@ async fn others_conditions_survive(server: ApiKind) -> Result<()> {
     controller.stop().await
 }
 
-on_both!(second_run_writes_only_leases, others_conditions_survive,);
+on_both!(long: second_run_writes_only_leases, others_conditions_survive,);

@@ -25,9 +25,18 @@ const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
 const SLOWEST: usize = 10;
 
-/// Runs every check and every test. Where namespaces, the tools for real parts or a browser are
+/// Which of the tests to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All but the long ones.
+    EveryRun,
+    /// The long ones, too, which `cargo test` ignores.
+    Long,
+}
+
+/// Runs every check and the tests. Where namespaces, the tools for real parts or a browser are
 /// missing, the tests that need them are counted as skipped; with `CI` set that is a failure.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(extent: Extent) -> Result<()> {
     let missing = prepare()?;
     let begun = Instant::now();
     thread::scope(|scope| {
@@ -36,7 +45,7 @@ pub(crate) fn run() -> Result<()> {
         phase("checks", begun);
         let executables = executable::build()?;
         phase("builds of tests", begun);
-        let report = test(&executables, &missing)?;
+        let report = test(&executables, &missing, extent)?;
         phase("tests", begun);
         let dependencies = dependencies
             .join()
@@ -101,7 +110,7 @@ fn document() -> Result<Report> {
 }
 
 /// Runs what computes, and then the tests that mostly wait: beside compilers and simulations these would be late.
-fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
+fn test(executables: &[Executable], missing: &Missing, extent: Extent) -> Result<Report> {
     let runnable = |executable: &&Executable| !missing.excludes(executable);
     let executables: Vec<_> = executables.iter().filter(runnable).collect();
     let waits = |executable: &Executable| WAITING.iter().any(|(name, _)| executable.name == *name);
@@ -112,6 +121,9 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
         let mut arguments = [&[flag.as_str()], skipped.as_slice()].concat();
         if executable.package == SIMULATION {
             arguments.push("--nocapture");
+        }
+        if extent == Extent::Long {
+            arguments.push("--include-ignored");
         }
         // The programs are built, and a test that ran cargo would wait for `cargo doc`.
         executable.run(&arguments, &[(PROGRAMS_BUILT, "1")], threads)
@@ -159,8 +171,11 @@ fn summarise(
         println!("dependencies are not checked: {why:#}");
     }
     let skipped = missing.skipped(executables)?;
-    let (passed, failed) = (report.passed, report.failed);
+    let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
     println!("{passed} passed, {failed} failed, {skipped} skipped");
+    if ignored > 0 {
+        println!("{ignored} long tests are left to `cargo xtask test --long`");
+    }
     ensure!(passed > 0, "no test ran");
     ensure!(failed == 0, "{failed} tests failed");
     match dependencies {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Report {
     pub(super) passed: usize,
     pub(super) failed: usize,
+    pub(super) ignored: usize,
     times: Vec<(Duration, String)>,
 }
 
@@ -25,6 +26,7 @@ impl AddAssign for Report {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.ignored += other.ignored;
         self.times.extend(other.times);
     }
 }
@@ -47,7 +49,7 @@ pub(super) struct Lines {
 enum Outcome {
     Passed,
     Failed,
-    /// Counted nowhere, but it had its place in the order.
+    /// It had its place in the order, too.
     Ignored,
 }
 
@@ -119,6 +121,7 @@ impl Lines {
         Report {
             passed: count(Outcome::Passed),
             failed: count(Outcome::Failed),
+            ignored: count(Outcome::Ignored),
             times: self.ended.iter().filter_map(time).collect(),
         }
     }
@@ -181,9 +184,9 @@ mod tests {
         assert_eq!((report.passed, report.failed), (0, 1));
     }
 
-    /// Ignored tests and other lines are passed over.
+    /// Ignored tests have no time, and other lines are passed over.
     #[test]
-    fn ignored_tests_count_nowhere() {
+    fn ignored_tests_are_counted() {
         let report = read(
             1,
             &[
@@ -194,7 +197,7 @@ mod tests {
                 (3, "test b ... ok"),
             ],
         );
-        assert_eq!((report.passed, report.failed), (1, 0));
+        assert_eq!((report.passed, report.failed, report.ignored), (1, 0, 1));
         assert_eq!(report.slowest(1)[0].0, Duration::from_secs(2));
     }
 }

@@ -54,7 +54,7 @@ use pipeline_tests::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Makes a test of each of these stories on the embedded API, and one of all of them on the real one.
+/// Makes a test of each of these stories on the embedded API, and a long one of all of them on the real one.
 macro_rules! stories {
     ($members:literal: $($story:ident),+ $(,)?) => {
         mod embedded {
@@ -79,6 +79,7 @@ macro_rules! stories {
             use crate::placements::Stage;
 
             #[test]
+            #[ignore = "long"]
             fn stories_follow_each_other() {
                 both::run(test_name!(), ApiKind::Real, async |server| {
                     let mut stage = Stage::start(server, $members).await?;

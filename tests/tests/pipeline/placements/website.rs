@@ -164,5 +164,5 @@ mod with_tools {
 
     use super::site_serves_through_rollout;
 
-    on_both!(site_serves_through_rollout);
+    on_both!(long: site_serves_through_rollout);
 }

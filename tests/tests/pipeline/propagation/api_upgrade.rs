@@ -158,4 +158,4 @@ async fn life_of_a_shop(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-on_both!(new_defaults_move_nothing);
+on_both!(long: new_defaults_move_nothing);

@@ -293,6 +293,7 @@ async fn large_template_reaches_members(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     invalid_policies_delay_no_other,
     broad_policy_delays_no_other,
     garbled_member_delays_no_other,

@@ -171,4 +171,4 @@ async fn best_policy_wins(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(best_policy_wins);
+on_both!(long: best_policy_wins);

@@ -143,6 +143,7 @@ async fn preserved_copies_outlive_their_template(server: ApiKind) -> Result<()> 
 }
 
 on_both!(
+    long:
     foreign_object_stays_until_overwritten,
     dropped_cluster_loses_its_copy,
     orphan_work_is_deleted,

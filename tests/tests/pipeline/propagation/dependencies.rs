@@ -203,6 +203,7 @@ async fn dependencies_begin_with_an_edit(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     dependencies_follow_a_deployment,
     dependencies_pause,
     dependencies_move_with_an_edit,

@@ -161,4 +161,4 @@ async fn until_dns(fleet: &PropagationFleet, verdict: &str) -> Result<()> {
     Ok(())
 }
 
-on_both!(only_traffic_moves_while_paused);
+on_both!(long: only_traffic_moves_while_paused);

@@ -205,6 +205,7 @@ async fn direct_eviction_deletes_first(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     taint_moves_to_backup,
     fail_back_is_optional,
     direct_eviction_deletes_first,

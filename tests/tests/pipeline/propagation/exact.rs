@@ -258,6 +258,7 @@ async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     edits_are_put_right,
     touched_sidecar_leaves,
     aggregated_rules_stay,

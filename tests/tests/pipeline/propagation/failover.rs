@@ -177,4 +177,4 @@ async fn dead_dns_moves_to_backup(server: ApiKind) -> Result<()> {
     is_placed(&fleet, &names::binding("Service", WEB), &[1, 2, 3], None).await
 }
 
-on_both!(dead_dns_moves_to_backup);
+on_both!(long: dead_dns_moves_to_backup);

@@ -332,6 +332,7 @@ async fn unused_group_may_change(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     first_fitting_group_is_used,
     full_private_cloud_gives_way,
     lack_of_room_takes_nothing,

@@ -178,4 +178,4 @@ async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
     a_restart_writes_nothing(&fleet, programs, Member(1)).await
 }
 
-on_both!(scripts_interpret_a_kind, a_second_start_writes_nothing);
+on_both!(long: scripts_interpret_a_kind, a_second_start_writes_nothing);

@@ -270,6 +270,7 @@ async fn policy_edit_writes_no_spec(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     change_waits_through_leader_change,
     older_template_waits,
     next_policy_waits,

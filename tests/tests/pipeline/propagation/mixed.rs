@@ -205,4 +205,4 @@ async fn takeover_writes_nothing_else(server: ApiKind) -> Result<()> {
     programs.stop().await
 }
 
-on_both!(takeover_writes_nothing_else);
+on_both!(long: takeover_writes_nothing_else);

@@ -237,6 +237,7 @@ pub(super) async fn evict_to_paused(
 }
 
 on_both!(
+    long:
     eviction_waits_for_resume,
     evicted_copy_awaits_paused_cluster,
     copy_awaits_paused_cluster,

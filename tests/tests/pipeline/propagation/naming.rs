@@ -129,4 +129,4 @@ async fn kinds_of_two_groups_travel(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(every_role_travels, kinds_of_two_groups_travel);
+on_both!(long: every_role_travels, kinds_of_two_groups_travel);

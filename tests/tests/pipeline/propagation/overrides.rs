@@ -309,4 +309,4 @@ async fn escape_is_refused(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(escape_is_refused, every_overrider_acts_in_order);
+on_both!(long: escape_is_refused, every_overrider_acts_in_order);

@@ -263,4 +263,4 @@ async fn objects_equal_karmadas(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(objects_equal_karmadas);
+on_both!(long: objects_equal_karmadas);

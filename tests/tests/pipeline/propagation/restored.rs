@@ -77,4 +77,4 @@ async fn has(copies: &Api<ConfigMap>, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-on_both!(member_is_filled_again);
+on_both!(long: member_is_filled_again);

@@ -141,4 +141,4 @@ async fn rivals_are_named_and_outlasted(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(rivals_are_named_and_outlasted);
+on_both!(long: rivals_are_named_and_outlasted);

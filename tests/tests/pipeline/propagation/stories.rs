@@ -271,6 +271,7 @@ async fn paused_changes_survive_crashes(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     rollout_goes_member_by_member,
     paused_changes_arrive_at_resume,
 );

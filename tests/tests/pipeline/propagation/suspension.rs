@@ -181,6 +181,7 @@ pub(super) async fn place_while_paused(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
+    long:
     pause_ends_a_fight,
     paused_changes_can_be_read,
     pause_ends_three_ways,

@@ -363,6 +363,7 @@ pub(super) async fn pause_both_scopes(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
+    long:
     pause_holds_no_deletion,
     deleted_policy_leaves_its_pause,
     deleted_work_takes_its_copy,

@@ -21,4 +21,4 @@ async fn own_condition_blocks(server: ApiKind) -> Result<()> {
     controller.stop().await
 }
 
-on_both!(own_condition_blocks);
+on_both!(long: own_condition_blocks);

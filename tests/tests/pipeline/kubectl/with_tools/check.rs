@@ -151,4 +151,4 @@ async fn certificate_lacks_address(fleet: &PropagationFleet, kubectl: &Kubectl) 
     Ok(())
 }
 
-on_both!(check_names_what_waits, check_comes_before_installation);
+on_both!(long: check_names_what_waits, check_comes_before_installation);

@@ -56,4 +56,4 @@ async fn proxy_leads_to_api(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(proxy_leads_to_api);
+on_both!(long: proxy_leads_to_api);

@@ -289,6 +289,7 @@ async fn shell_completes_names(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     block_moves_traffic,
     block_expires,
     last_cluster_needs_force,

@@ -247,4 +247,4 @@ async fn refused_without_rights(watched: &Watched) -> Result<()> {
     Ok(())
 }
 
-on_both!(deployment_is_followed);
+on_both!(long: deployment_is_followed);

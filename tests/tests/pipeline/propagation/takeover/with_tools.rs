@@ -433,4 +433,4 @@ async fn karmada_is_relieved_and_returns(server: ApiKind) -> Result<()> {
     }
 }
 
-on_both!(karmada_is_relieved_and_returns);
+on_both!(long: karmada_is_relieved_and_returns);
