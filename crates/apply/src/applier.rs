@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -46,6 +47,8 @@ pub struct Applier<O> {
     pub(crate) watches: DynamicWatches,
     pub(crate) schemas: Schemas,
     started: Instant,
+    /// True once a sync has not reached the cluster: nobody knows when its lists will come.
+    unreached: AtomicBool,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) findings: Arc<Mutex<Findings>>,
     /// Who changes objects back that we write.
@@ -101,6 +104,7 @@ impl<O: Ownership> Applier<O> {
             ownership,
             watches,
             started: Instant::now(),
+            unreached: AtomicBool::new(false),
             records,
             findings,
             contention: Contention::default(),
@@ -137,14 +141,19 @@ impl<O: Ownership> Applier<O> {
     /// Brings the objects of `unit` to its manifests, unless it is suspended, and observes them.
     pub async fn sync(&self, writes: &WriteMode, unit: &Unit<'_, O::Source>) -> SyncResult {
         let left = START.saturating_sub(self.started.elapsed());
+        let may_wait = !left.is_zero() && !self.unreached.load(Ordering::Relaxed);
         let mut kinds = unit.refs().map(|one| one.kind());
-        if !left.is_zero() && kinds.any(|kind| self.watches.state(&kind) == WatchState::Listing) {
+        if may_wait && kinds.any(|kind| self.watches.state(&kind) == WatchState::Listing) {
             self.records.lock().wait(unit.key.clone());
             return SyncResult::Later(left);
         }
         self.records.lock().begin(unit);
         self.findings.lock().keep(unit);
         let synced = self.sync_waves(writes, unit).await;
+        let mut errors = synced.iter().filter_map(|one| one.error.as_ref());
+        if errors.any(MemberError::is_unreachable) {
+            self.unreached.store(true, Ordering::Relaxed);
+        }
         let mut records = self.records.lock();
         if synced.iter().any(Synced::waits) {
             records.wait(unit.key.clone());

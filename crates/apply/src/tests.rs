@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use embedded_apiserver::{ApiServer, Fault, Verb};
-use karmada_runtime::dynamic::Selected;
+use karmada_runtime::dynamic::{Selected, WatchState};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
@@ -775,4 +775,31 @@ async fn dry_run_only_counts() {
         "member_delete",
     ];
     assert_eq!(targets.map(|target| counters.of(target)), [1, 1, 1, 1]);
+}
+
+/// A cluster that cannot be reached has no lists to wait for: every unit tells so at once.
+#[tokio::test]
+async fn unreached_cluster_is_told() {
+    let address = format!("http://{}", lab_parts::port::CLOSED);
+    let nowhere = kube::Config::new(address.parse().unwrap());
+    let client = kube::Client::try_from(nowhere).unwrap();
+    let (member, running) = Applier::new(client, TestOwner, |_| {});
+    let watches = tokio::spawn(running);
+    let writes = WriteMode::Perform(Writer::new(Leadership::always(), WriteMetrics::default()));
+    let listed = source(&json!([settings()]));
+    let is_told = async || match member.sync(&writes, &listed.unit()).await {
+        SyncResult::Done { manifests, .. } => manifests.iter().any(|one| one.error.is_some()),
+        SyncResult::Later(_) => false,
+    };
+    assert!(is_told().await);
+    let kind = GroupVersionKind::new("v1", "ConfigMap");
+    member.want(BTreeSet::from([kind.clone()]));
+    let listing = async {
+        while member.watches.state(&kind) != WatchState::Listing {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_mins(1), listing).await.unwrap();
+    assert!(is_told().await);
+    watches.abort();
 }
