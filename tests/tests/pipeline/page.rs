@@ -27,6 +27,7 @@ mod in_chromium {
 
     /// DNS breaks and mends before the reader's eyes.
     #[test]
+    #[ignore = "long"]
     fn dns_outage_is_shown() {
         on_the_page(test_name!(), async |tab| {
             tab.until("all are in service", &all_have("In service"))
@@ -88,6 +89,7 @@ mod in_chromium {
 
     /// Every way to break DNS shows until it is mended.
     #[test]
+    #[ignore = "long"]
     fn every_dns_fault_is_shown() {
         on_the_page(test_name!(), async |tab| {
             for fault in [
@@ -108,6 +110,7 @@ mod in_chromium {
 
     /// A broken Service network is felt by pods, voted on by nodes, and repaired.
     #[test]
+    #[ignore = "long"]
     fn broken_service_network_is_shown() {
         on_the_page(test_name!(), async |tab| {
             for (fault, shown) in [
@@ -129,6 +132,7 @@ mod in_chromium {
 
     /// The API breaks and mends before the reader's eyes.
     #[test]
+    #[ignore = "long"]
     fn api_outage_is_shown() {
         on_the_page(test_name!(), async |tab| {
             for (fault, seen) in [
@@ -152,6 +156,7 @@ mod in_chromium {
     }
 
     #[test]
+    #[ignore = "long"]
     fn agents_are_killed_and_started() {
         on_the_page(test_name!(), async |tab| {
             tab.until("all are in service", &all_have("In service"))

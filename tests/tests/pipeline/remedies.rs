@@ -356,6 +356,7 @@ async fn missing_lease_namespace_is_awaited(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
+    long:
     unconditional_remedy_blocks_at_once,
     bare_verdict_is_acted_on,
     emptied_list_blocks_nothing,

@@ -33,6 +33,7 @@ fn remedy_moves_traffic() {
 
 /// A new Remedy shows what it would do, then what it does, and then its end.
 #[test]
+#[ignore = "long"]
 fn new_remedy_shows_its_life() {
     in_a_browser(test_name!(), async |chromium| {
         let sandbox = Sandbox::start(&[]).await?;
@@ -97,6 +98,7 @@ fn new_remedy_shows_its_life() {
 
 /// A Remedy that only observes or is a mistake says so.
 #[test]
+#[ignore = "long"]
 fn observing_remedy_says_so() {
     in_a_browser(test_name!(), async |chromium| {
         let sandbox = Sandbox::start(&[]).await?;
