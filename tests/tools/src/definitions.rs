@@ -5,43 +5,56 @@ use std::{fs, io, path::Path, path::PathBuf, process::Command};
 use crate::last_lines;
 use crate::tool::{GoMod, ToolsError, file};
 
-/// The folder of the `go.mod`, and the module in it.
-const NAME: &str = "prometheus-operator";
-const MODULE: &str = "github.com/prometheus-operator/prometheus-operator";
-/// The folder of the definitions in the module.
-const DEFINITIONS: &str = "example/prometheus-operator-crd";
+/// The definitions of the Prometheus Operator's kinds: the folder of the `go.mod`, the module in it, and their folder in that.
+const OPERATOR: &str = "prometheus-operator";
+const OPERATOR_MODULE: &str = "github.com/prometheus-operator/prometheus-operator";
+const OPERATOR_DEFINITIONS: &str = "example/prometheus-operator-crd";
 
 /// Returns the folder with the definitions of the Prometheus Operator's kinds. The module is downloaded once per user.
 ///
 /// # Errors
 /// Fails without Go, and if the module is neither there nor can be downloaded.
 pub fn prometheus_operator() -> Result<PathBuf, ToolsError> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(NAME);
+    Ok(module(OPERATOR, OPERATOR_MODULE)?.join(OPERATOR_DEFINITIONS))
+}
+
+/// Returns the folder of a module of Kubernetes, `k8s.io/api` for example, at the version of the kube-apiserver that the tests
+/// run. The module is downloaded once per user.
+///
+/// # Errors
+/// Fails without Go, and if the module is neither there nor can be downloaded.
+pub fn kubernetes(name: &str) -> Result<PathBuf, ToolsError> {
+    module("kubernetes", name)
+}
+
+/// Returns the folder of a module that is required in the `go.mod` of this folder.
+fn module(folder: &'static str, name: &str) -> Result<PathBuf, ToolsError> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path).map_err(file("read", &path))?;
     // The module stands behind the word `require`.
-    let GoMod { go, version } = GoMod::parse(&text.replace("require ", ""), MODULE);
+    let GoMod { go, version } = GoMod::parse(&text.replace("require ", ""), name);
     let output = Command::new("go")
-        .args(["mod", "download", "-json", MODULE])
+        .args(["mod", "download", "-json", name])
         .current_dir(&source)
         .env("GOWORK", "off")
         .output();
     let output = match output {
         Ok(output) => output,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ToolsError::GoMissing { tool: NAME, go });
+            return Err(ToolsError::GoMissing { tool: folder, go });
         }
         Err(error) => return Err(file("run go in", &source)(error)),
     };
     let said = String::from_utf8_lossy(&output.stdout);
     let mut lines = said.lines().map(str::trim);
-    let folder = lines.find_map(|line| line.strip_prefix("\"Dir\": \""));
-    match folder {
-        Some(folder) if output.status.success() => {
-            Ok(Path::new(folder.trim_end_matches([',', '"'])).join(DEFINITIONS))
+    let downloaded = lines.find_map(|line| line.strip_prefix("\"Dir\": \""));
+    match downloaded {
+        Some(downloaded) if output.status.success() => {
+            Ok(downloaded.trim_end_matches([',', '"']).into())
         }
         _ => Err(ToolsError::Build {
-            tool: NAME,
+            tool: folder,
             version,
             go,
             output: last_lines(

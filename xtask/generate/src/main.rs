@@ -1,4 +1,5 @@
-//! `cargo xtask generate`: writes the files generated from the types, flags, metrics and Events, and those of the Helm charts.
+//! `cargo xtask generate`: writes the files generated from the types, flags, metrics and Events, those of the Helm charts, and with
+//! Go the messages that the embedded API reads.
 #![expect(clippy::print_stderr, reason = "this command speaks to a person")]
 
 mod charts;
@@ -6,6 +7,7 @@ mod events;
 mod flags;
 mod kinds;
 mod man;
+mod messages;
 mod metrics;
 mod table;
 
@@ -127,7 +129,20 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
     }
     files.extend(charts::defaults(&root)?);
     files.extend(charts::copies(&root, &files)?);
+    match messages() {
+        Ok(text) => files.push((root.join("lab/apiserver/src/protobuf/messages.txt"), text)),
+        // Of use only to who changes the embedded API or its version.
+        Err(why) => eprintln!("messages.txt of the embedded API stays as it is: {why:#}"),
+    }
     Ok(files)
+}
+
+/// Describes the messages of built-in kinds, as Go's modules define them.
+fn messages() -> anyhow::Result<String> {
+    messages::describe(&messages::Modules {
+        api: tools::definitions::kubernetes("k8s.io/api")?,
+        apimachinery: tools::definitions::kubernetes("k8s.io/apimachinery")?,
+    })
 }
 
 fn plural(crd: &Value) -> anyhow::Result<&str> {
@@ -203,5 +218,13 @@ mod tests {
     fn committed_files_are_current() {
         let Differences { stale, left_over } = differences().unwrap();
         none(&stale, &left_over).unwrap();
+    }
+
+    mod with_tools {
+        /// Without Go, messages would pass for current, as nothing is generated.
+        #[test]
+        fn messages_can_be_generated() {
+            super::super::messages().unwrap();
+        }
     }
 }

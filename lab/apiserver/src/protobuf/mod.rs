@@ -18,18 +18,8 @@ const MAX_DEPTH: usize = 64;
 /// and type. `[]` is a list, `{}` a map with string keys, and `=` a message whose fields JSON
 /// inlines. `?` marks fields that keep a zero, because their absence means something else.
 ///
-/// The file is derived from the Go modules `k8s.io/api` and `k8s.io/apimachinery` v0.36.3. To
-/// derive it again:
-/// - Start with `DeleteOptions` and the message of each built-in kind except
-///   `CustomResourceDefinition`, which clients send as JSON; add every message that a field refers to.
-/// - Fields are those of `generated.proto` in the folder of each group's `v1`, in their order there.
-///   A message is named after that group's package: `core.Service`, `meta.ObjectMeta`. Messages are
-///   sorted by name.
-/// - `string` is `text`, `int32` and `int64` are `int`, `bool` and `bytes` stay; `Time`, `MicroTime`,
-///   `Quantity` and `IntOrString` are types of their own, and `FieldsV1` is `Json`.
-/// - The rest is in `types.go` beside `generated.proto`, at the field with the same number in its
-///   `protobuf` tag. Its `json` tag has the name; the field is `=` if that tag contains `inline`, and
-///   `?` if it is a pointer to a `text`, `int` or `bool`.
+/// `cargo xtask generate` makes it of the Go modules `k8s.io/api` and `k8s.io/apimachinery`. A message is named after its
+/// group: `core.Service`, `meta.ObjectMeta`.
 static MESSAGES: LazyLock<BTreeMap<&str, Message>> = LazyLock::new(|| {
     let mut messages: BTreeMap<&str, Message> = BTreeMap::new();
     let mut name = "";

@@ -2,6 +2,7 @@ use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use serde_json::json;
 
 use super::{MESSAGES, read};
+use crate::kinds::{DEFINITIONS, Registry};
 
 /// Encodes a field of fewer than 128 bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
@@ -44,6 +45,22 @@ fn every_named_message_exists() {
         }
     }
     assert!(MESSAGES.len() > 150);
+}
+
+/// Go clients send every built-in kind so, but for definitions.
+#[test]
+fn every_builtin_kind_is_read() {
+    for kind in Registry::default().iter() {
+        if kind.group == DEFINITIONS.0 {
+            continue;
+        }
+        let version = match kind.group.as_str() {
+            "" => kind.version.clone(),
+            group => format!("{group}/{}", kind.version),
+        };
+        let object = read(&object(&version, &kind.kind, &[])).unwrap();
+        assert_eq!(object["kind"], kind.kind);
+    }
 }
 
 /// Fields have their names in JSON.
