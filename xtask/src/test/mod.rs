@@ -172,10 +172,10 @@ fn summarise(
     }
     let skipped = missing.skipped(executables)?;
     let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
     if ignored > 0 {
         println!("{ignored} long tests are left to `cargo xtask test --long`");
     }
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     ensure!(passed > 0, "no test ran");
     ensure!(failed == 0, "{failed} tests failed");
     match dependencies {
