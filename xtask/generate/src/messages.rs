@@ -128,34 +128,34 @@ impl Package {
                 (_, type_) => ("", type_),
             },
         };
-        let (type_, refers_to) = self.named(type_);
+        let type_ = self.named(type_);
         let in_go = GoField::numbered(go, number)?;
-        let count = if in_go.is_inline { "=" } else { count };
+        let count = in_go.name.map_or("=", |_| count);
         let keeps_zero = in_go.is_pointer && matches!(&*type_, "text" | "int" | "bool");
         let absent = if keeps_zero { "?" } else { "" };
         let name = in_go.name.unwrap_or(name);
         Ok(Field {
             line: format!("{number} {name} {count}{type_}{absent}"),
-            refers_to,
+            refers_to: type_.contains('.').then_some(type_),
         })
     }
 
-    /// Returns our name of a type, which is also the message that it refers to, if it is none of our own.
-    fn named(&self, type_: &str) -> (String, Option<String>) {
-        let plain = match type_.rsplit('.').next().unwrap_or(type_) {
-            "string" => "text",
-            "int32" | "int64" => "int",
-            "FieldsV1" => "Json",
-            plain @ ("bool" | "bytes" | "Time" | "MicroTime" | "Quantity" | "IntOrString") => plain,
+    /// Returns our name of a type: that of a message has a dot.
+    fn named(&self, type_: &str) -> String {
+        match type_.rsplit('.').next().unwrap_or(type_) {
+            "string" => "text".to_owned(),
+            "int32" | "int64" => "int".to_owned(),
+            "FieldsV1" => "Json".to_owned(),
+            plain @ ("bool" | "bytes" | "Time" | "MicroTime" | "Quantity" | "IntOrString") => {
+                plain.to_owned()
+            }
             message => {
                 // Of another package: `.k8s.io.api.core.v1.PodSpec`.
                 let mut parts = type_.rsplit('.').skip(2);
                 let package = parts.next().unwrap_or(&self.name);
-                let message = format!("{package}.{message}");
-                return (message.clone(), Some(message));
+                format!("{package}.{message}")
             }
-        };
-        (plain.to_owned(), None)
+        }
     }
 }
 
@@ -163,7 +163,6 @@ impl Package {
 struct GoField<'a> {
     /// Its name in JSON, unless that inlines it.
     name: Option<&'a str>,
-    is_inline: bool,
     is_pointer: bool,
 }
 
@@ -180,10 +179,8 @@ impl<'a> GoField<'a> {
             .and_then(|json| json.split_once(',').or(Some((json, ""))))
             .context("no name in JSON")?;
         let type_ = field.rsplit(' ').next().unwrap_or(field);
-        let is_inline = options.contains("inline");
         Ok(Self {
-            name: (!is_inline).then_some(name),
-            is_inline,
+            name: (!options.contains("inline")).then_some(name),
             is_pointer: type_.starts_with('*'),
         })
     }
