@@ -44,34 +44,37 @@ use crate::{control_plane::ApiKind, fleet};
 #[macro_export]
 macro_rules! on_both {
     (long: $($name:ident),+ $(,)?) => {
-        $crate::on_both!(@long true; $($name),+);
+        $crate::on_one!(embedded, Embedded, false, $($name),+);
+        $crate::on_one!(real, Real, true, $($name),+);
     };
     ($($name:ident),+ $(,)?) => {
-        $crate::on_both!(@long false; $($name),+);
-    };
-    (@long $long:tt; $($name:ident),+) => {
-        $crate::on_embedded!($($name),+);
-
-        mod real {
-            $(#[test]
-            #[cfg_attr($long, ignore = "long")]
-            fn $name() {
-                let server = $crate::control_plane::ApiKind::Real;
-                $crate::both::run($crate::test_name!(), server, super::$name);
-            })+
-        }
+        $crate::on_one!(embedded, Embedded, false, $($name),+);
+        $crate::on_one!(real, Real, false, $($name),+);
     };
 }
 
-/// Makes a test of each of these functions, `embedded::name`, for what another test proves on both. A module
-/// can use it once.
+/// Makes a test of each of these functions, `embedded::name`, for what another test proves on both. After `long:`,
+/// they run only with `cargo xtask test --long`. A module can use it once.
 #[macro_export]
 macro_rules! on_embedded {
+    (long: $($name:ident),+ $(,)?) => {
+        $crate::on_one!(embedded, Embedded, true, $($name),+);
+    };
     ($($name:ident),+ $(,)?) => {
-        mod embedded {
+        $crate::on_one!(embedded, Embedded, false, $($name),+);
+    };
+}
+
+/// Makes the tests of [`on_both!`] and [`on_embedded!`] on one API.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! on_one {
+    ($module:ident, $kind:ident, $long:literal, $($name:ident),+) => {
+        mod $module {
             $(#[test]
+            #[cfg_attr($long, ignore = "long")]
             fn $name() {
-                let server = $crate::control_plane::ApiKind::Embedded;
+                let server = $crate::control_plane::ApiKind::$kind;
                 $crate::both::run($crate::test_name!(), server, super::$name);
             })+
         }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use pipeline_tests::{
-    both,
     control_plane::ApiKind,
+    on_embedded,
     programs::Profile,
     soak::{Soak, soak},
-    test_name,
 };
 
 /// Three minutes of what `cargo xtask soak` does for an hour: nothing is stuck, no Event is lost, nothing grows.
@@ -29,16 +28,4 @@ async fn faults_leave_nothing_behind(server: ApiKind) -> Result<()> {
     soaked.await.context(played)
 }
 
-mod embedded {
-    use super::*;
-
-    #[test]
-    #[ignore = "long"]
-    fn faults_leave_nothing_behind() {
-        both::run(
-            test_name!(),
-            ApiKind::Embedded,
-            super::faults_leave_nothing_behind,
-        );
-    }
-}
+on_embedded!(long: faults_leave_nothing_behind);

@@ -25,7 +25,7 @@ const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
 const SLOWEST: usize = 10;
 
-/// Which of the tests to run.
+/// The tests of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// All but the long ones.
