@@ -123,6 +123,8 @@ fn on_real_parts(command: &str, passed: &Passed) -> Result<()> {
 
 fn build_tools() -> Result<()> {
     tools::build(&tools::Tool::ALL)?;
-    println!("{}", tools::folder()?.display());
+    for tool in tools::Tool::ALL {
+        println!("{}", tool.path()?.display());
+    }
     Ok(())
 }

@@ -3,13 +3,12 @@
 use std::{
     fs::{self, File, TryLockError},
     io::{self, Write},
-    path::Path,
     process::Command,
     time::Instant,
 };
 
 use crate::last_lines;
-use crate::tool::{BUILD, GoMod, Tool, ToolsError, file, folder};
+use crate::tool::{BUILD, GoMod, Tool, ToolsError, cache, file};
 
 /// Builds missing tools and prints progress to stderr. Two processes that build at the same time share
 /// the work.
@@ -17,7 +16,7 @@ pub fn build(tools: &[Tool]) -> Result<(), ToolsError> {
     if tools.iter().all(|tool| tool.path().is_ok()) {
         return Ok(());
     }
-    let folder = folder()?;
+    let folder = cache()?;
     fs::create_dir_all(&folder).map_err(file("create", &folder))?;
     let lock_path = folder.join(".lock");
     let lock = File::create(&lock_path).map_err(file("create", &lock_path))?;
@@ -31,14 +30,14 @@ pub fn build(tools: &[Tool]) -> Result<(), ToolsError> {
     }
     for tool in tools {
         match tool.path() {
-            Err(ToolsError::NotBuilt { .. }) => build_one(*tool, &folder)?,
+            Err(ToolsError::NotBuilt { .. }) => build_one(*tool)?,
             found => drop(found?),
         }
     }
     Ok(())
 }
 
-fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
+fn build_one(tool: Tool) -> Result<(), ToolsError> {
     let GoMod { go, version } = tool.go_mod()?;
     let name = tool.name();
     progress(&format!(
@@ -46,11 +45,13 @@ fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
         tool.build_minutes()
     ));
     let started = Instant::now();
-    let target = folder.join(name);
-    let building = folder.join(format!("{name}.building"));
+    let folder = tool.folder()?;
+    fs::create_dir_all(&folder).map_err(file("create", &folder))?;
+    let building = folder.join("building");
     let output = Command::new("go")
         .args(BUILD)
         .arg(&building)
+        .arg(tool.tags())
         .arg(tool.link_arguments(&version))
         .arg(tool.package())
         .current_dir(tool.source())
@@ -72,7 +73,7 @@ fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
             output: last_lines(&String::from_utf8_lossy(&output.stderr), 15),
         });
     }
-    fs::rename(&building, &target).map_err(file("move into place", &building))?;
+    fs::rename(&building, folder.join(name)).map_err(file("move into place", &building))?;
     progress(&format!(
         "built {name} {version} in {} s",
         started.elapsed().as_secs()

@@ -1,7 +1,7 @@
 //! The third-party programs: their versions, and the files in which they are found. etcd, kube-apiserver and
 //! kubectl come from `KUBEBUILDER_ASSETS` if that is set; the others, and these without it, from
-//! `$XDG_CACHE_HOME/karmada-rs/tools/<hash>` (`~/.cache` without the variable), named by the content that they
-//! are built from.
+//! `$XDG_CACHE_HOME/karmada-rs/tools` (`~/.cache` without the variable), each in a folder that is named by the
+//! content that it is built from.
 
 use std::{
     env, fs,
@@ -140,7 +140,7 @@ impl Tool {
                 }
                 path
             }
-            None => folder()?.join(self.name()),
+            None => self.folder()?.join(self.name()),
         };
         if path.is_file() {
             Ok(path)
@@ -200,8 +200,7 @@ impl Tool {
         match self {
             Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
-            Self::Promtool => "4 min",
-            Self::KubeControllerManager | Self::CoreDns => "2 min",
+            Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
             Self::Helm => "3 min",
         }
@@ -240,6 +239,44 @@ impl Tool {
         arguments.join(" ")
     }
 
+    /// Returns Go's argument for the parts that are left out.
+    pub(crate) const fn tags(self) -> &'static str {
+        match self {
+            // It can check a service discovery's configuration, with the client of each cloud.
+            Self::Promtool => "-tags=remove_all_sd",
+            _ => "-tags=",
+        }
+    }
+
+    /// Returns the folder into which it is built.
+    pub(crate) fn folder(self) -> Result<PathBuf, ToolsError> {
+        let version = self.go_mod()?.version;
+        let content = self.content_hash(&version)?;
+        Ok(cache()?.join(format!("{}-{version}-{content:016x}", self.name())))
+    }
+
+    fn content_hash(self, version: &str) -> Result<u64, ToolsError> {
+        let mut hasher = FnvHasher::default();
+        let mut add = |part: &[u8]| {
+            // With its length, so that no byte can move from one part to the next.
+            hasher.write(&part.len().to_le_bytes());
+            hasher.write(part);
+        };
+        let arguments = [self.package(), self.tags(), &self.link_arguments(version)];
+        for text in [env::consts::OS, env::consts::ARCH]
+            .into_iter()
+            .chain(BUILD)
+            .chain(arguments)
+        {
+            add(text.as_bytes());
+        }
+        for name in ["go.mod", "go.sum"] {
+            let path = self.source().join(name);
+            add(&fs::read(&path).map_err(file("read", &path))?);
+        }
+        Ok(hasher.finish())
+    }
+
     /// Returns the folder of its `go.mod`, which programs of one module share.
     pub(crate) fn source(self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join(match self {
@@ -253,11 +290,6 @@ impl Tool {
         let text = fs::read_to_string(&path).map_err(file("read", &path))?;
         Ok(GoMod::parse(&text, self.module()))
     }
-}
-
-/// Returns the folder of the built tools, named by the content they are built from.
-pub fn folder() -> Result<PathBuf, ToolsError> {
-    Ok(cache()?.join(format!("{:016x}", content_hash()?)))
 }
 
 /// Returns the folder in which a user's built tools are kept.
@@ -296,33 +328,6 @@ fn word_after<'a>(text: &'a str, first: &str) -> &'a str {
         .unwrap_or("?")
 }
 
-fn content_hash() -> Result<u64, ToolsError> {
-    let mut hasher = FnvHasher::default();
-    add(&mut hasher, env::consts::OS.as_bytes());
-    add(&mut hasher, env::consts::ARCH.as_bytes());
-    for argument in BUILD {
-        add(&mut hasher, argument.as_bytes());
-    }
-    for tool in Tool::ALL {
-        add(&mut hasher, tool.package().as_bytes());
-        add(
-            &mut hasher,
-            tool.link_arguments(&tool.go_mod()?.version).as_bytes(),
-        );
-        for name in ["go.mod", "go.sum"] {
-            let path = tool.source().join(name);
-            add(&mut hasher, &fs::read(&path).map_err(file("read", &path))?);
-        }
-    }
-    Ok(hasher.finish())
-}
-
-/// Hashes a part of the content with its length, so that no byte can move from one part to the next.
-fn add(hasher: &mut FnvHasher, part: &[u8]) {
-    hasher.write(&part.len().to_le_bytes());
-    hasher.write(part);
-}
-
 pub(crate) fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ToolsError {
     let path = path.to_owned();
     move |source| ToolsError::File {
@@ -334,7 +339,9 @@ pub(crate) fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error)
 
 #[cfg(test)]
 mod tests {
-    use super::{GoMod, Tool, folder};
+    use std::collections::HashSet;
+
+    use super::{GoMod, Tool};
 
     #[test]
     fn go_mods_name_both_versions() {
@@ -354,10 +361,11 @@ mod tests {
         }
     }
 
+    /// A new version of one tool builds that one, not all.
     #[test]
-    fn folder_is_named_by_content() {
-        let name = folder().unwrap().file_name().unwrap().to_owned();
-        assert_eq!(name.len(), 16);
-        assert_eq!(folder().unwrap().file_name().unwrap(), name);
+    fn each_has_its_folder() {
+        let folders = || Tool::ALL.map(|tool| tool.folder().unwrap());
+        assert_eq!(HashSet::from(folders()).len(), Tool::ALL.len());
+        assert_eq!(folders(), folders());
     }
 }
