@@ -90,6 +90,15 @@ impl MemberError {
         }
     }
 
+    /// Returns the error without the request that failed with it.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Request { error, .. } => Chain(error).to_string(),
+            Self::TimedOut { .. } => "the member did not respond in time".to_owned(),
+            error => error.to_string(),
+        }
+    }
+
     /// Returns `true` if the response is not that of a Kubernetes API.
     pub fn is_unreadable(&self) -> bool {
         let error = self.error();

@@ -6,4 +6,4 @@ mod controller;
 
 pub use access::{AccessError, Connect, ConnectError, MemberAccess, Unverified, Way, over_network};
 pub use background::Background;
-pub use controller::{MemberController, MemberQueues, ReconcileError, spawn, spawn_after};
+pub use controller::{Contact, MemberController, MemberQueues, ReconcileError, spawn, spawn_after};

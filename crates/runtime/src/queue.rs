@@ -191,6 +191,15 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
+    /// Releases a key that is to be taken again, behind the others.
+    pub(crate) fn give_back(&self, key: &K) {
+        let mut state = self.shared.state.lock();
+        state.add(key.clone());
+        state.release(key);
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
     /// Releases a key after a failure and requeues it after the returned delay. Adding it requeues it
     /// sooner.
     pub(crate) fn retry(&self, key: &K) -> Duration {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use karmada_rules::cluster::{Health, Probe, READY, is_probed};
 use karmada_runtime::error::Chain;
-use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
+use karmada_runtime::members::{
+    ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
+};
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -56,7 +58,7 @@ impl MemberController for Prober {
             .collect()
     }
 
-    async fn reconcile(&self, name: &str, key: &Key) -> Result<(), ReconcileError> {
+    async fn reconcile(&self, name: &str, key: &Key) -> Result<Contact, ReconcileError> {
         let started = Instant::now();
         let cluster = self.index.cluster(name).map(|stored| stored.part.view());
         let Some(cluster) = cluster.filter(|cluster| is_probed(cluster, self.fleet.sync_mode()))
@@ -64,7 +66,7 @@ impl MemberController for Prober {
             self.fleet.disconnect(name);
             self.reachable.forget(name);
             self.health.lock().remove(name);
-            return Ok(());
+            return Ok(Contact::None);
         };
         let (probe, member) = match self.fleet.member(name, &cluster).await {
             Ok(member) => (member.health().await, Some(member)),
@@ -100,7 +102,8 @@ impl MemberController for Prober {
         }
         let queue = self.queues.of(name);
         queue.add_at(key.clone(), started + PERIOD);
-        Ok(())
+        // It has one key, which asks at its own pace.
+        Ok(Contact::None)
     }
 }
 

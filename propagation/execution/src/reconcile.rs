@@ -1,15 +1,19 @@
 //! Brings the objects of one Work in its member to their manifests, and its status to theirs.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apply::{MemberError, SyncResult, Synced};
 use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
+use karmada_api::work::APPLIED;
 use karmada_api::{ClusterView, Work};
 use karmada_rules::execution::{Interpreted, Outcome, SyncOutcome};
 use karmada_runtime::error::Chain;
-use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
+use karmada_runtime::members::{
+    ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
+};
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -60,53 +64,86 @@ impl MemberController for Reconciler {
         self.index.keys()
     }
 
-    async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), ReconcileError> {
-        let Some(stored) = self.index.work(key) else {
+    async fn reconcile(&self, cluster: &str, key: &Key) -> Result<Contact, ReconcileError> {
+        let Some(work) = self.work(key) else {
             self.reporter.forget(key);
             self.fleet.forget(cluster, key);
-            return Ok(());
+            return Ok(Contact::None);
         };
-        let mut work = stored.object();
-        self.reporter.pending.catch_up(key, &mut work);
-        let deleting = work.metadata.deletion_timestamp.is_some();
         let Some(view) = self.index.cluster(cluster) else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
-            return if deleting && self.index.is_gone(cluster) {
-                self.finalize(&work).await
-            } else {
-                Ok(())
-            };
+            if is_deleting(&work) && self.index.is_gone(cluster) {
+                self.finalize(&work).await?;
+            }
+            return Ok(Contact::None);
         };
-        // Those of mode Pull are carried out in the cluster, and only there.
-        if view.spec.sync_mode != self.fleet.sync_mode() {
-            return Ok(());
+        if !self.is_ours(&view) {
+            return Ok(Contact::None);
         }
-        if deleting {
+        if is_deleting(&work) {
             self.remove(cluster, &view, &work).await
         } else {
             self.sync(cluster, &view, &work).await
         }
     }
+
+    async fn show_outage(
+        &self,
+        cluster: &str,
+        key: &Key,
+        reason: &(dyn Error + Send + Sync + 'static),
+    ) {
+        let view = self.index.cluster(cluster);
+        let is_ours = view.is_some_and(|view| self.is_ours(&view));
+        let Some(work) = self.work(key).filter(|work| is_ours && waits(work)) else {
+            return;
+        };
+        // The request that failed was for another Work.
+        let cause = match reason.downcast_ref::<MemberError>() {
+            Some(error) => error.cause(),
+            None => Chain(reason).to_string(),
+        };
+        // What is not shown now is shown when the Work gets its turn.
+        if let Err(error) = self.report_untouched(&work, &unreached(&cause)).await {
+            tracing::debug!(?key, ?error, "Outage not shown");
+        }
+    }
 }
 
 impl Reconciler {
+    /// Returns a Work with what was reported last.
+    fn work(&self, key: &Key) -> Option<Work> {
+        let mut work = self.index.work(key)?.object();
+        self.reporter.pending.catch_up(key, &mut work);
+        Some(work)
+    }
+
+    /// Returns `true` if we carry out the Works of a cluster: those of mode Pull are carried out in the cluster, and only
+    /// there.
+    fn is_ours(&self, view: &ClusterView) -> bool {
+        view.spec.sync_mode == self.fleet.sync_mode()
+    }
+
     async fn sync(
         &self,
         cluster: &str,
         view: &ClusterView,
         work: &Work,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<Contact, ReconcileError> {
         // Who says what an object keeps is to be known before it is written.
         if !self.customizations.are_known() {
-            return Ok(());
+            return Ok(Contact::None);
         }
         if let Some(due) = self.reporter.pending.awaited(work) {
             self.queues.of(cluster).add_at(Key::of(work), due);
-            return Ok(());
+            return Ok(Contact::None);
         }
         let member = match self.fleet.member(cluster, view).await {
             Ok(member) => member,
-            Err(error) => return self.report_unconnected(work, error).await,
+            Err(error) => {
+                self.report_unconnected(work, &error).await?;
+                return Err(error.into());
+            }
         };
         let (synced, untouched) = match member.sync(&self.writes, &unit(work)).await {
             SyncResult::Done {
@@ -117,7 +154,7 @@ impl Reconciler {
                 self.queues
                     .of(cluster)
                     .add_at(Key::of(work), Instant::now() + delay);
-                return Ok(());
+                return Ok(Contact::None);
             }
         };
         if synced.iter().all(|one| one.error.is_none()) {
@@ -131,16 +168,21 @@ impl Reconciler {
         }
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice());
-        self.report(cluster, work, results, untouched).await?;
+        let reported = self.report(cluster, work, results, untouched).await;
         if synced.iter().any(|one| one.note.is_some()) {
             let due = Instant::now() + RECHECK;
             self.queues.of(cluster).add_at(Key::of(work), due);
         }
+        let is_written = synced.iter().any(|one| one.written);
         let errors = synced.into_iter().filter_map(|one| one.error);
+        // An outage is known even if the report of it fails.
         self.judge(cluster, errors.collect())?;
+        reported?;
         match interpreted.iter().find_map(Interpreted::error) {
             Some(error) => Err(WorkError::Script(error.to_owned()).into()),
-            None => Ok(()),
+            // Without a write all may have been settled by what is cached.
+            None if is_written => Ok(Contact::Made),
+            None => Ok(Contact::None),
         }
     }
 
@@ -182,21 +224,26 @@ impl Reconciler {
         self.reporter.report(work, outcome).await
     }
 
-    /// Reports the reason why there is no connection to the member of a Work, and fails with it.
+    /// Reports the reason why there is no connection to the member of a Work.
     async fn report_unconnected(
         &self,
         work: &Work,
-        error: ConnectError,
+        error: &ConnectError,
     ) -> Result<(), ReconcileError> {
         // Karmada's own API does not answer: that is no news about the Work.
         if matches!(error, ConnectError::Unread(_)) {
-            return Err(error.into());
+            return Ok(());
         }
-        let text = Chain(&error).to_string();
+        let reason = Chain(error).to_string();
+        self.report_untouched(work, &reason).await
+    }
+
+    /// Reports why nothing is known of the objects of a Work.
+    async fn report_untouched(&self, work: &Work, reason: &str) -> Result<(), ReconcileError> {
         let manifests = work.spec.workload.manifests.iter();
         let outcomes = manifests.map(|manifest| Outcome {
             manifest,
-            error: Some(text.clone()),
+            error: Some(reason.to_owned()),
             note: None,
             object: &ObservedObject::Unknown,
             interpreted: Interpreted::default(),
@@ -205,26 +252,26 @@ impl Reconciler {
             manifests: &outcomes.collect::<Vec<_>>(),
             untouched: true,
         };
-        self.reporter.report(work, outcome).await?;
-        Err(error.into())
+        self.reporter.report(work, outcome).await
     }
 
     /// Notes whether the member was reached, and returns the gravest error.
-    fn judge(&self, cluster: &str, errors: Vec<MemberError>) -> Result<(), ReconcileError> {
-        let unreachable = errors.iter().any(MemberError::is_unreachable);
-        self.fleet.note_reached(cluster, !unreachable);
+    fn judge(&self, cluster: &str, mut errors: Vec<MemberError>) -> Result<(), ReconcileError> {
+        let unreachable = errors.iter().position(MemberError::is_unreachable);
+        self.fleet.note_reached(cluster, unreachable.is_none());
         if errors.iter().any(MemberError::is_unauthorized) {
             // The next attempt reads the Secret again.
             self.fleet.refused(cluster);
         }
-        let Some(error) = errors.into_iter().next() else {
-            return Ok(());
-        };
-        Err(if unreachable {
-            ReconcileError::Unreachable(error.into())
-        } else {
-            error.into()
-        })
+        match unreachable {
+            Some(place) => Err(ReconcileError::Unreachable(
+                errors.swap_remove(place).into(),
+            )),
+            None => errors
+                .into_iter()
+                .next()
+                .map_or(Ok(()), |error| Err(error.into())),
+        }
     }
 
     /// Takes away the objects of a Work that is being deleted, and then lets the Work go.
@@ -233,14 +280,15 @@ impl Reconciler {
         cluster: &str,
         view: &ClusterView,
         work: &Work,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<Contact, ReconcileError> {
         if !has_finalizer(work) {
-            return Ok(());
+            return Ok(Contact::None);
         }
         let leaves = view.metadata.deletion_timestamp.is_some();
         // Found once: each of its Works would wait for the same.
         if leaves && !self.fleet.was_reached(cluster) {
-            return self.finalize(work).await;
+            self.finalize(work).await?;
+            return Ok(Contact::None);
         }
         let removed = match self.fleet.member(cluster, view).await {
             Ok(member) => {
@@ -255,22 +303,23 @@ impl Reconciler {
         let error = match removed {
             Ok(()) => {
                 self.fleet.note_reached(cluster, true);
-                return self.finalize(work).await;
+                self.finalize(work).await?;
+                return Ok(Contact::Made);
             }
             Err(error) => error,
         };
         match error {
-            WorkError::Connect(error @ ConnectError::Unread(_)) => Err(error.into()),
+            WorkError::Connect(error @ ConnectError::Unread(_)) => return Err(error.into()),
             // A cluster that leaves and cannot be worked on keeps what it has.
-            WorkError::Connect(_) if leaves => self.finalize(work).await,
+            WorkError::Connect(_) if leaves => {}
             WorkError::Member(error) if leaves && error.is_of_member() => {
                 self.fleet.note_reached(cluster, !error.is_unreachable());
-                self.finalize(work).await
             }
-            WorkError::Connect(error) => Err(error.into()),
-            WorkError::Member(error) => self.judge(cluster, vec![error]),
-            error @ WorkError::Script(_) => Err(error.into()),
+            WorkError::Member(error) => self.judge(cluster, vec![error])?,
+            error => return Err(error.into()),
         }
+        self.finalize(work).await?;
+        Ok(Contact::None)
     }
 
     /// Removes our finalizer from a Work.
@@ -306,11 +355,28 @@ fn has_finalizer(work: &Work) -> bool {
     finalizers.any(|name| name == WORK_FINALIZER)
 }
 
+fn is_deleting(work: &Work) -> bool {
+    work.metadata.deletion_timestamp.is_some()
+}
+
+/// Returns `true` if a Work is to be applied, and its status does not tell yet what became of this version.
+fn waits(work: &Work) -> bool {
+    let applied = work.condition(APPLIED);
+    // Karmada's conditions do not name a version.
+    let seen = applied.map(|applied| applied.observed_generation);
+    let is_reported = seen.is_some_and(|seen| seen.is_none() || seen == work.metadata.generation);
+    !is_deleting(work) && !work.is_suspended() && !is_reported
+}
+
+fn unreached(cause: &str) -> String {
+    format!("the cluster cannot be reached: {cause}")
+}
+
 /// Returns the error as the Work's status shows it.
 fn explained(error: &MemberError) -> String {
     let text = Chain(error).to_string();
     if error.is_unreachable() {
-        format!("the cluster cannot be reached: {text}")
+        unreached(&text)
     } else if error.is_unreadable() {
         format!("the cluster's response cannot be read: {text}")
     } else {

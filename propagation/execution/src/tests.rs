@@ -329,6 +329,45 @@ async fn dead_member_delays_none() {
     stage.gone("dead", "a0").await;
 }
 
+/// Case P86: every Work that waits for a dead member shows the outage, the last one's turn would come after minutes;
+/// and no Work that is applied does, nor any object of another.
+#[tokio::test]
+async fn each_work_shows_outage() {
+    let mut member = member(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.address()).await;
+    stage.dispatch("m1", "settled", json!({})).await;
+    let _program = stage.start(&[]);
+    stage.condition("m1", "settled", APPLIED, TRUE).await;
+    member.stop().await;
+    let names: Vec<_> = (0..40).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        stage.dispatch("m1", name, json!({})).await;
+    }
+    let mut of_another = 0;
+    for name in &names {
+        let shown = stage.condition("m1", name, APPLIED, FALSE).await;
+        let why = shown.message;
+        assert!(why.contains("the cluster cannot be reached"), "{why}");
+        of_another += usize::from(why.contains("shop/a") && !why.contains(name));
+    }
+    assert_eq!(of_another, 0);
+    // As the program does when anything about the Cluster changes: all of its Works are looked at.
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "tier": "prod" } } }));
+    let clusters = stage.clusters();
+    clusters
+        .patch("m1", &PatchParams::default(), &label)
+        .await
+        .unwrap();
+    stage.dispatch("m1", "later", json!({})).await;
+    stage.condition("m1", "later", APPLIED, FALSE).await;
+    stage.condition("m1", "settled", APPLIED, TRUE).await;
+    member.restart();
+    for name in names.iter().map(String::as_str).chain(["later"]) {
+        stage.condition("m1", name, APPLIED, TRUE).await;
+    }
+}
+
 /// A member that is back gets what it missed.
 #[tokio::test]
 async fn returned_member_catches_up() {

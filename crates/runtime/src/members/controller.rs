@@ -1,14 +1,16 @@
 //! One reconcile loop per member cluster, so that a slow or dead one never holds up another.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+mod outage;
 
-use futures::StreamExt;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
 use futures::stream::FuturesUnordered;
+use futures::{StreamExt, future};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
@@ -21,12 +23,10 @@ use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
 
+use self::outage::{Outage, Phase, Reach, Turn};
+
 /// The number of keys of one member that are reconciled concurrently.
 const IN_FLIGHT: usize = 2;
-/// The pause after which a member that was not reached is tried again; it doubles with each failure.
-const MIN_PAUSE: Duration = Duration::from_millis(500);
-/// Short, because its end is when a member that is back gets what it has missed.
-const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// Brings objects in member clusters to their desired state, one key of one member at a time.
 pub trait MemberController: Send + Sync + 'static {
@@ -42,7 +42,27 @@ pub trait MemberController: Send + Sync + 'static {
         &self,
         member: &str,
         key: &Self::Key,
-    ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
+    ) -> impl Future<Output = Result<Contact, ReconcileError>> + Send;
+
+    /// Shows on an object that its member, which other keys did not reach for this reason, is waited for: as one is
+    /// tried at a time, its own turn may come late. Called once per key and outage.
+    fn show_outage(
+        &self,
+        _member: &str,
+        _key: &Self::Key,
+        _reason: &(dyn Error + Send + Sync + 'static),
+    ) -> impl Future<Output = ()> + Send {
+        future::ready(())
+    }
+}
+
+/// What a reconcile that succeeded says of its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contact {
+    /// The member answered.
+    Made,
+    /// Nothing was learned of the member.
+    None,
 }
 
 /// Errors of a reconcile by whom they concern.
@@ -54,7 +74,7 @@ pub enum ReconcileError {
     OfKey(BoxError),
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for ReconcileError {
+impl<E: Error + Send + Sync + 'static> From<E> for ReconcileError {
     fn from(error: E) -> Self {
         Self::OfKey(error.into())
     }
@@ -250,32 +270,6 @@ struct Loops<C: MemberController> {
     stopping: CancellationToken,
 }
 
-/// The pause of a member that is not reached.
-#[derive(Clone, Copy)]
-struct Outage {
-    until: Instant,
-    pause: Duration,
-}
-
-impl Outage {
-    /// Returns a pause that is over: only the next attempt shows that the member is back.
-    fn over() -> Self {
-        Self {
-            until: Instant::now(),
-            pause: MIN_PAUSE / 2,
-        }
-    }
-
-    /// Returns the pause after one more failure.
-    fn after(before: Option<Self>) -> Self {
-        let pause = before.map_or(MIN_PAUSE, |before| (before.pause * 2).min(MAX_PAUSE));
-        Self {
-            until: Instant::now() + pause,
-            pause,
-        }
-    }
-}
-
 impl<C: MemberController> Loops<C> {
     /// Runs the loops of all members until the program stops.
     async fn run(&self) {
@@ -300,46 +294,77 @@ impl<C: MemberController> Loops<C> {
         let OfMember { queue, hurry, gone } = known;
         let places = Places::default();
         let mut running = FuturesUnordered::new();
-        let mut outage: Option<Outage> = None;
+        let mut outage: Option<Outage<C::Key>> = None;
         loop {
-            // One at a time shows that a member is back; the others would only time out beside it.
-            let limit = if outage.is_some() { 1 } else { IN_FLIGHT };
+            let phase = outage.as_ref().map_or(Phase::Normal, Outage::phase);
+            if let (Phase::Trying(_), Some(outage)) = (phase, &mut outage) {
+                outage.release(&queue);
+            }
+            let limit = match phase {
+                // It shows whether the member is back; others would only time out beside it.
+                Phase::Trying(_) => 1,
+                Phase::Normal | Phase::Showing(_) => IN_FLIGHT,
+            };
             let due = async {
-                if let Some(outage) = outage {
-                    sleep_until(outage.until).await;
+                match phase {
+                    Phase::Normal => Some(queue.next().await),
+                    Phase::Trying(after) => {
+                        sleep_until(after).await;
+                        Some(queue.next().await)
+                    }
+                    Phase::Showing(until) => timeout_at(until, queue.next()).await.ok(),
                 }
-                queue.next().await
             };
             tokio::select! {
                 biased;
                 () = gone.cancelled() => return,
                 () = self.stopping.cancelled() => break,
-                () = hurry.notified() => outage = outage.map(|_| Outage::over()),
-                Some(reached) = running.next() => {
-                    // What was sent before may fail after: it counts once.
-                    let pauses = outage.is_some_and(|outage| Instant::now() < outage.until);
-                    match reached {
-                        true => outage = None,
-                        false if !pauses => outage = Some(Outage::after(outage)),
-                        false => {}
-                    }
-                }
+                () = hurry.notified() => if let Some(outage) = &mut outage {
+                    outage.try_now();
+                },
+                Some(reach) = running.next() => Outage::note(&mut outage, reach, &queue),
                 () = places.freed() => {}
-                key = due, if places.taken(running.len()) < limit => {
-                    running.push(places.seat(self.reconcile_one(&member, &queue, key)));
-                }
+                key = due, if places.taken(running.len()) < limit => if let Some(key) = key {
+                    let turn = match (phase, &mut outage) {
+                        (Phase::Showing(_), Some(outage)) => outage.turn(&key),
+                        _ => Some(Turn::Reconcile),
+                    };
+                    if let Some(turn) = turn {
+                        running.push(places.seat(self.take(&member, &queue, key, turn)));
+                    }
+                },
             }
         }
         while running.next().await.is_some() {}
     }
 
-    /// Reconciles a key, and returns `false` if the member was not reached.
-    async fn reconcile_one(&self, member: &str, queue: &Queue<C::Key>, key: C::Key) -> bool {
+    async fn take(
+        &self,
+        member: &str,
+        queue: &Queue<C::Key>,
+        key: C::Key,
+        turn: Turn,
+    ) -> Reach<C::Key> {
         let _in_progress = self.activity.begin();
+        match turn {
+            Turn::Reconcile => self.reconcile_one(member, queue, key).await,
+            Turn::Show(reason) => {
+                self.controller.show_outage(member, &key, &*reason).await;
+                Reach::Shown(key)
+            }
+        }
+    }
+
+    async fn reconcile_one(
+        &self,
+        member: &str,
+        queue: &Queue<C::Key>,
+        key: C::Key,
+    ) -> Reach<C::Key> {
         let started = Instant::now();
         let result = self.controller.reconcile(member, &key).await;
         let error = match &result {
-            Ok(()) => None,
+            Ok(_) => None,
             Err(ReconcileError::OfKey(error) | ReconcileError::Unreachable(error)) => {
                 Some(&**error as _)
             }
@@ -349,9 +374,12 @@ impl<C: MemberController> Loops<C> {
         self.metrics.reconciled(started.elapsed(), outcome);
         let controller = self.metrics.name;
         match result {
-            Ok(()) => {
+            Ok(contact) => {
                 queue.done(&key);
-                true
+                match contact {
+                    Contact::Made => Reach::Reached,
+                    Contact::None => Reach::Unknown,
+                }
             }
             Err(ReconcileError::OfKey(error)) => {
                 let failed = Failed {
@@ -362,14 +390,13 @@ impl<C: MemberController> Loops<C> {
                     delay: queue.retry(&key),
                 };
                 failed.log(outcome);
-                true
+                Reach::Unknown
             }
             Err(ReconcileError::Unreachable(error)) => {
                 // Behind the others, so that each of them gets a turn and reports the outage.
-                queue.add(key.clone());
-                queue.done(&key);
                 tracing::warn!(controller, member, ?key, error = %Chain(&*error), "Member not reached, will retry");
-                false
+                queue.give_back(&key);
+                Reach::Failed(error)
             }
         }
     }

@@ -1,14 +1,23 @@
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::outage::{LASTING, MAX_PAUSE};
 use super::*;
 use crate::program::Identity;
+
+/// A key for which no member is asked for anything.
+const NOT_NEEDED: u8 = 100;
+/// One that fails for itself.
+const FAILS: u8 = 101;
 
 /// Fails or hangs as the member's name tells, and records what it was given.
 struct Recorder {
     seen: Mutex<Vec<(String, u8)>>,
+    /// The keys that show an outage.
+    shown: Mutex<Vec<u8>>,
     calls: watch::Sender<usize>,
     down: watch::Sender<bool>,
 }
@@ -24,13 +33,20 @@ impl MemberController for Arc<Recorder> {
         keys.into_iter().flatten().collect()
     }
 
-    async fn reconcile(&self, member: &str, key: &u8) -> Result<(), ReconcileError> {
+    async fn show_outage(&self, _: &str, key: &u8, reason: &(dyn Error + Send + Sync + 'static)) {
+        assert_eq!(reason.to_string(), "no route");
+        self.shown.lock().push(*key);
+    }
+
+    async fn reconcile(&self, member: &str, key: &u8) -> Result<Contact, ReconcileError> {
         self.seen.lock().push((member.to_owned(), *key));
         self.calls.send_modify(|calls| *calls += 1);
         match member {
             "slow" => std::future::pending().await,
+            _ if *key == NOT_NEEDED => Ok(Contact::None),
+            _ if *key == FAILS => Err(ReconcileError::OfKey("not allowed".into())),
             "dead" if *self.down.borrow() => Err(ReconcileError::Unreachable("no route".into())),
-            _ => Ok(()),
+            _ => Ok(Contact::Made),
         }
     }
 }
@@ -49,6 +65,7 @@ fn start() -> (Program, Arc<Recorder>, MemberQueues<u8>) {
     );
     let recorder = Arc::new(Recorder {
         seen: Mutex::default(),
+        shown: Mutex::default(),
         calls: watch::Sender::new(0),
         down: watch::Sender::new(true),
     });
@@ -118,4 +135,59 @@ async fn changed_member_is_retried() {
     queues.hurry("dead");
     sleep(Duration::from_millis(1)).await;
     assert_eq!(recorder.count("dead"), tried + 10);
+}
+
+/// Every key shows an outage that lasts, once, long before its own turn; one that begins later, too.
+#[tokio::test(start_paused = true)]
+async fn each_shows_the_outage() {
+    let (_program, recorder, queues) = start();
+    sleep(LASTING / 2).await;
+    assert_eq!(recorder.shown.lock()[..], [0; 0]);
+    sleep(LASTING / 2).await;
+    assert!(recorder.count("dead") < 10);
+    recorder.shown.lock().sort_unstable();
+    assert!(recorder.shown.lock().iter().copied().eq(0..10));
+    queues.of("dead").add(10);
+    sleep(MAX_PAUSE).await;
+    queues.of("dead").add(3);
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(recorder.shown.lock()[10..], [10]);
+    assert!(recorder.count("dead") < 100);
+}
+
+/// Keys that wait, one of them changed again meanwhile, are reconciled once when the member is back.
+#[tokio::test(start_paused = true)]
+async fn held_keys_are_released() {
+    let (_program, recorder, queues) = start();
+    sleep(LASTING).await;
+    let (tried, queue) = (recorder.count("dead"), queues.of("dead"));
+    queue.add(3);
+    assert_eq!(queue.len(), 10);
+    recorder.down.send_replace(false);
+    queues.hurry("dead");
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(recorder.count("dead"), tried + 10);
+    assert!(queue.is_empty());
+}
+
+/// What fails for a reason of its own tells nothing of a member either, and waits for its own time.
+#[tokio::test(start_paused = true)]
+async fn own_failure_ends_no_outage() {
+    let (_program, recorder, queues) = start();
+    sleep(LASTING).await;
+    let shown = recorder.shown.lock().len();
+    queues.of("dead").add(FAILS);
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(recorder.shown.lock()[shown..], [FAILS]);
+}
+
+/// A reconcile that asks nothing of a member tells nothing of it: the pauses stay long.
+#[tokio::test(start_paused = true)]
+async fn untried_member_stays_out() {
+    let (_program, recorder, queues) = start();
+    sleep(Duration::from_mins(10)).await;
+    let tried = recorder.count("dead");
+    queues.of("dead").add(NOT_NEEDED);
+    sleep(Duration::from_mins(10)).await;
+    assert!(recorder.count("dead") - tried <= 10 * 6 + 1);
 }
