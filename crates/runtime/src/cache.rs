@@ -68,6 +68,11 @@ impl<K> Cache<K> {
         &self.unread
     }
 
+    /// Returns `true` if the newest version of an object is invalid, and an earlier one in effect.
+    pub fn is_stale(&self, key: &Key) -> bool {
+        self.stale.contains(key)
+    }
+
     /// Returns the number of objects that exist, decoded or not.
     pub fn existing(&self) -> usize {
         self.objects.len() + self.unread.len()
@@ -266,6 +271,7 @@ mod tests {
         assert_eq!(counts(&cache), (0, 3));
         cache.observe(Event::Apply(valid(1, 3)));
         assert_eq!(counts(&cache), (0, 2));
+        assert!(cache.is_stale(&key(2)) && !cache.is_stale(&key(1)));
         cache.observe(Event::Delete(invalid(2, 3)));
         assert_eq!(counts(&cache), (0, 1));
         // A list without the third.

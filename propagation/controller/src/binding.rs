@@ -8,6 +8,7 @@ mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -26,6 +27,7 @@ use kube::{Api, Client, Resource};
 use objects::patch::JsonPatch;
 use objects::{Key, Metadata, api_version, kind};
 use serde_json::Value;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::gauges::Counts;
@@ -35,16 +37,22 @@ pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
 use crate::identity::NAME;
 use crate::index::StoredBinding;
+use crate::latest::SharedReads;
 use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
 use crate::work_writer::{WorkWrite, WorkWriter};
 use crate::works::SharedWorks;
+
+/// The time after which a binding whose policy is not known as it is now is looked at again, should nothing wake it.
+const BEHIND: Duration = Duration::from_secs(1);
 
 /// Reconciles bindings of both scopes.
 pub(crate) struct BindingReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) works: Arc<SharedWorks>,
     pub(crate) client: Client,
+    /// The policies as the API has them.
+    pub(crate) policies: SharedReads,
     pub(crate) writes: WriteMode,
     /// The writes of the Works.
     pub(crate) writer: WorkWriter,
@@ -192,7 +200,11 @@ impl BindingReconciler {
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
-        let outcome = self.apply_all(stored, steps).await;
+        let Some(outcome) = self.take_steps(stored, &known, steps).await else {
+            tracing::debug!(binding = %binding.key(), "Its policy is newer than known, waiting for the watch");
+            self.queue.add_at(binding.key(), Instant::now() + BEHIND);
+            return Ok(false);
+        };
         self.record(stored, template, &outcome);
         if let Some(until) = outcome.paused {
             self.queue.add_at(binding.key(), until);

@@ -146,6 +146,11 @@ impl Index {
             .collect()
     }
 
+    /// Returns `true` if the newest version of a policy cannot be read, and an earlier one is in effect.
+    pub(crate) fn is_stale(&self, policy: &Key) -> bool {
+        self.policies.is_stale(policy) || self.cluster_policies.is_stale(policy)
+    }
+
     /// Returns the policy that has the binding.
     pub(crate) fn policy_of(&self, binding: BindingRef<'_>) -> Option<Policy> {
         let claim = Claim::of(binding.metadata)?;

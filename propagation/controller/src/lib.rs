@@ -29,6 +29,7 @@ mod dependencies;
 mod events;
 mod identity;
 mod index;
+mod latest;
 mod metrics;
 mod namespace;
 mod policy;
@@ -57,6 +58,7 @@ use crate::customization::CustomizationReconciler;
 use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
 pub use crate::identity::{IDENTITY, NAME};
+use crate::latest::SharedReads;
 use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
@@ -134,6 +136,7 @@ impl Loops {
                 index: Arc::clone(&index),
                 works: Arc::clone(&works),
                 client: client.clone(),
+                policies: SharedReads::new(client.clone()),
                 writes: writes.clone(),
                 writer: work_writer,
                 rivals: Arc::clone(&rivals),

@@ -9,7 +9,6 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -18,7 +17,7 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
-use kube::{Api, Client};
+use kube::Client;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -28,6 +27,7 @@ use self::subject::{Claimed, Subject, TemplateError, Written, counted};
 use crate::args::Features;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
+use crate::latest;
 use crate::metrics::CountedTemplates;
 use crate::reason::Reason;
 use crate::rivals::{Part, Rivals};
@@ -142,21 +142,8 @@ impl TemplateReconciler {
         if is_kept || self.index.read(|index| index.policy(&key).is_some()) {
             return Ok(());
         }
-        let (client, name) = (self.client.clone(), &claim.name);
-        let exists = if let Some(namespace) = &claim.namespace {
-            let policies: Api<PropagationPolicy> = Api::namespaced(client, namespace);
-            policies
-                .get_metadata_opt(name)
-                .await
-                .map(|found| found.is_some())
-        } else {
-            let policies: Api<ClusterPropagationPolicy> = Api::all(client);
-            policies
-                .get_metadata_opt(name)
-                .await
-                .map(|found| found.is_some())
-        };
-        if exists.map_err(TemplateError::Read)? {
+        let latest = latest::policy(&self.client, &key).await;
+        if latest.map_err(TemplateError::Read)?.is_some() {
             return Err(TemplateError::Unseen(key));
         }
         Ok(())

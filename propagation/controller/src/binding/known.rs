@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::try_join_all;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
     ClusterOverridePolicy, ClusterView, OverridePolicy, ResourceBinding, Suspension, Work,
 };
@@ -12,7 +14,8 @@ use karmada_rules::propagation::works::WorkFacts;
 use objects::{Key, Metadata};
 use serde_json::Value;
 
-use crate::index::{Index, Policy};
+use crate::index::{Index, Policy, policy_key};
+use crate::latest::SharedReads;
 use crate::works::SharedWorks;
 
 /// A snapshot of the objects to which the facts about a binding's Works refer.
@@ -22,6 +25,24 @@ pub(super) struct Known {
     overrides: Vec<Arc<OverridePolicy>>,
     policy: Option<Policy>,
     referrers: Vec<Referrer>,
+    /// Those of the policies that may pause the Works. One of which only an earlier version can be read has none.
+    versions: BTreeMap<Key, Version>,
+}
+
+/// What tells one version of a policy's spec from the others.
+#[derive(Clone, PartialEq)]
+struct Version {
+    uid: Option<String>,
+    generation: Option<i64>,
+}
+
+impl Version {
+    fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.clone(),
+            generation: metadata.generation,
+        }
+    }
 }
 
 /// A binding that requires another.
@@ -45,19 +66,36 @@ impl Known {
         let policy = index.policy_of(binding);
         let policy = policy.filter(|policy| policy.selects(template));
         let referrers = index.referrers(binding).into_iter();
+        let referrers: Vec<_> = referrers
+            .map(|(key, binding)| Referrer {
+                key,
+                policy: index.policy_of(BindingRef::from(&*binding)),
+                binding,
+            })
+            .collect();
+        let of_referrers = referrers.iter().filter_map(|one| one.policy.as_ref());
+        let versions = (policy.iter().chain(of_referrers))
+            .map(Policy::candidate)
+            .map(|policy| (policy_key(&policy), Version::of(policy.metadata)))
+            .filter(|(key, _)| !index.is_stale(key))
+            .collect();
         Self {
             clusters: works.clusters(),
             cluster_overrides,
             overrides,
             policy,
-            referrers: referrers
-                .map(|(key, binding)| Referrer {
-                    key,
-                    policy: index.policy_of(BindingRef::from(&*binding)),
-                    binding,
-                })
-                .collect(),
+            referrers,
+            versions,
         }
+    }
+
+    /// Returns `true` if the policies that may pause the binding's Works are known as the API has them now. Policies
+    /// and templates come over two watches, so that an edit may arrive before a pause that was written first.
+    pub(super) async fn is_latest(&self, policies: &SharedReads) -> Result<bool, kube::Error> {
+        let reads = self.versions.keys().map(|key| policies.policy(key));
+        let latest = try_join_all(reads).await?;
+        let latest = latest.iter().map(|found| found.as_ref().map(Version::of));
+        Ok(latest.eq(self.versions.values().cloned().map(Some)))
     }
 
     /// Returns the facts about these Works of the binding.

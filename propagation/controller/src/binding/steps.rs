@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use karmada_api::execution_namespace;
-use karmada_rules::propagation::works::{self, WorkStep};
-use karmada_runtime::error::BoxError;
+use karmada_rules::propagation::works::{self, WorkChange, WorkStep};
+use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::known::Known;
 use super::{BindingReconciler, reference, template_reference};
 use crate::index::StoredBinding;
 use crate::reason::Reason;
@@ -32,8 +33,31 @@ pub(super) struct Outcome {
 }
 
 impl BindingReconciler {
+    /// Takes the steps, unless a policy that may pause them has changed since it was `known`.
+    pub(super) async fn take_steps(
+        &self,
+        stored: &StoredBinding,
+        known: &Known,
+        steps: BTreeMap<String, WorkStep>,
+    ) -> Option<Outcome> {
+        if steps.values().any(is_write) {
+            match known.is_latest(&self.policies).await {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    return Some(Outcome {
+                        failed: Some(format!("cannot read its policy: {}", Chain(&error))),
+                        error: Some(error.into()),
+                        ..Outcome::default()
+                    });
+                }
+            }
+        }
+        Some(self.apply_all(stored, steps).await)
+    }
+
     /// Takes the step of every cluster, whatever becomes of the others.
-    pub(super) async fn apply_all(
+    async fn apply_all(
         &self,
         stored: &StoredBinding,
         steps: BTreeMap<String, WorkStep>,
@@ -140,6 +164,15 @@ impl BindingReconciler {
                     .success(reference, Reason::SyncWorkSucceed, note.clone());
             }
         }
+    }
+}
+
+/// Returns `true` if a Work changes with the step.
+fn is_write(step: &WorkStep) -> bool {
+    match step {
+        WorkStep::Apply(change) => *change != WorkChange::Unchanged,
+        WorkStep::Delete { .. } => true,
+        _ => false,
     }
 }
 

@@ -2,18 +2,17 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::FALSE;
-use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation::{self, Activation, Bound, Facts, Record};
 use karmada_rules::propagation::binding::{self, Scheduling};
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::status::POLICY_APPLIED;
-use kube::Api;
 
 use super::TemplateReconciler;
 use super::subject::{Subject, TemplateError, Written};
 use crate::index::{StoredBinding, policy_key};
+use crate::latest;
 use crate::reason::Reason;
 
 impl TemplateReconciler {
@@ -61,16 +60,7 @@ impl TemplateReconciler {
             return Ok(*changed);
         }
         // Who wrote what is most of an object's memory, and not cached.
-        let (client, name) = (self.client.clone(), policy.name());
-        let found = if let Some(namespace) = policy.namespace() {
-            let policies: Api<PropagationPolicy> = Api::namespaced(client, namespace);
-            let found = policies.get_metadata_opt(name).await;
-            found.map(|found| found.map(|found| found.metadata))
-        } else {
-            let policies: Api<ClusterPropagationPolicy> = Api::all(client);
-            let found = policies.get_metadata_opt(name).await;
-            found.map(|found| found.map(|found| found.metadata))
-        };
+        let found = latest::policy(&self.client, &policy_key(policy)).await;
         let found = found.map_err(TemplateError::Read)?;
         let changed = found.as_ref().and_then(activation::changed_at);
         self.activations

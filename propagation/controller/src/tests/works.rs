@@ -677,3 +677,49 @@ async fn unseen_work_is_patched_once() {
         assert_eq!(manifest["spec"]["minReadySeconds"], 6);
     }
 }
+
+/// Case P85: a pause and an edit that are applied in one moment, as `GitOps` does, come over two watches. The edit waits
+/// for the pause, even if that comes late.
+#[tokio::test(start_paused = true)]
+async fn late_pause_holds_edit() {
+    let stage = dispatched().await;
+    let (by, coalesce) = (Duration::from_secs(3), false);
+    let late = Fault::DelayEvents { by, coalesce };
+    stage
+        .server
+        .faults()
+        .inject(late.kind("propagationpolicies"));
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    stage.send("PATCH", &format!("{POLICY}/pp"), &pause).await;
+    let edit = json!({ "spec": { "minReadySeconds": 3 } });
+    stage.written();
+    stage.send("PATCH", &web(DEPLOYMENT), &edit).await;
+    tokio::time::sleep(by / 2).await;
+    assert!(!stage.written().contains(&format!("PATCH {}", work("m1"))));
+    stage.settle().await;
+    for cluster in ["m1", "m2"] {
+        let work = stage.work(cluster).await;
+        let manifest = &work.spec.workload.manifests[0];
+        assert_eq!(manifest["spec"]["minReadySeconds"], 3);
+        assert!(work.is_suspended());
+    }
+}
+
+/// Works wait while their policy cannot be read, and an Event says why.
+#[tokio::test(start_paused = true)]
+async fn unread_policy_is_told() {
+    let stage = dispatched().await;
+    let unread = Fault::Forbidden.kind("propagationpolicies");
+    let unread = stage.server.faults().inject(unread.verbs([Verb::Get]));
+    let edit = json!({ "spec": { "minReadySeconds": 3 } });
+    stage.send("PATCH", &web(DEPLOYMENT), &edit).await;
+    stage.settle().await;
+    let told = stage.events("Deployment").await;
+    let cause = "cannot read its policy: the API server answered 403";
+    assert!(told.iter().any(|note| note.contains(cause)), "{told:?}");
+    let copied = |work: Work| work.spec.workload.manifests[0]["spec"]["minReadySeconds"].clone();
+    assert_eq!(copied(stage.work("m1").await), Value::Null);
+    stage.server.faults().remove(unread);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(copied(stage.work("m1").await), 3);
+}
