@@ -1,4 +1,5 @@
-//! `kubectl remedy renew --host-context`, or `--in-host`: new tokens in the Secrets by which the programs on the host reach their APIs.
+//! `kubectl remedy renew --host-context`, or `--in-host`: new tokens in the Secrets by which the programs of a cluster reach other APIs. That is
+//! the host, or a member whose programs reach a hub, or a control plane in mode Pull.
 //!
 //! ```text
 //!   Secret (host) → kubeconfig, token → its API: a token of the same account → Secret (host)
@@ -26,8 +27,8 @@ use crate::token::{self, Account};
 /// The namespace of the Secrets, where nobody says another.
 const NAMESPACE: &str = "karmada-system";
 
-/// The Secrets of the programs, and that of the renewal itself.
-const SECRETS: [&str; 9] = [
+/// The Secrets of the programs on the host of a Karmada, and that of the renewal itself.
+const ON_HOST: [&str; 9] = [
     "remedy-controller-karmada",
     "ingress-controller-karmada",
     "ingress-controller-gateway",
@@ -37,6 +38,13 @@ const SECRETS: [&str; 9] = [
     "cluster-controller-karmada",
     "placement-controller-hub",
     "kubectl-remedy-renew-karmada",
+];
+
+/// Those of the programs where no Karmada is asked for agents: of a hub, and in members.
+const ELSEWHERE: [&str; 3] = [
+    "placement-controller-hub",
+    "placement-agent-hub",
+    "pull-karmada",
 ];
 
 /// Renews tokens that are due.
@@ -55,14 +63,19 @@ pub(crate) async fn renew(
     };
     let namespace = args.host_namespace.as_ref().unwrap_or(&default);
     let secrets: Api<Secret> = Api::namespaced(host, namespace);
-    let names = SECRETS.map(ToOwned::to_owned);
+    let names: &[&str] = if args.only_programs {
+        &ELSEWHERE
+    } else {
+        &ON_HOST
+    };
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let renewed = each(&names, async |name: &str| {
         renew_secret(name, args, &secrets, now).await
     });
     let renewed = renewed.await;
     if renewed.iter().all(|(_, was_there)| !was_there) && renewed.len() == names.len() {
         terminal::print(&format!(
-            "No program has a Secret in the namespace {namespace} of the host\n"
+            "No program has a Secret in the namespace {namespace} of that cluster\n"
         ));
     }
     Ok((renewed.len() == names.len()).into())

@@ -112,6 +112,10 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         Command::Interpret(question) => {
             return interpret::run(&question, &args.connection).await;
         }
+        Command::Fleet(FleetCommand::Renew(renewal)) if renewal.only_programs => {
+            let source = args.connection.source();
+            return credentials::renew(&renewal, &source, Timestamp::now()).await;
+        }
         Command::Fleet(command) => command,
     };
     let source = args.connection.source();

@@ -91,12 +91,15 @@ pub(crate) struct RenewArgs {
         conflicts_with = "clusters"
     )]
     pub(crate) host_context: Option<String>,
-    /// The same, by the service account of the pod that this is on the host.
+    /// The same, by the service account of the pod in which this runs.
     #[arg(long, group = "host", conflicts_with = "clusters")]
     pub(crate) in_host: bool,
     /// Namespace of those Secrets; by default that of the pod, or karmada-system.
     #[arg(long, value_name = "NAMESPACE", requires = "host")]
     pub(crate) host_namespace: Option<String>,
+    /// Renew no tokens of agents, and those Secrets that the programs of a hub have, and in members those of a hub or of mode Pull. No Karmada is asked.
+    #[arg(long, requires = "host", conflicts_with = "fleet")]
+    pub(crate) only_programs: bool,
     /// Renew the tokens by which a fleet without Karmada reaches its members, too. Each member is asked with the token that it gave last.
     #[arg(long)]
     pub(crate) fleet: bool,

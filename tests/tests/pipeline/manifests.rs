@@ -128,6 +128,7 @@ fn images_have_no_owner() {
         "placement/member",
         "pull/member",
         "renew/host",
+        "renew/programs",
     ] {
         let path = cargo::root().join("manifests").join(place);
         let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
@@ -138,7 +139,7 @@ fn images_have_no_owner() {
             named += 1;
         }
     }
-    assert_eq!(named, 12);
+    assert_eq!(named, 13);
 }
 
 /// Pods run on Linux nodes with an account of their own and no priority class.

@@ -122,15 +122,26 @@ pub(super) const ALL: [Scenario; 18] = [
     scenario(
         AGENT,
         "karmada-system",
-        &[MEMBER, NO_AGENT, r#"pull={"enabled":true}"#],
-        &["pull/member"],
+        &[
+            MEMBER,
+            NO_AGENT,
+            r#"pull={"enabled":true}"#,
+            r#"renew={"enabled":true}"#,
+        ],
+        &["pull/member", "renew/pull"],
     ),
     scenario(
         AGENT,
         "fleet-system",
-        &[MEMBER, NO_AGENT, r#"placement={"enabled":true}"#],
+        &[
+            MEMBER,
+            NO_AGENT,
+            r#"placement={"enabled":true}"#,
+            r#"renew={"enabled":true}"#,
+        ],
         &[
             "placement/member",
+            "renew/programs",
             "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml",
         ],
     ),
@@ -162,6 +173,7 @@ pub(super) const ALL: [Scenario; 18] = [
             "propagation",
             "propagation/estimators/rights.yaml",
             "renew",
+            "renew/pull-member.yaml",
             "admission/confine",
         ],
     ),
@@ -207,11 +219,18 @@ pub(super) const ALL: [Scenario; 18] = [
     scenario(
         RIGHTS,
         "fleet-system",
-        &[r#"place="hub""#, r#"agents=["member1"]"#],
+        &[
+            r#"place="hub""#,
+            r#"agents=["member1"]"#,
+            r#"placement=["member1"]"#,
+            "renew=true",
+        ],
         &[
             "placement/crds",
             "placement/hub",
             "placement/hub/cluster-health-agent.yaml",
+            "renew/hub.yaml",
+            "renew/placement-member.yaml",
         ],
     ),
 ];

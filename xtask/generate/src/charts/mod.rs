@@ -30,6 +30,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "pull/member",
             "placement/member",
             "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml",
+            "renew/programs/renew.yaml",
         ],
     ),
     (

@@ -78,7 +78,7 @@ fn every_value_has_an_effect() {
         "placementController",
         "renew",
     ]);
-    let agent = every(&["clusterHealthAgent", "pull", "placement"]);
+    let agent = every(&["clusterHealthAgent", "pull", "placement", "renew"]);
     let mut set = 0;
     for (name, installed) in [
         ("karmada-rs", host),

@@ -3,7 +3,7 @@
 use super::super::rendering::{chart, helm};
 
 /// The chart, the values, and what is said of them.
-const WRONG: [(&str, &str, &str); 16] = [
+const WRONG: [(&str, &str, &str); 18] = [
     (
         "karmada-rs",
         "scheduler.replica=3",
@@ -56,6 +56,11 @@ const WRONG: [(&str, &str, &str); 16] = [
     ),
     (
         "karmada-rs-agent",
+        "renew.enabled=true",
+        "renew: the token of the agent on every node is renewed from outside; set this where placement or pull is enabled",
+    ),
+    (
+        "karmada-rs-agent",
         "agent.enabled=false",
         "- at '': additional properties 'agent' not allowed",
     ),
@@ -73,6 +78,11 @@ const WRONG: [(&str, &str, &str); 16] = [
         "karmada-rs-rights",
         "place=gateway,agents={member1}",
         "agents: none reports to a gateway cluster; give them where place is karmada, fleet or hub",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=karmada,placement={member1}",
+        "placement: nothing is placed from here; give them where place is hub",
     ),
     (
         "karmada-rs-rights",
