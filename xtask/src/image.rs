@@ -18,7 +18,11 @@ exec chroot --userspec=65532:65532 "$1" /bin/program --version"#;
 
 /// Builds the images of these programs, or of all, starts them, and prints their sizes.
 pub(crate) fn build(programs: &[String]) -> Result<()> {
-    let known = known()?;
+    let list = list()?;
+    let known: Vec<&str> = list
+        .split_whitespace()
+        .filter(|word| *word != "\\")
+        .collect();
     if let Some(unknown) = programs.iter().find(|it| !known.contains(&it.as_str())) {
         bail!("no image is of {unknown}: {}", known.join(", "));
     }
@@ -28,11 +32,12 @@ pub(crate) fn build(programs: &[String]) -> Result<()> {
         fs::remove_dir_all(&folder)?;
     }
     let context = folder.join("context");
-    compile(&context)?;
+    let named: Vec<&str> = programs.iter().map(String::as_str).collect();
+    let programs = if named.is_empty() { known } else { named };
+    compile(&programs.join(" "), &context)?;
     let store = Store::new(&folder, &context)?;
     println!("{:<24} {:>10} {:>10}  digest", "image", "program", "packed");
-    let named: Vec<&str> = programs.iter().map(String::as_str).collect();
-    for program in if named.is_empty() { known } else { named } {
+    for program in programs {
         let image = store.build(program)?;
         store.start(&image, program)?;
         let alone = fs::metadata(context.join(format!("image/{program}/bin/{program}")))?.len();
@@ -51,25 +56,23 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.2} MB", bytes as f64 / 1e6)
 }
 
-/// Returns the programs of which there are images.
-fn known() -> Result<Vec<&'static str>> {
+/// Returns the programs of which there are images, as the first stage lists them.
+fn list() -> Result<&'static str> {
     let (_, list) = CONTAINERFILE
         .split_once("programs=\"")
         .context("no programs")?;
     let (list, _) = list.split_once('"').context("no end of the programs")?;
-    Ok(list
-        .split_whitespace()
-        .filter(|word| *word != "\\")
-        .collect())
+    Ok(list)
 }
 
-/// Runs the first stage, and puts what the other one takes from it into the context.
-fn compile(context: &Path) -> Result<()> {
+/// Runs the first stage for these programs, and puts what the other one takes from it into the context.
+fn compile(programs: &str, context: &Path) -> Result<()> {
     let (_, stage) = CONTAINERFILE
         .split_once("\nRUN ")
         .context("it runs nothing")?;
     let (script, _) = stage.split_once("\n\n").context("it has one stage")?;
     let image = format!("{}/image/", context.display());
+    let script = script.replace(list()?, programs);
     let script = script.replace("\\\n", "\n").replace("/image/", &image);
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
