@@ -10,9 +10,10 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{Claim, is_own};
 use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::template::{NamespacePattern, newest_version};
+use karmada_rules::propagation::selector::best_rank;
+use karmada_rules::propagation::template::{NamespacePattern, priority};
 use karmada_rules::propagation::works::work_name;
-use objects::{GroupVersionKind, Key};
+use objects::Key;
 use serde_json::Value;
 
 use super::discovery::Served;
@@ -84,18 +85,22 @@ impl Facts {
         keys.collect()
     }
 
-    /// Returns the version in which the template counts: of those that policies select, or the preferred one.
+    /// Returns the version in which the template counts: of those in which a policy selects it, or the preferred one.
     pub(super) fn selected_version(&self) -> &str {
         let kind = &self.kind;
-        let selectors = self.policies.iter();
-        let selectors = selectors.flat_map(|policy| &policy.spec.resource_selectors);
-        let selected = selectors.filter_map(|selector| {
-            let of = GroupVersionKind::new(&selector.api_version, &selector.kind);
-            let is_same = of.group == kind.group && of.kind == kind.kind;
-            let mut served = kind.versions.iter().filter(|_| is_same);
-            served.find(|version| **version == of.version)
-        });
-        newest_version(selected.map(String::as_str)).unwrap_or_else(|| kind.preferred())
+        let is_selected = |version: &&String| {
+            self.template.clone().is_some_and(|mut template| {
+                template["apiVersion"] = kind.in_version(version).api_version().into();
+                let mut policies = self.candidates();
+                policies.any(|policy| {
+                    let selectors = &policy.spec.resource_selectors;
+                    best_rank(selectors, policy.namespace(), &template).is_some()
+                })
+            })
+        };
+        let selected = kind.versions.iter().filter(is_selected);
+        let newest = selected.max_by_key(|version| priority(version));
+        newest.map_or_else(|| kind.preferred(), String::as_str)
     }
 
     pub(super) fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {

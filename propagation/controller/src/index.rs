@@ -5,6 +5,7 @@ mod candidates;
 mod dependencies;
 mod stored;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::template::newest_version;
+use karmada_rules::propagation::template::priority;
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::{GroupVersionKind, Key};
 use serde_json::Value;
@@ -202,17 +203,17 @@ impl Index {
         self.kinds.keys()
     }
 
-    /// Returns `true` if no policy or binding names the kind in a version that Kubernetes prefers, and that
-    /// is served.
-    pub(crate) fn is_newest_version(&self, kind: &GroupVersionKind) -> bool {
-        let is_alternative = |other: &&GroupVersionKind| {
-            other.group == kind.group
-                && other.kind == kind.kind
-                && !self.not_served.contains(*other)
-        };
-        let selected = self.kinds().filter(is_alternative).chain([kind]);
-        let newest = newest_version(selected.map(|kind| &*kind.version));
-        newest == Some(&*kind.version)
+    /// Returns the versions of a kind that policies or bindings name, and that are served, those first that Kubernetes
+    /// prefers.
+    pub(crate) fn versions(&self, kind: &GroupVersionKind) -> Vec<GroupVersionKind> {
+        let mut versions: Vec<_> = self
+            .kinds()
+            .filter(|other| other.group == kind.group && other.kind == kind.kind)
+            .filter(|other| !self.not_served.contains(*other))
+            .cloned()
+            .collect();
+        versions.sort_by_cached_key(|kind| Reverse(priority(&kind.version)));
+        versions
     }
 
     /// Replaces the kinds that one object names. Returns `true` if the set of all kinds has changed.

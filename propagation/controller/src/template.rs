@@ -18,7 +18,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteErrorKind, WriteMode};
 use kube::Client;
-use objects::{Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(crate) use self::memory::Activations;
 use self::subject::{Claimed, Subject, TemplateError, Written, counted};
 use crate::args::Features;
 use crate::events::Events;
-use crate::index::{Index, Policy, StoredBinding, TemplateKey};
+use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::latest;
 use crate::metrics::CountedTemplates;
 use crate::reason::Reason;
@@ -63,8 +63,9 @@ impl Controller for TemplateReconciler {
     }
 
     async fn reconcile(&self, key: &TemplateKey) -> Result<(), BoxError> {
-        // An object is one template, in whichever version a policy selects it.
-        if !self.index.read(|index| index.is_newest_version(&key.kind)) {
+        // An object is one template, in whichever version policies select it.
+        if let Some(version) = self.version(key).filter(|version| *version != key.kind) {
+            self.queue.add(TemplateKey::new(&version, &key.key));
             return Ok(());
         }
         // The garbage collector deletes the binding of a template that is gone.
@@ -118,6 +119,38 @@ impl Controller for TemplateReconciler {
 }
 
 impl TemplateReconciler {
+    /// Returns the version in which an object is a template: the first in which a policy selects it, or else that of its
+    /// binding, or the first.
+    fn version(&self, key: &TemplateKey) -> Option<GroupVersionKind> {
+        let versions = self.index.read(|index| index.versions(&key.kind));
+        if versions.len() < 2 {
+            return versions.into_iter().next();
+        }
+        let keys = versions.iter();
+        let mut keys = keys.map(|version| TemplateKey::new(version, &key.key));
+        let template = keys.find_map(|key| self.index.template(&key));
+        let is_selected = |version: &&GroupVersionKind| {
+            let key = TemplateKey::new(version, &key.key);
+            let policies = self.index.read(|index| index.policies_for(&key));
+            let Some(mut template) = template.clone().filter(|_| !policies.is_empty()) else {
+                return false;
+            };
+            // What selectors ask for is the same in each.
+            template["apiVersion"] = version.api_version().into();
+            policies.iter().any(|policy| policy.selects(&template))
+        };
+        let bound = || {
+            let binding = self.index.read(|index| index.binding_of(key))?;
+            let bound = template_of(binding.view().spec).kind;
+            versions.iter().find(|version| **version == bound)
+        };
+        let selected = versions.iter().find(is_selected);
+        selected
+            .or_else(bound)
+            .or_else(|| versions.first())
+            .cloned()
+    }
+
     /// Returns a template with what belongs to it, unless no name is left for its binding.
     fn subject(&self, key: &TemplateKey, template: Value) -> Option<Subject> {
         let (binding, binding_key) = self.index.read(|index| {

@@ -690,6 +690,49 @@ async fn versions_do_not_take_turns() {
     assert_eq!(claim_of(&binding), Some("new"));
 }
 
+/// Case P88: who selects other objects in another version takes none of them away; and a policy that asks for another version keeps
+/// what it has, there and back.
+#[tokio::test(start_paused = true)]
+async fn others_versions_take_nothing() {
+    let mut stage = Stage::new().await;
+    stage.create_namespace("other").await;
+    stage.add_toy(&["v1beta1"]).await;
+    let selector =
+        |version: &str| json!([{ "apiVersion": format!("test.io/{version}"), "kind": "Toy" }]);
+    let spec = json!({ "resourceSelectors": selector("v1beta1") });
+    stage.send("POST", POLICY, &policy("ours", &spec)).await;
+    stage.start(&[]).await;
+    let mut others = policy("theirs", &json!({ "resourceSelectors": selector("v1") }));
+    others["metadata"]["namespace"] = "other".into();
+    let of_others = POLICY.replace("/shop/", "/other/");
+    let (theirs, none) = (format!("{of_others}/theirs"), json!({}));
+    for (method, path, body) in [
+        ("POST", &of_others, &others),
+        ("DELETE", &theirs, &none),
+        ("POST", &of_others, &others),
+    ] {
+        stage.change(method, path, body).await;
+        let claim = stage.get(&web(TOY)).await;
+        assert_eq!(claim_of(&claim), Some("ours"), "{method}");
+    }
+    for version in ["v1", "v1beta1", "v1"] {
+        let spec = json!({ "spec": { "resourceSelectors": selector(version) } });
+        stage
+            .change("PATCH", &format!("{POLICY}/ours"), &spec)
+            .await;
+        assert_eq!(
+            claim_of(&stage.get(&web(TOY)).await),
+            Some("ours"),
+            "{version}"
+        );
+        let binding = stage.get(&format!("{BINDING}/web-toy")).await;
+        assert_eq!(
+            binding["spec"]["resource"]["apiVersion"],
+            format!("test.io/{version}")
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_only_observes_writes_nothing() {
     let mut stage = Stage::new().await;

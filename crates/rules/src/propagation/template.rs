@@ -45,11 +45,9 @@ impl fmt::Display for NotAPattern {
 
 impl Error for NotAPattern {}
 
-/// Returns the version in which an object is a template, of those of its group that are selected and served: the one
-/// that Kubernetes prefers.
-pub fn newest_version<'a>(selected: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let versions = selected.into_iter();
-    versions.max_by_key(|version| Version::parse(version).priority())
+/// Returns the rank of a version of an API group: Kubernetes prefers the highest.
+pub fn priority(version: &str) -> impl Ord + use<> {
+    Version::parse(version).priority()
 }
 
 /// Returns `true` if an object is never a template, whatever a policy selects: it belongs to a control plane, or is of
@@ -117,13 +115,12 @@ mod tests {
         assert_eq!(found, expected, "{object}");
     }
 
-    /// A selected version that Kubernetes prefers goes before those that it does not.
+    /// A version that Kubernetes prefers goes before those that it does not.
     #[test]
-    fn preferred_version_is_newest() {
-        let newest = |versions: &[&'static str]| newest_version(versions.iter().copied());
-        assert_eq!(newest(&["v1beta1", "v1", "v2alpha1"]), Some("v1"));
-        assert_eq!(newest(&["v1beta1"]), Some("v1beta1"));
-        assert_eq!(newest(&[]), None);
+    fn stable_version_is_preferred() {
+        let mut versions = ["v2alpha1", "v1beta1", "v1", "v1beta2"];
+        versions.sort_by_cached_key(|version| priority(version));
+        assert_eq!(versions, ["v2alpha1", "v1beta1", "v1beta2", "v1"]);
     }
 
     /// What a control plane needs itself is no template.
