@@ -35,8 +35,8 @@ impl Amounts {
         Self(amounts.collect())
     }
 
-    /// Returns what kube-scheduler counts for a pod with the spec `pod`: its containers and sidecars
-    /// together, or the most that is needed while an init container runs, and the overhead.
+    /// Returns what kube-scheduler counts for a pod with the spec `pod`: what it asks for as a whole, or its containers
+    /// and sidecars together, or the most that is needed while an init container runs, and the overhead.
     pub fn of_pod(pod: &Value) -> Self {
         let mut running = Self::default();
         for container in list(pod, "containers") {
@@ -59,6 +59,11 @@ impl Amounts {
         }
         let mut total = running;
         total.raise(&starting);
+        // What the pod asks for as a whole counts in place of its containers' (KEP-2837).
+        let of_whole = of_container(pod).0.into_iter();
+        total
+            .0
+            .extend(of_whole.filter(|(name, _)| is_of_pods(name)));
         total.add(&Self::read(pod.get("overhead")));
         total.0.retain(|_, amount| amount.is_positive());
         total
@@ -154,7 +159,34 @@ fn of_container(container: &Value) -> Amounts {
     request
 }
 
+/// Returns `true` for a resource that a pod may ask for as a whole.
+fn is_of_pods(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
+}
+
 fn list<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     let list = pod.get(field).and_then(Value::as_array);
     list.into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a pod asks for as a whole counts in place of what its containers ask for.
+    #[test]
+    fn whole_pod_goes_before_containers() {
+        let mut pod = json!({
+            "containers": [{ "resources": { "requests": { "cpu": "1", "memory": "1Gi", "x.io/gpu": "1" } } }],
+            "overhead": { "cpu": "1" },
+        });
+        let of_containers = [("cpu", "2"), ("memory", "1Gi"), ("x.io/gpu", "1")];
+        assert_eq!(Amounts::of_pod(&pod), Amounts::from_iter(of_containers));
+        pod["resources"] =
+            json!({ "requests": { "cpu": "500m" }, "limits": { "cpu": "2", "x.io/gpu": "9" } });
+        let of_whole = [("cpu", "1500m"), ("memory", "1Gi"), ("x.io/gpu", "1")];
+        assert_eq!(Amounts::of_pod(&pod), Amounts::from_iter(of_whole));
+    }
 }

@@ -28,7 +28,17 @@ impl fmt::Display for Health {
 /// Returns the health of an object. One of a kind without a rule is healthy.
 pub fn health(object: &Value) -> Health {
     let healthy = match group_kind(object) {
-        ("apps", "Deployment" | "StatefulSet") => {
+        ("apps", "StatefulSet") => {
+            is_observed(object)
+                && wants(object).is_none_or(|wanted| {
+                    // A rollout that stops at a partition is complete, as `kubectl rollout status` has it.
+                    let kept = object.pointer("/spec/updateStrategy/rollingUpdate/partition");
+                    let kept = kept.and_then(Value::as_i64).unwrap_or_default();
+                    status_number(object, "updatedReplicas") >= wanted - kept
+                        && status_number(object, "availableReplicas") >= wanted
+                })
+        }
+        ("apps", "Deployment") => {
             is_observed(object)
                 && wants(object)
                     .is_none_or(|wanted| status_number(object, "updatedReplicas") >= wanted)

@@ -93,7 +93,12 @@ fn keep_filled(body: &mut Value, object: &Value) {
             fill(body, object, "/spec", &["nodeAffinity"]);
         }
         ("v1", "Pod") => fill_all(body, object, "/spec"),
-        ("v1", "Secret") if body.get("data").is_none() => copy(body, object, "", "data"),
+        ("v1", "Secret")
+            if text(body, "/type") == "kubernetes.io/service-account-token"
+                && body.get("data").is_none() =>
+        {
+            copy(body, object, "", "data");
+        }
         ("batch/v1", "Job") => job(body, object),
         ("rbac.authorization.k8s.io/v1", "ClusterRole")
             if body.get("aggregationRule").is_some_and(Value::is_object) =>

@@ -16,6 +16,13 @@ fn health_is_judged_by_kind() {
     let address = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } });
     let balanced = json!({ "type": "LoadBalancer" });
     let running = |ready: &str| json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] });
+    // A rollout to the second of two replicas.
+    let partitioned = |updated: u8, available: u8| {
+        let status = json!({ "observedGeneration": 2, "updatedReplicas": updated, "availableReplicas": available });
+        let mut set = workload("StatefulSet", status);
+        set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 1 } });
+        set
+    };
     let cases = [
         (workload("Deployment", ready.clone()), true),
         (workload("Deployment", starting.clone()), false),
@@ -23,6 +30,9 @@ fn health_is_judged_by_kind() {
         (workload("Deployment", json!({})), false),
         (workload("StatefulSet", ready.clone()), true),
         (workload("StatefulSet", starting.clone()), false),
+        (partitioned(1, 2), true),
+        (partitioned(0, 2), false),
+        (partitioned(1, 1), false),
         (workload("ReplicaSet", ready), true),
         (workload("ReplicaSet", starting), false),
         (

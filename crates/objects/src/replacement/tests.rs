@@ -131,6 +131,12 @@ fn filled_fields_stay() {
             json!({ "data": { "token": "x" } }),
             json!({ "type": "kubernetes.io/service-account-token", "data": { "token": "x" } }),
         ),
+        // What was taken out of another Secret is gone.
+        (
+            named("v1", "Secret", &json!({ "type": "Opaque" })),
+            json!({ "data": { "password": "x" } }),
+            json!({ "type": "Opaque" }),
+        ),
         (
             named(
                 "batch/v1",
