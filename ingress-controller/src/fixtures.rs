@@ -115,6 +115,7 @@ pub(crate) fn slice(service: &str, cluster: &str, address: &str) -> EndpointSlic
         },
         "addressType": "IPv4",
         "endpoints": [{ "addresses": [address] }],
+        "ports": [{ "name": "", "port": 8080 }],
     }))
 }
 

@@ -63,6 +63,18 @@ pub struct ClusterEndpoints {
     pub slices: Vec<Arc<EndpointSlice>>,
 }
 
+impl ClusterEndpoints {
+    /// Returns the slices to whose endpoints requests can be sent. Pods that lack the port of their Service are in slices
+    /// without ports.
+    pub fn routable(&self) -> impl Iterator<Item = &EndpointSlice> {
+        let slices = self.slices.iter().map(AsRef::as_ref);
+        slices.filter(|slice: &&EndpointSlice| {
+            let has_endpoints = slice.endpoints.iter().flatten().next().is_some();
+            has_endpoints && slice.ports.iter().flatten().next().is_some()
+        })
+    }
+}
+
 /// The clusters of which a load balancer holds endpoints, by the load balancer's name of the Service.
 pub type Held = BTreeMap<String, BTreeSet<String>>;
 

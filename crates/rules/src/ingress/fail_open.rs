@@ -54,11 +54,7 @@ fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
 impl ClusterEndpoints {
     /// Returns `true` if Karmada has collected an endpoint there that takes requests.
     pub fn has_ready_endpoints(&self) -> bool {
-        let mut endpoints = self
-            .slices
-            .iter()
-            .flat_map(|slice| &slice.endpoints)
-            .flatten();
+        let mut endpoints = self.routable().flat_map(|slice| &slice.endpoints).flatten();
         endpoints.any(|endpoint| {
             let conditions = endpoint.conditions.as_ref();
             // Unknown is to be taken for ready (Kubernetes API reference, EndpointConditions).

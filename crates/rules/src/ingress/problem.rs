@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
 use super::admission::Admission;
-use super::desired::{Backend, Desired};
+use super::desired::{Backend, ClusterEndpoints, Desired};
 use super::facts::Cached;
 use super::locations::backends;
 use super::when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
@@ -173,10 +173,8 @@ fn without_endpoints(backend: &Backend) -> Option<Problem> {
     let is_known = matches!(backend.ports, Cached::Present(_));
     let located = backend.clusters.iter().filter(|cluster| cluster.is_located);
     let clusters: Vec<String> = located.clone().map(|c| c.cluster.clone()).collect();
-    let endpoints = located
-        .flat_map(|cluster| &cluster.slices)
-        .flat_map(|slice| slice.endpoints.iter().flatten());
-    (is_known && !clusters.is_empty() && endpoints.count() == 0).then(|| Problem::NoEndpoints {
+    let mut routable = located.flat_map(ClusterEndpoints::routable);
+    (is_known && !clusters.is_empty() && routable.next().is_none()).then(|| Problem::NoEndpoints {
         service: backend.service.clone(),
         clusters,
     })

@@ -52,6 +52,19 @@ fn served_backend_keeps_blocks() {
     assert_open(&fixture, &expected);
 }
 
+/// Pods that lack the port of their Service serve nobody, however ready they are.
+#[test]
+fn portless_endpoints_serve_nobody() {
+    let mut portless = slice("s", "m1", "x", &["10.0.0.1"]);
+    portless.ports = Some(Vec::new());
+    let fixture = fixture(&["m1", "m2"])
+        .with_cluster(cluster("m1"))
+        .with_cluster(blocked("m2"))
+        .with_slices(&[portless, slice("s", "m2", "x", &["10.0.0.2"])]);
+    let expected = [("m1", Admission::Admitted), ("m2", Admission::Readmitted)];
+    assert_open(&fixture, &expected);
+}
+
 /// Where no admitted cluster has ready endpoints a blocked one that has is readmitted.
 #[test]
 fn ready_endpoints_are_readmitted() {

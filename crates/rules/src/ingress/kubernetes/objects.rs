@@ -131,10 +131,7 @@ impl Gateway {
         cluster: &'a ClusterEndpoints,
     ) -> impl Iterator<Item = EndpointSlice> {
         let service = Self::service_name(ingress, &backend.service);
-        let has_endpoints =
-            |slice: &&EndpointSlice| slice.endpoints.as_ref().is_some_and(|e| !e.is_empty());
-        let slices = cluster.slices.iter().map(AsRef::as_ref);
-        slices.filter(has_endpoints).map(move |slice| {
+        cluster.routable().map(move |slice| {
             let source = slice.metadata.name.as_deref().unwrap_or_default();
             // Two clusters, or two families, may have slices of the same name.
             let distinct = [&cluster.cluster, source, &slice.address_type];
