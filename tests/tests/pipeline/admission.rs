@@ -6,6 +6,10 @@ mod real {
     use std::collections::BTreeSet;
 
     use anyhow::{Result, ensure};
+    use k8s_openapi::{
+        api::core::v1::{ConfigMap, Namespace},
+        apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    };
     use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
     use karmada_rules::propagation::candidate::Candidate;
     use karmada_rules::propagation::problems::{Problem, problems};
@@ -20,6 +24,7 @@ mod real {
         crds,
         fleet::{NAMESPACE, isolated},
         manifests, test_name,
+        wait::until,
     };
     use serde_json::{Value, from_value, json};
 
@@ -418,6 +423,54 @@ mod real {
                 ensure!(patch("old", released).await.is_none(), "it cannot go");
                 ensure!(api.get_opt("old").await?.is_none(), "it is still there");
             }
+            Ok(())
+        });
+    }
+
+    /// Case P87: what is protected stays until its label is gone, by whomever it is deleted, and its Namespace with it.
+    #[test]
+    fn protected_objects_stay() {
+        isolated(test_name!(), async || {
+            let mut karmada = start().await?;
+            karmada.start_controllers().await?;
+            manifests::apply(&karmada.client(), "admission/deletion-protection.yaml").await?;
+            karmada.namespace("kept").await?;
+            let maps: Api<ConfigMap> = Api::namespaced(karmada.client(), "kept");
+            let map = |name: &str| ConfigMap {
+                metadata: ObjectMeta {
+                    name: Some(name.to_owned()),
+                    labels: (name == "protected").then(|| {
+                        let label = "resourcetemplate.karmada.io/deletion-protected";
+                        [(label.to_owned(), "Always".to_owned())].into()
+                    }),
+                    ..ObjectMeta::default()
+                },
+                ..ConfigMap::default()
+            };
+            for name in ["protected", "other"] {
+                maps.create(&PostParams::default(), &map(name)).await?;
+            }
+            let try_only = DeleteParams {
+                dry_run: true,
+                ..DeleteParams::default()
+            };
+            // The admission has a watch of its own: repeat until it has seen the policy.
+            let refused = loop {
+                if let Err(error) = maps.delete("protected", &try_only).await {
+                    break error.to_string();
+                }
+            };
+            let denied = "please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected";
+            ensure!(refused.contains(denied), "{refused}");
+            let namespaces: Api<Namespace> = Api::all(karmada.client());
+            namespaces.delete("kept", &DeleteParams::default()).await?;
+            until(&maps, "other", "gone", |map| map.is_none()).await?;
+            ensure!(maps.get_opt("protected").await?.is_some(), "it is gone");
+            let unlabelled = json!({ "metadata": { "labels": null } });
+            let parameters = PatchParams::default();
+            maps.patch("protected", &parameters, &Patch::Merge(unlabelled))
+                .await?;
+            until(&namespaces, "kept", "gone", |namespace| namespace.is_none()).await?;
             Ok(())
         });
     }
