@@ -57,7 +57,7 @@ impl Outcome<'_> {
         let mut ready = self.synced.iter().zip(texts);
         let manifests = self.prepared.iter().zip(&work.spec.workload.manifests);
         let results = manifests.map(|(prepared, manifest)| match prepared {
-            Prepared::Failed(failure, reason) => ManifestResult::Failed(*failure, reason),
+            Prepared::Failed(failure, reason) => ManifestResult::failed(*failure, reason, None),
             Prepared::Finished if is_reported => ManifestResult::Reported(&NO_DIFFERENCE),
             Prepared::Finished => ManifestResult::Unknown,
             Prepared::Ready(_) => match ready.next() {
@@ -100,8 +100,14 @@ fn applied<'r>(one: &'r Synced, text: Option<&'r str>, refused: Failure) -> Mani
                 ManifestResult::Differs { is_owned, compared }
             })
         }
-        (Some(MemberError::Refused { .. }), Some(text), _) => ManifestResult::Failed(refused, text),
-        (Some(_), Some(text), _) => ManifestResult::Failed(Failure::Apply, text),
+        (Some(MemberError::Refused { .. }), Some(text), object) => {
+            ManifestResult::failed(refused, text, object)
+        }
+        // Without the kind, nothing can be made of it there.
+        (Some(MemberError::NotServed { .. }), Some(text), _) => {
+            ManifestResult::failed(Failure::Undecodable, text, None)
+        }
+        (Some(_), Some(text), object) => ManifestResult::failed(Failure::Apply, text, object),
         (None, _, Some(object)) => ManifestResult::Applied {
             object,
             note: one.note.as_deref(),
@@ -115,7 +121,7 @@ fn applied<'r>(one: &'r Synced, text: Option<&'r str>, refused: Failure) -> Mani
 fn reported<'r>(one: &'r Synced, text: Option<&'r str>) -> ManifestResult<'r> {
     match (&one.error, text) {
         (Some(error), _) if error.is_of_member() => ManifestResult::Unknown,
-        (Some(_), Some(text)) => ManifestResult::Failed(Failure::Report, text),
+        (Some(_), Some(text)) => ManifestResult::failed(Failure::Report, text, one.object.seen()),
         _ => {
             let compared = one.compared.as_deref();
             compared.map_or(ManifestResult::Unknown, ManifestResult::Reported)

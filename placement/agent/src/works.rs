@@ -261,7 +261,7 @@ impl WorkReconciler {
         let results: Vec<_> = prepared
             .iter()
             .map(|one| match one {
-                Prepared::Failed(failure, reason) => ManifestResult::Failed(*failure, reason),
+                Prepared::Failed(failure, reason) => ManifestResult::failed(*failure, reason, None),
                 Prepared::Ready(_) if is_new(one) => ManifestResult::Pending,
                 Prepared::Ready(_) | Prepared::Finished => ManifestResult::Unknown,
             })
@@ -326,7 +326,7 @@ impl WorkReconciler {
             owner.metadata.name()
         );
         let results = work.spec.workload.manifests.iter();
-        let results = results.map(|_| ManifestResult::Failed(Failure::TakeOver, &reason));
+        let results = results.map(|_| ManifestResult::failed(Failure::TakeOver, &reason, None));
         let status = self.status(work, results.collect()).await;
         self.reporter.report(owner, work, status).await
     }

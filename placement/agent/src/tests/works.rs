@@ -241,7 +241,7 @@ async fn bad_manifests_fail_alone() {
         "Applied True Applied",
         "Applied True Applied",
         "Applied False Duplicated",
-        "Applied False ManifestApplyFailed",
+        "Applied False DecodingErred",
         "Applied False ManifestApplyFailed",
     ];
     assert_eq!(first, expected);

@@ -56,11 +56,16 @@ pub(super) fn of_manifest(
             diff = diff_details(manifest, compared, before.diff_details.as_ref(), now);
         }
         // Whatever it is that fails, it does not undo what somebody has changed.
-        ManifestResult::Failed(Failure::Apply | Failure::Report, _) => {
+        ManifestResult::Failed {
+            failure: Failure::Apply | Failure::Report,
+            ..
+        } => {
             drift.clone_from(&before.drift_details);
             diff.clone_from(&before.diff_details);
         }
-        ManifestResult::Applied { .. } | ManifestResult::Pending | ManifestResult::Failed(..) => {}
+        ManifestResult::Applied { .. }
+        | ManifestResult::Pending
+        | ManifestResult::Failed { .. } => {}
     }
     let (mut conditions, generation) = conditions(work, result, &before.conditions);
     for condition in &mut conditions {
@@ -91,17 +96,28 @@ fn conditions(
             let pending = condition((APPLIED, FALSE), PREPARING, message);
             (vec![pending], work.metadata.generation)
         }
-        ManifestResult::Failed(failure, message) => {
+        ManifestResult::Failed {
+            failure,
+            message,
+            object,
+        } => {
+            // Whatever it is, there is no report then.
+            let failure = if is_reported {
+                Failure::Report
+            } else {
+                failure
+            };
             let failed = condition((kind, FALSE), failure.reason(), message);
-            (vec![failed], None)
+            (vec![failed], object.and_then(Metadata::generation))
         }
-        ManifestResult::Differs { is_owned, .. } => (vec![differs(is_owned)], None),
+        ManifestResult::Differs { is_owned, compared } => {
+            (vec![differs(is_owned)], compared_generation(compared))
+        }
         ManifestResult::Reported(compared) => {
             let mut conditions = vec![reported(compared)];
             // It is what keeps a Job from running again, should it be applied once more.
             conditions.extend(find(before, FINISHED).cloned());
-            let generation = compared.generation.filter(|generation| *generation > 0);
-            (conditions, generation)
+            (conditions, compared_generation(compared))
         }
         ManifestResult::Applied { object, note, .. } => {
             let mut message = "Manifest has been applied successfully".to_owned();
@@ -114,6 +130,11 @@ fn conditions(
             (conditions, object.generation())
         }
     }
+}
+
+/// Returns the generation of the object that was compared, if there was one.
+fn compared_generation(compared: &Compared) -> Option<i64> {
+    compared.generation.filter(|generation| *generation > 0)
 }
 
 /// Returns the condition of a manifest whose object differs and is left so.

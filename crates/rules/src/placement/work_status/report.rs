@@ -34,7 +34,14 @@ pub enum ManifestResult<'a> {
         compared: Option<&'a Compared>,
     },
     /// The member's object is not.
-    Failed(Failure, &'a str),
+    Failed {
+        /// The kind of failure.
+        failure: Failure,
+        /// Its text.
+        message: &'a str,
+        /// The object, if it was seen.
+        object: Option<&'a Value>,
+    },
     /// The member's object differs, and is to be written only if it does not.
     Differs {
         /// True if it is the Work's own, so that somebody has changed it.
@@ -44,4 +51,15 @@ pub enum ManifestResult<'a> {
     },
     /// The member's object was compared, and is not to be written.
     Reported(&'a Compared),
+}
+
+impl<'a> ManifestResult<'a> {
+    /// Creates the result of a failure, with its text and the member's object, if that was seen.
+    pub fn failed(failure: Failure, message: &'a str, object: Option<&'a Value>) -> Self {
+        Self::Failed {
+            failure,
+            message,
+            object,
+        }
+    }
 }

@@ -90,7 +90,7 @@ fn failures_have_their_reasons() {
             result: applied(&manifest),
         };
         let failed = ManifestReport {
-            result: ManifestResult::Failed(failure, "why"),
+            result: ManifestResult::failed(failure, "why", None),
             ..applied
         };
         let status = work_status(&work, &[applied, failed], NOW.parse().unwrap()).unwrap();
@@ -99,6 +99,51 @@ fn failures_have_their_reasons() {
         let whole: Vec<_> = status.conditions.iter().map(|one| &*one.message).collect();
         let expected = ["Failed to apply all manifests (1 of 2 manifests are applied)"];
         assert_eq!(whole, expected);
+    }
+}
+
+/// What is said of a manifest is about the member's object as it was seen; without a report it is one reason, whatever failed.
+#[test]
+fn failure_is_about_the_object() {
+    let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let object = json!({ "metadata": { "generation": 7 } });
+    let differs = compared(&[], Some(7));
+    for (strategy, result, expected) in [
+        (
+            "ClientSideApply",
+            ManifestResult::failed(Failure::Apply, "why", Some(&object)),
+            ("ManifestApplyFailed", Some(7)),
+        ),
+        (
+            "ClientSideApply",
+            ManifestResult::failed(Failure::Undecodable, "why", None),
+            ("DecodingErred", None),
+        ),
+        (
+            "ServerSideApply",
+            ManifestResult::Differs {
+                is_owned: false,
+                compared: &differs,
+            },
+            ("FailedToTakeOver", Some(7)),
+        ),
+        (
+            "ReportDiff",
+            ManifestResult::failed(Failure::Undecodable, "why", None),
+            ("FailedToReportDiff", None),
+        ),
+    ] {
+        let work = json!({ "metadata": { "generation": 1 },
+            "spec": { "applyStrategy": { "type": strategy } } });
+        let work: Work = from_value(work).unwrap();
+        let report = ManifestReport {
+            manifest: &manifest,
+            resource: "configmaps",
+            result,
+        };
+        let status = work_status(&work, &[report], NOW.parse().unwrap()).unwrap();
+        let said = &status.manifest_conditions[0].conditions[0];
+        assert_eq!((&*said.reason, said.observed_generation), expected);
     }
 }
 
@@ -188,7 +233,10 @@ fn reports_replace_applications() {
     for (strategy, result) in [
         ("ClientSideApply", applied(&done)),
         ("ReportDiff", ManifestResult::Reported(&none)),
-        ("ReportDiff", ManifestResult::Failed(Failure::Report, "why")),
+        (
+            "ReportDiff",
+            ManifestResult::failed(Failure::Report, "why", None),
+        ),
         ("ClientSideApply", applied(&done)),
     ] {
         work.spec.apply_strategy = from_value(json!({ "type": strategy })).unwrap();
@@ -239,7 +287,7 @@ fn failure_keeps_first_time() {
     for (result, now) in [
         (ManifestResult::Reported(&found), NOW),
         (
-            ManifestResult::Failed(Failure::Report, "why"),
+            ManifestResult::failed(Failure::Report, "why", None),
             "2026-11-25T18:00:00Z",
         ),
         (ManifestResult::Reported(&found), "2026-11-25T19:00:00Z"),

@@ -60,14 +60,20 @@ pub fn report(
         let in_progress = [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS];
         condition.is_some_and(|one| one.status == FALSE && !in_progress.contains(&&*one.reason))
     };
-    let mut steps = [APPLIED, AVAILABLE, DIFF_REPORTED].into_iter();
-    let failure = steps.find(|kind| is_failure(kind));
+    let failure = [APPLIED, AVAILABLE]
+        .into_iter()
+        .find(|kind| is_failure(kind));
     after.failed_placements = failure.map_or_else(Vec::new, |kind| failed(works, kind));
     let kind = if is_reported { DIFF_REPORTED } else { APPLIED };
     let answered = works.iter().filter(|work| reported(work, kind).is_some());
     let answered: Vec<_> = answered.copied().collect();
     after.drifted_placements = drifted(&answered);
-    after.diffed_placements = diffed(&answered);
+    // As upstream's, differences are told once all are known: the condition says what is not.
+    after.diffed_placements = if is_failure(DIFF_REPORTED) {
+        Vec::new()
+    } else {
+        diffed(&answered)
+    };
     put(
         &mut after.conditions,
         new,
@@ -151,7 +157,10 @@ fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Conditi
         ),
         Answer::No(work) => {
             let name = work.metadata.name();
-            let message = format!("Work object {name} has failed to report diff");
+            let mut message = format!("Work object {name} has failed to report diff");
+            if let Some(failed) = failed(&[work], DIFF_REPORTED).first() {
+                message = format!("{message}: {}", failed.condition.message);
+            }
             condition(
                 (DIFF_REPORTED, FALSE),
                 "NotAllWorkHaveDiffReported",

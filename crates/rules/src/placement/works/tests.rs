@@ -359,6 +359,34 @@ fn recorded_differences_are_ours() {
     }
 }
 
+/// A difference that cannot be told is no failed placement, and no other is told without it: the condition says why.
+#[test]
+fn unreported_difference_is_named() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    recorded.binding = from_value(items("crp-diff-bindings")[0].clone()).unwrap();
+    let mut work = items("crp-diff-works")[0].clone();
+    let is_false = |condition: &mut Value| {
+        condition["status"] = json!("False");
+        condition["message"] = json!("the member does not serve Fake of dummy/v10");
+    };
+    let of_work = work["status"]["conditions"].as_array_mut().unwrap();
+    of_work.iter_mut().for_each(is_false);
+    is_false(&mut work["status"]["manifestConditions"][0]["conditions"][0]);
+    recorded.works = vec![from_value(work).unwrap()];
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let mut said = status["conditions"].as_array().unwrap().iter();
+    let said = said.find(|one| one["type"] == "DiffReported").unwrap();
+    assert_eq!(said["status"], "False");
+    let message = said["message"].as_str().unwrap();
+    assert!(
+        message.ends_with(": the member does not serve Fake of dummy/v10"),
+        "{message}"
+    );
+    for list in ["failedPlacements", "diffedPlacements"] {
+        assert_eq!(status.get(list), None, "{list}");
+    }
+}
+
 /// What a running KubeFleet said of a member in which somebody had changed an object.
 #[test]
 fn recorded_drift_is_ours() {
