@@ -27,7 +27,9 @@ use super::{
 };
 use crate::Scope;
 use crate::crd::{age, schema};
-use amendments::{Amendment, amended, apply_strategy, at, first_of, immutable, one_of, rules};
+use amendments::{
+    Amendment, amended, apply_strategy, at, first_of, immutable, one_of, rules, with_short_names,
+};
 use definition::{Definition, definition};
 
 /// Returns the definitions.
@@ -104,14 +106,15 @@ fn of_works() -> Vec<Value> {
 }
 
 fn of_members() -> Vec<Value> {
+    let members = Definition {
+        short_names: json!(["cluster"]),
+        spec: member(),
+        status: Some(schema::<MemberClusterStatus>()),
+        columns: columns::of_members(),
+    }
+    .of::<MemberCluster>(Scope::Cluster);
     vec![
-        Definition {
-            short_names: json!(["cluster"]),
-            spec: member(),
-            status: Some(schema::<MemberClusterStatus>()),
-            columns: columns::of_members(),
-        }
-        .of::<MemberCluster>(Scope::Cluster),
+        with_short_names(members),
         Definition {
             short_names: json!(["imc"]),
             spec: internal_member(),
@@ -274,6 +277,24 @@ fn strategy() -> Vec<Amendment> {
     amendments
 }
 
+/// Returns the rule that other selectors select in one namespace at most, which is named.
+fn one_namespace() -> Amendment {
+    let of_namespaces = "s.group == '' && s.kind == 'Namespace'";
+    let chooses = format!(
+        "{of_namespaces} && has(s.selectionScope) && s.selectionScope == 'NamespaceWithResourceSelectors'"
+    );
+    let is_one =
+        format!("!self.exists(s, {chooses}) || self.filter(s, {of_namespaces}).size() == 1");
+    let is_named = format!("self.all(s, !({chooses}) || (has(s.name) && s.name != ''))");
+    let alone =
+        "beside a selector with NamespaceWithResourceSelectors no other may be of namespaces";
+    let named = "a selector with NamespaceWithResourceSelectors names its namespace";
+    at(
+        "resourceSelectors",
+        rules(&[(&is_one, alone), (&is_named, named)]),
+    )
+}
+
 fn placement() -> Value {
     let scopes = first_of(&[
         "NamespaceWithResources",
@@ -296,18 +317,19 @@ fn placement() -> Value {
             "resourceSelectors",
             json!({ "minItems": 1, "maxItems": 100 }),
         ),
+        one_namespace(),
         at(
             "resourceSelectors[]",
             json!({ "required": ["group", "kind", "version"] }),
         ),
         at(
             "resourceSelectors[]",
-            rules(&[(selector, "name and labelSelector are exclusive")]),
+            rules(&[(selector, "labelSelector and name are mutually exclusive")]),
         ),
         at("resourceSelectors[].selectionScope", scopes),
         at(
             "policy",
-            rules(&[(placement_type, "placementType is immutable")]),
+            rules(&[(placement_type, "placement type is immutable")]),
         ),
         at(
             "revisionHistoryLimit",
@@ -350,13 +372,29 @@ fn heartbeat_period() -> Amendment {
     at("heartbeatPeriodSeconds", period)
 }
 
+/// The rule of a taint's key: a qualified name.
+const TAINT_KEY: &str = "self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$')";
+/// The rule of its value: that of a label.
+const TAINT_VALUE: &str =
+    "!has(self.value) || self.value.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$')";
+
 fn member() -> Value {
     amended(
         schema::<MemberClusterSpec>(),
         &[
             heartbeat_period(),
             at("", json!({ "required": ["identity"] })),
+            at("identity", json!({ "required": ["kind", "name"] })),
             at("taints", json!({ "maxItems": 100 })),
+            at("taints[].key", json!({ "maxLength": 317 })),
+            at("taints[].value", json!({ "maxLength": 256 })),
+            at(
+                "taints[]",
+                rules(&[
+                    (TAINT_KEY, "taint key must be a valid label name"),
+                    (TAINT_VALUE, "taint value must be a valid label value"),
+                ]),
+            ),
             at("taints[].effect", one_of(&["NoSchedule"])),
         ],
     )

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::Scope;
 use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
 use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
+use objects::selector::is_valid;
 use objects::{GroupVersionKind, Metadata};
 
 use super::filter::affinity;
@@ -90,6 +93,11 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
             strategy.type_ == "External" && placement.scope() == Scope::Namespaced,
             "External is only for a ClusterResourcePlacement",
         ),
+        (
+            "spec",
+            !label_selectors(placement).all(is_valid),
+            "has a labelSelector that Kubernetes refuses",
+        ),
     ];
     checks.extend(of_strategy(strategy));
     if let Some(policy) = policy {
@@ -101,12 +109,12 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
 
 /// Returns what is refused of the change from one placement to another.
 pub fn changes(old: &Placement, new: &Placement) -> Vec<Problem> {
-    let (Some(old), new) = (&old.spec.policy, &new.spec.policy) else {
-        return Vec::new();
+    let Some(new) = &new.spec.policy else {
+        let is_removed = old.spec.policy.is_some();
+        return found(&[("spec.policy", is_removed, "cannot be removed")]);
     };
-    let Some(new) = new else {
-        return found(&[("spec.policy", true, "cannot be removed")]);
-    };
+    // Without one, all clusters are picked.
+    let old = old.spec.policy.clone().unwrap_or_default();
     let keeps_tolerations = old
         .tolerations
         .iter()
@@ -115,7 +123,7 @@ pub fn changes(old: &Placement, new: &Placement) -> Vec<Problem> {
         (
             "spec.policy.placementType",
             old.placement_type != new.placement_type,
-            "cannot be changed",
+            "cannot be changed: the placement type is immutable",
         ),
         (
             "spec.policy.tolerations",
@@ -123,6 +131,28 @@ pub fn changes(old: &Placement, new: &Placement) -> Vec<Problem> {
             "can only be added to",
         ),
     ])
+}
+
+/// Returns the selectors by which a placement picks objects and clusters.
+fn label_selectors(placement: &Placement) -> impl Iterator<Item = &LabelSelector> {
+    let PlacementSpec {
+        resource_selectors,
+        policy,
+        ..
+    } = &placement.spec;
+    let affinity = policy.as_ref().and_then(affinity);
+    let required = affinity.and_then(|affinity| affinity.required.as_ref());
+    let required = required
+        .into_iter()
+        .flat_map(|required| &required.cluster_selector_terms);
+    let preferred = affinity
+        .into_iter()
+        .flat_map(|affinity| &affinity.preferred);
+    let terms = required.chain(preferred.map(|term| &term.preference));
+    let of_objects = resource_selectors.iter().map(|one| &one.label_selector);
+    of_objects
+        .chain(terms.map(|term| &term.label_selector))
+        .flatten()
 }
 
 /// Returns the problems among checks.
@@ -139,6 +169,10 @@ fn is_default(value: &str, default: &str) -> bool {
 fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
     let delete = strategy.delete_strategy.as_ref();
     let report_back = strategy.report_back_strategy.as_ref();
+    let update = strategy.rolling_update.iter();
+    let mut bounds = update
+        .flat_map(|one| [&one.max_unavailable, &one.max_surge])
+        .flatten();
     let mut checks = vec![
         (
             "spec.strategy.type",
@@ -149,6 +183,11 @@ fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
             "spec.strategy.rollingUpdate",
             strategy.type_ == "External" && strategy.rolling_update.is_some(),
             "is only for RollingUpdate",
+        ),
+        (
+            "spec.strategy.rollingUpdate",
+            bounds.any(|bound| matches!(bound, IntOrString::Int(number) if *number < 0)),
+            "has a negative number",
         ),
         (
             "spec.strategy.deleteStrategy",

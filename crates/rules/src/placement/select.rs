@@ -46,6 +46,8 @@ pub enum InvalidSelector {
     NoNamespace(GroupVersionKind),
     /// The kind has no namespaces, and the placement has one.
     ClusterScoped(GroupVersionKind),
+    /// Other selectors select in a namespace, and it is not the only one, or has no name.
+    NotOneNamespace,
     /// The namespace does not exist whose objects are selected.
     AbsentNamespace(String),
     /// The namespace is the hub's own.
@@ -73,6 +75,11 @@ impl fmt::Display for InvalidSelector {
                 f,
                 "{kind} is cluster-scoped, and a {} selects objects of its namespace only",
                 Placement::kind_of(Scope::Namespaced)
+            ),
+            Self::NotOneNamespace => write!(
+                f,
+                "beside a selector with selectionScope {WITH_SELECTORS}, which has to name its namespace, no other may be \
+                 of namespaces"
             ),
             Self::AbsentNamespace(name) => {
                 write!(
@@ -163,12 +170,16 @@ fn chosen_namespace<'s>(
     selectors: &'s [ResourceSelector],
     inventory: &impl Inventory,
 ) -> Result<Option<&'s str>, InvalidSelector> {
-    let mut selectors = selectors.iter();
-    let Some(selector) =
-        selectors.find(|one| is_of_namespaces(one) && one.selection_scope == WITH_SELECTORS)
-    else {
+    let of_namespaces = selectors.iter().filter(|one| is_of_namespaces(one));
+    let mut choosing = of_namespaces
+        .clone()
+        .filter(|one| one.selection_scope == WITH_SELECTORS);
+    let Some(selector) = choosing.next() else {
         return Ok(None);
     };
+    if selector.name.is_empty() || of_namespaces.count() > 1 {
+        return Err(InvalidSelector::NotOneNamespace);
+    }
     let name = &selector.name;
     match inventory.get(&kind(selector), &Key::cluster_scoped(&**name)) {
         Some(_) => Ok(Some(name)),

@@ -43,13 +43,15 @@ pub(super) fn change(
     merge_between(&json!(before), &json!(after))
 }
 
-/// Returns the number that a bound means, a percentage of all rounded up; `None` for any other text.
+/// Returns the number that a bound means, quoted or not, or a percentage of all rounded up; `None` for any other text.
 pub(super) fn part_of(bound: &IntOrString, all: usize) -> Option<usize> {
     match bound {
         IntOrString::Int(number) => Some(usize::try_from(*number).unwrap_or_default()),
         IntOrString::String(text) => {
-            let percent = text.strip_suffix('%')?.parse().ok()?;
-            Some(percentage_of(all, percent))
+            let Some(percent) = text.strip_suffix('%') else {
+                return text.parse().ok();
+            };
+            Some(percentage_of(all, percent.parse().ok()?))
         }
     }
 }

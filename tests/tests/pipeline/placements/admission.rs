@@ -6,7 +6,7 @@ mod real {
 
     use anyhow::{Result, ensure};
     use karmada_api::Scope;
-    use karmada_api::fleet::{Placement, PolicySnapshot, ResourceSnapshot};
+    use karmada_api::fleet::{MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
     use karmada_rules::placement::refuse::{changes, problems};
     use kube::{
         Api,
@@ -103,6 +103,10 @@ mod real {
             json!({ "strategy": { "type": "RollingUpdate" } }),
             json!({ "strategy": { "type": "External" } }),
             json!({ "strategy": { "type": "External", "rollingUpdate": {} } }),
+            json!({ "strategy": { "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } } }),
+            json!({ "strategy": { "rollingUpdate": { "maxUnavailable": "0" } } }),
+            json!({ "strategy": { "rollingUpdate": { "maxUnavailable": -1 } } }),
+            json!({ "strategy": { "rollingUpdate": { "maxSurge": -1 } } }),
             json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Delete" } } }),
             json!({ "strategy": { "deleteStrategy": { "propagationPolicy": "Abandon" } } }),
             json!({ "strategy": { "reportBackStrategy": { "type": "Disabled" } } }),
@@ -131,6 +135,10 @@ mod real {
             policy["policy"]["clusterNames"] = json!(["member1"]);
             policy
         };
+        let labelled = |operator: &str, values: &[&str]| {
+            let requirement = json!({ "key": "x.io/env", "operator": operator, "values": values });
+            json!({ "labelSelector": { "matchExpressions": [requirement] } })
+        };
         let tolerating =
             |value: &str| json!({ "key": "a", "value": value, "effect": "NoSchedule" });
         vec![
@@ -154,6 +162,12 @@ mod real {
             of_two(json!({ "affinity": preferred(&sorter) })),
             of_two(json!({ "affinity": preferred(&selector) })),
             of_two(json!({ "affinity": required(&selector) })),
+            of_two(json!({ "affinity": preferred(&labelled("In", &["a"])) })),
+            of_two(json!({ "affinity": preferred(&labelled("in", &["a"])) })),
+            of_two(json!({ "affinity": required(&labelled("In", &[])) })),
+            of_two(json!({ "affinity": required(&labelled("Exists", &["a"])) })),
+            of_two(json!({ "affinity": required(&labelled("DoesNotExist", &[])) })),
+            of_two(json!({ "affinity": required(&labelled("NotIn", &["-a"])) })),
             of_two(json!({ "tolerations": [tolerating("b"), tolerating("c")] })),
             of_two(json!({ "tolerations": [tolerating("b"), tolerating("c"), tolerating("b")] })),
         ]
@@ -188,7 +202,7 @@ mod real {
                 }
             }
             // Each check has refused something.
-            ensure!(seen.len() == 18, "{seen:#?}");
+            ensure!(seen.len() == 20, "{seen:#?}");
             Ok(())
         });
     }
@@ -232,6 +246,19 @@ mod real {
             }
             let more = patch("shop", &json!({ "spec": tolerating(&["b", "c", "a"]) })).await;
             ensure!(more.is_none(), "{more:?}");
+            for bad in [
+                json!({ "operator": "Equal", "value": "x" }),
+                json!({ "key": "d", "operator": "Exists", "value": "x" }),
+            ] {
+                let mut all = tolerating(&["a", "b", "c"]);
+                let tolerations = all["policy"]["tolerations"].as_array_mut();
+                tolerations.unwrap().push(bad);
+                let refused = patch("shop", &json!({ "spec": all })).await;
+                let text =
+                    "spec.policy.tolerations has one without a key, or with Exists and a value";
+                let is_told = |refused: &kube::Error| refused.to_string().contains(text);
+                ensure!(refused.as_ref().is_some_and(is_told), "{refused:?}");
+            }
 
             let touched = json!({ "metadata": { "labels": { "touched": "true" } } });
             ensure!(patch("old", &touched).await.is_some(), "it is invalid");
@@ -239,6 +266,63 @@ mod real {
             let released = json!({ "metadata": { "finalizers": null } });
             ensure!(patch("old", &released).await.is_none(), "it cannot go");
             ensure!(api.get_opt("old").await?.is_none(), "it is still there");
+            Ok(())
+        });
+    }
+
+    /// Without a policy all clusters are picked: the first one that names fewer would empty the others.
+    #[test]
+    fn first_policy_picks_all() {
+        isolated(test_name!(), async || {
+            let hub = start().await?;
+            guard(&hub).await?;
+            let (api, parameters) = (placements(&hub), PostParams::default());
+            let plain = from_value(placement("plain", &json!({})))?;
+            api.create(&parameters, &plain).await?;
+            let patch = async |policy: Value| {
+                let patch = Patch::Merge(json!({ "spec": { "policy": policy } }));
+                let patched = api.patch("plain", &PatchParams::default(), &patch).await;
+                patched.err().map(|error| error.to_string())
+            };
+            let one = json!({ "placementType": "PickFixed", "clusterNames": ["a"] });
+            let refused = patch(one).await;
+            let is_told = |refused: &String| refused.contains("the placement type is immutable");
+            ensure!(refused.as_ref().is_some_and(is_told), "{refused:?}");
+            let all = patch(json!({ "placementType": "PickAll" })).await;
+            ensure!(all.is_none(), "{all:?}");
+            Ok(())
+        });
+    }
+
+    /// A taint that no toleration could name is refused.
+    #[test]
+    fn taints_are_checked() {
+        isolated(test_name!(), async || {
+            let hub = start().await?;
+            let members: Api<MemberCluster> = Api::all(hub.client());
+            let try_only = PostParams {
+                dry_run: true,
+                ..PostParams::default()
+            };
+            for (key, value, refusal) in [
+                ("example.com/a", "x_1", None),
+                ("a", "", None),
+                ("key@1:", "", Some("taint key must be a valid label name")),
+                ("a", "x!", Some("taint value must be a valid label value")),
+            ] {
+                let taint = json!({ "key": key, "value": value, "effect": "NoSchedule" });
+                let member = json!({ "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+                    "kind": "MemberCluster", "metadata": { "name": "m1" }, "spec": {
+                    "identity": { "kind": "User", "name": "agent" }, "taints": [taint] } });
+                let created = members.create(&try_only, &from_value(member)?).await;
+                let refused = created.err().map(|error| error.to_string());
+                let is_expected = match (&refused, refusal) {
+                    (Some(text), Some(refusal)) => text.contains(refusal),
+                    (None, None) => true,
+                    _ => false,
+                };
+                ensure!(is_expected, "{key}: {refused:?}");
+            }
             Ok(())
         });
     }

@@ -37,6 +37,20 @@ pub(super) fn rules(rules: &[(&str, &str)]) -> Value {
     json!({ "x-kubernetes-validations": rules.collect::<Vec<_>>() })
 }
 
+/// Returns a definition whose objects have names that fit into a label.
+pub(super) fn with_short_names(mut definition: Value) -> Value {
+    let length = rules(&[(
+        "size(self.metadata.name) < 64",
+        "metadata.name max length is 63",
+    )]);
+    let versions = definition["spec"]["versions"].as_array_mut();
+    for version in versions.into_iter().flatten() {
+        let root = &mut version["schema"]["openAPIV3Schema"];
+        *root = amended(root.take(), &[at("", length.clone())]);
+    }
+    definition
+}
+
 pub(super) fn immutable(schema: Value) -> Value {
     amended(
         schema,

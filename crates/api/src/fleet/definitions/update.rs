@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::amendments::{Amendment, amended, apply_strategy, at, first_of, one_of, rules};
+use super::amendments::{
+    Amendment, amended, apply_strategy, at, first_of, one_of, rules, with_short_names,
+};
 use super::columns;
 use super::definition::Definition;
 use crate::Scope;
@@ -15,21 +17,13 @@ use crate::fleet::{ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStaged
 
 /// Returns the definitions.
 pub(super) fn definitions() -> Vec<Value> {
-    let mut run = Definition {
+    let runs = Definition {
         short_names: json!(["csur"]),
         spec: run(),
         status: Some(run_status()),
         columns: columns::of_runs(),
     }
     .of::<ClusterStagedUpdateRun>(Scope::Cluster);
-    let length = rules(&[(
-        "size(self.metadata.name) < 64",
-        "metadata.name max length is 63",
-    )]);
-    for version in run["spec"]["versions"].as_array_mut().into_iter().flatten() {
-        let root = &mut version["schema"]["openAPIV3Schema"];
-        *root = amended(root.take(), &[at("", length.clone())]);
-    }
     vec![
         Definition {
             short_names: json!(["csus"]),
@@ -38,7 +32,7 @@ pub(super) fn definitions() -> Vec<Value> {
             columns: vec![age()],
         }
         .of::<ClusterStagedUpdateStrategy>(Scope::Cluster),
-        run,
+        with_short_names(runs),
         Definition {
             short_names: json!(["careq"]),
             spec: approval(),

@@ -52,6 +52,15 @@ fn what_is_out_is_named() {
             json!({ "strategy": { "applyStrategy": { "serverSideApplyConfig": { "force": true } } } }),
             "spec.strategy.applyStrategy.serverSideApplyConfig needs type ServerSideApply",
         ),
+        (
+            json!({ "strategy": { "rollingUpdate": { "maxSurge": -1 } } }),
+            "spec.strategy.rollingUpdate has a negative number",
+        ),
+        (
+            json!({ "resourceSelectors": [{ "labelSelector": { "matchExpressions": [
+                { "key": "app", "operator": "In" }] } }] }),
+            "spec has a labelSelector that Kubernetes refuses",
+        ),
     ] {
         assert_eq!(texts(&problems(&placement(&spec))), [problem]);
     }
@@ -133,11 +142,18 @@ fn changes_have_their_limits() {
         ),
         (
             with(json!({ "placementType": "PickN", "tolerations": [{ "key": "a" }] })),
-            "spec.policy.placementType cannot be changed",
+            "spec.policy.placementType cannot be changed: the placement type is immutable",
         ),
     ] {
         assert_eq!(texts(&changes(&old, &new)), [problem]);
     }
+    let without = placement(&json!({}));
+    assert_eq!(
+        changes(&without, &with(json!({ "placementType": "PickAll" }))),
+        []
+    );
+    let fixed = with(json!({ "placementType": "PickFixed", "clusterNames": ["a"] }));
+    assert_eq!(changes(&without, &fixed).len(), 1);
 }
 
 /// Runs of a namespace are not served, and its placements would wait for ever.

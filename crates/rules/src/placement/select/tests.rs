@@ -176,6 +176,12 @@ fn contradictions_are_named() {
     let shop = || selector("Namespace", "shop");
     let (toy, config_map) = (selector("Toy", ""), selector("ConfigMap", "settings"));
     let absent = scoped(selector("Namespace", "none"), WITH_SELECTORS);
+    let (chosen, unnamed) = (
+        || scoped(shop(), WITH_SELECTORS),
+        scoped(selector("Namespace", ""), WITH_SELECTORS),
+    );
+    let not_one = "beside a selector with selectionScope NamespaceWithResourceSelectors, which has to name its namespace, \
+                   no other may be of namespaces";
     for (selectors, message) in [
         (vec![toy], "the hub does not serve Toy of v1"),
         (
@@ -183,6 +189,9 @@ fn contradictions_are_named() {
             "namespace \"kube-system\" is reserved and cannot be placed",
         ),
         (vec![shop(), shop()], "Namespace shop is selected twice"),
+        (vec![chosen(), chosen(), config_map.clone()], not_one),
+        (vec![chosen(), selector("Namespace", "other")], not_one),
+        (vec![unnamed, config_map.clone()], not_one),
         (
             vec![absent, config_map.clone()],
             "namespace \"none\", whose objects are selected, is not found",
