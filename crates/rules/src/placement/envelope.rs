@@ -97,8 +97,9 @@ fn manifest(entry: &Value) -> Result<Value, String> {
         })?,
         entry => entry.clone(),
     };
-    if api_version(&manifest).is_empty() || kind(&manifest).is_empty() || manifest.name().is_empty()
-    {
+    // One that leaves its name to the member fails there, alone.
+    let is_named = !manifest.name().is_empty() || manifest["metadata"]["generateName"].is_string();
+    if api_version(&manifest).is_empty() || kind(&manifest).is_empty() || !is_named {
         return Err("has no apiVersion, kind and name".to_owned());
     }
     Ok(manifest)

@@ -7,7 +7,7 @@ use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::conditions::{
-    APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::eviction::BudgetSpec;
 use karmada_api::fleet::names::{EVICTED_BINDING, PREVIOUS_STATE};
@@ -194,15 +194,22 @@ fn may_be_there(binding: &Binding) -> bool {
 /// Returns `true` if nothing is lost with a binding: it has failed, or only looks.
 fn serves_nobody(binding: &Binding) -> bool {
     let steps = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE];
-    let has_failed = steps.iter().any(|kind| says(binding, kind) == Some(FALSE));
+    let mut steps = steps.iter().filter_map(|kind| current(binding, kind));
+    // A cluster that has not answered yet serves what it had before.
+    let has_failed = steps.any(|step| step.status == FALSE && step.reason != APPLY_IN_PROGRESS);
     has_failed || says(binding, DIFF_REPORTED) == Some(TRUE)
 }
 
 /// Returns the status of a condition that is about a binding as it is.
 fn says<'a>(binding: &'a Binding, kind: &str) -> Option<&'a str> {
+    current(binding, kind).map(|condition| &*condition.status)
+}
+
+/// Returns a condition that is about a binding as it is.
+fn current<'a>(binding: &'a Binding, kind: &str) -> Option<&'a Condition> {
     let condition = find(&binding.status.as_ref()?.conditions, kind)?;
     let is_current = condition.observed_generation == binding.metadata.generation;
-    is_current.then_some(&*condition.status)
+    is_current.then_some(condition)
 }
 
 /// Returns the conditions of an eviction about which this was decided.

@@ -18,7 +18,9 @@ mod writes;
 
 use jiff::Timestamp;
 use karmada_api::fleet::member::LEAVE;
-use karmada_api::fleet::names::{MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER};
+use karmada_api::fleet::names::{
+    MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER, member_namespace,
+};
 use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 use objects::Metadata;
 use objects::condition::find;
@@ -47,6 +49,14 @@ pub fn plan(facts: &MembershipFacts<'_>) -> MembershipPlan {
     if facts.cluster.metadata.is_deleting() {
         return leave(facts);
     }
+    if let Some(reason) = refusal(facts.cluster) {
+        return MembershipPlan {
+            writes: report::write(facts, Readiness::Refused(reason))
+                .into_iter()
+                .collect(),
+            wake_at: None,
+        };
+    }
     let mut writes: Vec<_> = mark(facts).into_iter().collect();
     // One that an earlier cluster of the name has left is not ours yet.
     if !facts.namespace.is_some_and(Metadata::is_deleting) {
@@ -63,6 +73,16 @@ pub fn plan(facts: &MembershipFacts<'_>) -> MembershipPlan {
         writes,
         wake_at: None,
     }
+}
+
+/// Returns why the hub can have nothing for a cluster, if it cannot.
+fn refusal(cluster: &MemberCluster) -> Option<&'static str> {
+    // The longest name of a namespace, which has no dots.
+    const LONGEST: usize = 63;
+    let name = cluster.metadata.name();
+    (name.contains('.') || member_namespace(name).len() > LONGEST).then_some(
+        "its namespace is called fleet-member-NAME, so NAME has at most 50 characters and no dot",
+    )
 }
 
 /// Returns the write that gives a cluster our finalizer, the label by which it is selected, and the taints that follow

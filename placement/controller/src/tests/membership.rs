@@ -34,6 +34,23 @@ fn owned(object: Value) -> Value {
     object
 }
 
+/// A cluster for which the hub can have no namespace says so, and nothing is made for it.
+#[tokio::test(start_paused = true)]
+async fn impossible_cluster_is_refused() {
+    let mut stage = Stage::new();
+    stage.start(&[]).await;
+    for name in ["eu.prod", &"x".repeat(51)] {
+        let new = cluster(name, &json!({}));
+        let wrote = stage.change("POST", CLUSTERS, &new).await;
+        assert_eq!(wrote, [format!("PATCH {CLUSTERS}/{name}/status")]);
+        let refused = stage.get(&format!("{CLUSTERS}/{name}")).await;
+        assert_eq!(
+            conditions(&refused["status"]),
+            ["ReadyToJoin False MemberClusterNotReadyToJoin"]
+        );
+    }
+}
+
 /// A cluster gets on the hub what KubeFleet's agents expect there, and its status is what its agent says.
 #[tokio::test(start_paused = true)]
 async fn joining_cluster_gets_everything() {

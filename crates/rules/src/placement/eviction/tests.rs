@@ -113,7 +113,12 @@ fn binding_decides_without_a_budget() {
     let mut unscheduled = binding("a", "Unscheduled", &[]);
     let annotations = json!({ PREVIOUS_STATE: "Bound" });
     unscheduled.metadata.annotations = from_value(annotations).unwrap();
+    // It serves what it had before the Works were written.
+    let mut unanswered = binding("a", "Bound", &[("Applied", "False")]);
+    let status = unanswered.status.as_mut().unwrap();
+    status.conditions[0].reason = APPLY_IN_PROGRESS.to_owned();
     for (binding, without, with) in [
+        (unanswered, NO_BUDGET, "blocked by specified"),
         (deleted(serving("a")), BEING_REMOVED, BEING_REMOVED),
         (binding("a", "Scheduled", &[]), NOTHING_THERE, NOTHING_THERE),
         (

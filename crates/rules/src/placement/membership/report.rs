@@ -20,21 +20,28 @@ pub(super) enum Readiness {
     Ready,
     /// The cluster is leaving.
     Leaving,
+    /// It cannot have it, for this reason.
+    Refused(&'static str),
 }
 
 impl Readiness {
     fn condition(self) -> Condition {
+        let not_ready = "Member cluster is not ready to join the fleet";
+        let refused = |message: &str| {
+            condition(
+                ("ReadyToJoin", FALSE),
+                "MemberClusterNotReadyToJoin",
+                message,
+            )
+        };
         match self {
             Self::Ready => condition(
                 ("ReadyToJoin", TRUE),
                 "MemberClusterReadyToJoin",
                 "Member cluster is ready to join the fleet",
             ),
-            Self::Leaving => condition(
-                ("ReadyToJoin", FALSE),
-                "MemberClusterNotReadyToJoin",
-                "Member cluster is not ready to join the fleet",
-            ),
+            Self::Leaving => refused(not_ready),
+            Self::Refused(reason) => refused(&format!("{not_ready}: {reason}")),
         }
     }
 }

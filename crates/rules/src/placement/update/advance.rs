@@ -82,6 +82,10 @@ impl Step<'_, '_> {
                 config.name
             )
         })?;
+        // After the last of them a task may wait, also if this step finds all that are left up to date.
+        if !stage.clusters.iter().all(is_done) {
+            self.start_stage(stage);
+        }
         // Those that were said to be done before this step, and no others, make room.
         let turns = stage.clusters.iter_mut().filter(|one| !is_done(one));
         for cluster in turns.take(most) {
@@ -91,7 +95,6 @@ impl Step<'_, '_> {
         if stage.clusters.iter().all(is_done) {
             return self.finish(stage, config);
         }
-        self.start_stage(stage);
         let late = self.late(stage.clusters.iter());
         let said = if late.clusters.is_empty() {
             words::run_progressing()

@@ -331,6 +331,33 @@ fn current_clusters_are_left_alone() {
     assert_eq!(world.bindings, before);
 }
 
+/// A wait after a stage begins when its clusters are up to date, also if they were when it was approved.
+#[test]
+fn late_approval_delays_the_wait() {
+    let mut world = World::new(&[("c1", "canary")]);
+    world.start("go", "0");
+    world.serve();
+    world.answer("go-after-canary", true);
+    world.seconds += 60;
+    world.serve();
+    assert_eq!(last(&world).reason, "UpdateRunSucceeded");
+    let strategy = world.strategy.as_mut().unwrap();
+    strategy.spec.stages[0].before_stage_tasks =
+        from_value(json!([{ "type": "Approval" }])).unwrap();
+    world.start("again", "0");
+    world.settle();
+    world.seconds += 7200;
+    world.answer("again-before-canary", true);
+    world.answer("again-after-canary", true);
+    world.settle();
+    world.answer("again-after-canary", true);
+    world.settle();
+    assert_eq!(last(&world).reason, "UpdateRunWaiting");
+    world.seconds += 60;
+    world.settle();
+    assert_eq!(last(&world).reason, "UpdateRunSucceeded");
+}
+
 /// Case F83: the approval of an earlier run of the same name is none of this one.
 #[test]
 fn earlier_approval_does_not_count() {
