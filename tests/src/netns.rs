@@ -37,8 +37,8 @@ const DONE: &str = "done";
 
 /// The limit of a body.
 const TEST_LIMIT: Duration = Duration::from_mins(10);
-/// The same for a benchmark, which may be of ten thousand objects of a real API.
-const COMMAND_LIMIT: Duration = Duration::from_hours(1);
+/// The limit of a benchmark, which may be of ten thousand objects of a real API.
+pub const COMMAND_LIMIT: Duration = Duration::from_hours(1);
 
 /// Lines of each log in a failure.
 const TAIL: usize = 30;
@@ -87,11 +87,11 @@ pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
     }
 }
 
-/// Runs the body of a command in a namespace of its own, on a tokio runtime. The command is started
+/// Runs the body of a command in a namespace of its own, on a tokio runtime, for so long at most. The command is started
 /// again inside with its own arguments.
-pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+pub fn isolated_command(limit: Duration, body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     if inside() {
-        run(COMMAND_LIMIT, body)
+        run(limit, body)
     } else {
         let arguments: Vec<_> = env::args_os().skip(1).collect();
         enter(&arguments, Show::Directly)

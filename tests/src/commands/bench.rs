@@ -8,7 +8,7 @@ use lab_parts::interrupt::until_interrupted;
 use pipeline_tests::bench::placement::PlacementBench;
 use pipeline_tests::bench::propagation::PropagationBench;
 use pipeline_tests::bench::{agent, ingresses, placement, propagation, remedies};
-use pipeline_tests::netns::{inside, isolated_command};
+use pipeline_tests::netns::{COMMAND_LIMIT, inside, isolated_command};
 use pipeline_tests::programs::{self, Binary, Profile, path};
 use tools::Tool;
 use tools::cargo::build_dist;
@@ -141,7 +141,7 @@ fn in_a_fleet(
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
         build()?;
     }
-    isolated_command(bench)
+    isolated_command(COMMAND_LIMIT, bench)
 }
 
 fn measure_agent(arguments: &Agent) -> anyhow::Result<()> {

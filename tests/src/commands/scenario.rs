@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
     control_plane::ApiKind,
-    netns::{inside, isolated_command},
+    netns::{COMMAND_LIMIT, inside, isolated_command},
     outage::{self, DnsOutage, Home},
     programs::{self, Profile},
     service_outage,
@@ -109,5 +109,5 @@ fn on_real_parts(
         tools::build(&Tool::ALL)?;
         programs::build(profile)?;
     }
-    isolated_command(play)
+    isolated_command(COMMAND_LIMIT, play)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pipeline_tests::{
-    netns::{inside, isolated_command},
+    netns::{COMMAND_LIMIT, inside, isolated_command},
     programs::{self, Profile},
     screenshots,
 };
@@ -11,5 +11,7 @@ pub(crate) fn run() -> Result<()> {
     if !inside() {
         programs::build(Profile::Debug)?;
     }
-    isolated_command(async || screenshots::take(&tools::cargo::root().join("docs/images")).await)
+    isolated_command(COMMAND_LIMIT, async || {
+        screenshots::take(&tools::cargo::root().join("docs/images")).await
+    })
 }

@@ -41,5 +41,9 @@ pub(crate) fn run(extent: &Extent) -> anyhow::Result<()> {
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
         programs::build_fleet()?;
     }
-    isolated_command(async || soak(&soaked, |line| println!("{line}")).await)
+    // The start and the last fault come on top.
+    let limit = soaked.length + Duration::from_mins(15);
+    isolated_command(limit, async || {
+        soak(&soaked, |line| println!("{line}")).await
+    })
 }

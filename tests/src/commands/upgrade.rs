@@ -1,7 +1,7 @@
 //! `upgrade`: two versions of the programs side by side.
 
 use clap::Args;
-use pipeline_tests::netns::{inside, isolated_command};
+use pipeline_tests::netns::{COMMAND_LIMIT, inside, isolated_command};
 use pipeline_tests::programs;
 use pipeline_tests::upgrade::side_by_side;
 use tools::Tool;
@@ -21,5 +21,7 @@ pub(crate) fn run(earlier: &Earlier) -> anyhow::Result<()> {
         programs::build_for_tests()?;
         programs::build_earlier(&earlier.from)?;
     }
-    isolated_command(async || side_by_side(|line| println!("{line}")).await)
+    isolated_command(COMMAND_LIMIT, async || {
+        side_by_side(|line| println!("{line}")).await
+    })
 }
