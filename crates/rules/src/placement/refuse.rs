@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::Scope;
 use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
-use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
+use karmada_api::fleet::policy::{ClusterSelectorTerm, PlacementPolicy, PlacementType};
 use objects::selector::is_valid;
 use objects::{GroupVersionKind, Metadata};
 
@@ -140,19 +140,28 @@ fn label_selectors(placement: &Placement) -> impl Iterator<Item = &LabelSelector
         policy,
         ..
     } = &placement.spec;
-    let affinity = policy.as_ref().and_then(affinity);
-    let required = affinity.and_then(|affinity| affinity.required.as_ref());
-    let required = required
-        .into_iter()
-        .flat_map(|required| &required.cluster_selector_terms);
-    let preferred = affinity
-        .into_iter()
-        .flat_map(|affinity| &affinity.preferred);
-    let terms = required.chain(preferred.map(|term| &term.preference));
+    let policies = policy.iter();
+    let terms = policies.flat_map(|policy| required(policy).chain(preferred(policy)));
     let of_objects = resource_selectors.iter().map(|one| &one.label_selector);
     of_objects
         .chain(terms.map(|term| &term.label_selector))
         .flatten()
+}
+
+/// Returns the terms of which a cluster must meet one.
+fn required(policy: &PlacementPolicy) -> impl Iterator<Item = &ClusterSelectorTerm> {
+    let required = affinity(policy).and_then(|affinity| affinity.required.as_ref());
+    required
+        .into_iter()
+        .flat_map(|required| &required.cluster_selector_terms)
+}
+
+/// Returns the terms that a cluster had better meet.
+fn preferred(policy: &PlacementPolicy) -> impl Iterator<Item = &ClusterSelectorTerm> {
+    let preferred = affinity(policy).into_iter();
+    preferred
+        .flat_map(|affinity| &affinity.preferred)
+        .map(|term| &term.preference)
 }
 
 /// Returns the problems among checks.
@@ -269,14 +278,6 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
 }
 
 fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
-    let affinity = affinity(policy);
-    let required = affinity.and_then(|affinity| affinity.required.as_ref());
-    let mut required = required
-        .into_iter()
-        .flat_map(|required| &required.cluster_selector_terms);
-    let mut preferred = affinity
-        .into_iter()
-        .flat_map(|affinity| &affinity.preferred);
     let tolerations = &policy.tolerations;
     let is_twice = (1..)
         .zip(tolerations)
@@ -284,12 +285,12 @@ fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
     vec![
         (
             "spec.policy.affinity",
-            required.any(|term| term.property_sorter.is_some()),
+            required(policy).any(|term| term.property_sorter.is_some()),
             "has a required term with a propertySorter",
         ),
         (
             "spec.policy.affinity",
-            preferred.any(|term| term.preference.property_selector.is_some()),
+            preferred(policy).any(|term| term.property_selector.is_some()),
             "has a preferred term with a propertySelector",
         ),
         ("spec.policy.tolerations", is_twice, "has one twice"),
