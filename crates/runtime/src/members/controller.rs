@@ -56,7 +56,7 @@ pub trait MemberController: Send + Sync + 'static {
     }
 }
 
-/// What a reconcile that succeeded says of its member.
+/// The contact with its member that a reconcile had which succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contact {
     /// The member answered.

@@ -36,7 +36,7 @@ pub(super) struct Outage<K> {
     held: Vec<K>,
 }
 
-/// What is done with the keys of a member.
+/// The phase in which the loop of a member is.
 #[derive(Clone, Copy)]
 pub(super) enum Phase {
     /// They are reconciled.
@@ -47,13 +47,13 @@ pub(super) enum Phase {
     Showing(Instant),
 }
 
-/// What is done with a key.
+/// The turn of a key.
 pub(super) enum Turn {
     Reconcile,
     Show(Reason),
 }
 
-/// What a turn of a key says of its member.
+/// The news of a member that the turn of a key brings.
 pub(super) enum Reach<K> {
     Reached,
     Failed(BoxError),
