@@ -10,7 +10,6 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{Claim, is_own};
 use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::template::{NamespacePattern, priority};
 use karmada_rules::propagation::works::work_name;
 use objects::Key;
@@ -89,14 +88,10 @@ impl Facts {
     pub(super) fn selected_version(&self) -> &str {
         let kind = &self.kind;
         let is_selected = |version: &&String| {
-            self.template.clone().is_some_and(|mut template| {
-                template["apiVersion"] = kind.in_version(version).api_version().into();
-                let mut policies = self.candidates();
-                policies.any(|policy| {
-                    let selectors = &policy.spec.resource_selectors;
-                    best_rank(selectors, policy.namespace(), &template).is_some()
-                })
-            })
+            let version = kind.in_version(version);
+            let mut policies = self.candidates();
+            let template = self.template.as_ref();
+            template.is_some_and(|template| policies.any(|one| one.selects_in(&version, template)))
         };
         let selected = kind.versions.iter().filter(is_selected);
         let newest = selected.max_by_key(|version| priority(version));

@@ -10,11 +10,9 @@ use karmada_api::{
     OverridePolicy, PropagationPolicy, ResourceBinding, Work, execution_namespace, names,
 };
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::namespaces;
 use karmada_rules::propagation::rights::AGGREGATED;
-use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::works::{bound, wanted_clusters, work_name};
 use karmada_runtime::error::Chain;
 use kube::api::{DynamicObject, ListParams};
@@ -107,15 +105,7 @@ impl Reader<'_> {
         let Some(template) = &facts.template else {
             return Ok(BTreeSet::new());
         };
-        let selects = |policy: &Candidate<'_>| {
-            best_rank(
-                &policy.spec.resource_selectors,
-                policy.namespace(),
-                template,
-            )
-            .is_some()
-        };
-        let selecting = facts.candidates().filter(selects);
+        let selecting = facts.candidates().filter(|policy| policy.selects(template));
         let needed: BTreeSet<Key> = selecting
             .flat_map(|policy| {
                 let namespace = policy.namespace().unwrap_or_default();

@@ -11,13 +11,12 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::problems::problems;
 use karmada_rules::propagation::rights::{self, are_granted};
-use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES, is_excluded};
 use karmada_rules::propagation::works::bound;
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cluster::links;
 use super::command::{named, policy, policy_name};
@@ -150,7 +149,7 @@ impl Survey {
     fn may_select(&self, policy: &Candidate<'_>) -> bool {
         self.templates.iter().any(|of_kind| match &of_kind.objects {
             None => of_kind.is_named_by(policy),
-            Some(objects) => objects.iter().any(|object| selects(policy, object)),
+            Some(objects) => objects.iter().any(|object| policy.selects(object)),
         })
     }
 
@@ -204,7 +203,7 @@ impl Survey {
                 let mut candidates = self.policies.iter().map(Candidate::from);
                 !is_excluded(object, is_skipped)
                     && !bound.contains(&id((GroupVersionKind::of(object), object.key())))
-                    && !candidates.any(|policy| selects(&policy, object))
+                    && !candidates.any(|policy| policy.selects(object))
             });
             remarks.extend(left.map(|object| {
                 let (kind, key) = (&of_kind.kind, object.key());
@@ -250,11 +249,6 @@ impl Survey {
         }
         remarks
     }
-}
-
-fn selects(policy: &Candidate<'_>, object: &Value) -> bool {
-    let selectors = &policy.spec.resource_selectors;
-    best_rank(selectors, policy.namespace(), object).is_some()
 }
 
 fn template_of(binding: &ResourceBinding) -> (GroupVersionKind, Key) {

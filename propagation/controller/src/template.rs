@@ -132,12 +132,9 @@ impl TemplateReconciler {
         let is_selected = |version: &&GroupVersionKind| {
             let key = TemplateKey::new(version, &key.key);
             let policies = self.index.read(|index| index.policies_for(&key));
-            let Some(mut template) = template.clone().filter(|_| !policies.is_empty()) else {
-                return false;
-            };
-            // What selectors ask for is the same in each.
-            template["apiVersion"] = version.api_version().into();
-            policies.iter().any(|policy| policy.selects(&template))
+            let mut policies = policies.iter().map(Policy::candidate);
+            let template = template.as_ref();
+            template.is_some_and(|template| policies.any(|one| one.selects_in(version, template)))
         };
         let bound = || {
             let binding = self.index.read(|index| index.binding_of(key))?;

@@ -2,7 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, names};
-use objects::Metadata;
+use objects::{GroupVersionKind, Metadata};
+use serde_json::Value;
+
+use super::selector::best_rank;
 
 /// A policy of either scope that may claim a template.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +52,22 @@ impl<'a> Candidate<'a> {
             Some(_) => names::POLICY_FINALIZER,
             None => names::CLUSTER_POLICY_FINALIZER,
         }
+    }
+
+    /// Returns `true` if the policy selects the template.
+    pub fn selects(&self, template: &Value) -> bool {
+        let selectors = &self.spec.resource_selectors;
+        best_rank(selectors, self.namespace(), template).is_some()
+    }
+
+    /// Returns `true` if the policy selects the template in a version of its kind. What else selectors ask for is the same
+    /// in each.
+    pub fn selects_in(&self, version: &GroupVersionKind, template: &Value) -> bool {
+        let mut template = template.clone();
+        if let Some(fields) = template.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), version.api_version().into());
+        }
+        self.selects(&template)
     }
 
     /// Returns `true` if the policy is being deleted.

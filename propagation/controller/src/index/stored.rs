@@ -12,7 +12,6 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::dependencies::Dependency;
 use karmada_rules::propagation::problems::problems;
-use karmada_rules::propagation::selector::best_rank;
 use objects::{GroupVersionKind, Key};
 use serde_json::Value;
 
@@ -86,9 +85,7 @@ impl Policy {
 
     /// Returns `true` if the policy selects the template.
     pub(crate) fn selects(&self, template: &Value) -> bool {
-        let policy = self.candidate();
-        let selectors = &policy.spec.resource_selectors;
-        best_rank(selectors, policy.namespace(), template).is_some()
+        self.candidate().selects(template)
     }
 
     /// Returns the suspension that the policy asks for, unless the policy is not applied.

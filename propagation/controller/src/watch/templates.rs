@@ -10,7 +10,6 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization;
 use karmada_rules::propagation::rights::GroupResource;
-use karmada_rules::propagation::selector::best_rank;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, WatchState};
 use karmada_runtime::untyped::Untyped;
@@ -300,5 +299,5 @@ fn may_select(
         "kind": kind.kind,
         "metadata": { "namespace": key.namespace, "name": key.name, "labels": metadata.labels },
     });
-    best_rank(&policy.spec.resource_selectors, policy.namespace(), &object).is_some()
+    policy.selects(&object)
 }
