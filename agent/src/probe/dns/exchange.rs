@@ -6,8 +6,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_proto::op::{Header, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{RData, Record};
+use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
@@ -159,7 +160,7 @@ impl Exchange {
 
     /// Parses `bytes` and returns the message if it is the response to this query.
     fn response(&self, bytes: &[u8]) -> Option<Message> {
-        let response = Message::from_vec(bytes).ok()?;
+        let response = Message::from_vec(bytes).ok().or_else(|| cut_off(bytes))?;
         let metadata = &response.metadata;
         let negative = !matches!(
             metadata.response_code,
@@ -199,6 +200,17 @@ impl Exchange {
             _ => self.failed(DnsClass::Unreachable),
         }
     }
+}
+
+/// Parses the header and the question of a truncated message, which may end in the middle of a record.
+/// Its records are to be ignored.
+fn cut_off(bytes: &[u8]) -> Option<Message> {
+    let mut decoder = BinDecoder::new(bytes);
+    let Header { metadata, counts } = Header::read(&mut decoder).ok()?;
+    let mut message = Message::new(metadata.id, metadata.message_type, metadata.op_code);
+    message.metadata = metadata;
+    message.queries = Message::read_queries(&mut decoder, usize::from(counts.queries)).ok()?;
+    message.metadata.truncation.then_some(message)
 }
 
 /// Returns the addresses of the queried type and name, following CNAME records.

@@ -38,6 +38,9 @@ pub enum Response {
     /// Over UDP a message with the TC bit and no records (RFC 1035, section 4.1.1); over TCP this
     /// response.
     Truncated(Box<Self>),
+    /// [`Self::Truncated`], but over UDP the message ends in the middle of a record, as of servers and
+    /// proxies that cut a response at its size (RFC 2181, section 9).
+    Cut(Box<Self>),
     /// This response after a while.
     Delayed(Duration, Box<Self>),
     /// Each of these responses, one after the other.

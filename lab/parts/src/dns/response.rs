@@ -26,7 +26,9 @@ impl Response {
     pub(super) fn closes(&self) -> bool {
         match self {
             Self::Close => true,
-            Self::Truncated(response) | Self::Delayed(_, response) => response.closes(),
+            Self::Truncated(response) | Self::Cut(response) | Self::Delayed(_, response) => {
+                response.closes()
+            }
             Self::Each(responses) => responses.iter().any(Self::closes),
             _ => false,
         }
@@ -38,7 +40,7 @@ impl Response {
         match self {
             Self::Drop | Self::Close => Vec::new(),
             Self::Garbage => vec![Sent::at_once(b"no DNS message".to_vec())],
-            Self::Truncated(response) if transport == Transport::Tcp => {
+            Self::Truncated(response) | Self::Cut(response) if transport == Transport::Tcp => {
                 response.encode(request, transport)
             }
             Self::Delayed(by, response) => {
@@ -55,7 +57,11 @@ impl Response {
             }
             _ => {
                 let message = self.message(request);
-                let bytes = message.and_then(|message| message.to_vec().ok());
+                let mut bytes = message.and_then(|message| message.to_vec().ok());
+                if let (Self::Cut(_), Some(bytes)) = (self, &mut bytes) {
+                    // Half of the address, which ends the message.
+                    bytes.truncate(bytes.len() - 2);
+                }
                 bytes.map(Sent::at_once).into_iter().collect()
             }
         }
@@ -77,7 +83,7 @@ impl Response {
             message.add_answer(Record::from_rdata(name.clone(), TIME_TO_LIVE, data));
         };
         match self {
-            Self::Loopback | Self::WrongId => answer(name, loopback),
+            Self::Loopback | Self::WrongId | Self::Cut(_) => answer(name, loopback),
             Self::Ipv4(address) if query.query_type() == RecordType::A => {
                 answer(name, RData::A(A(*address)));
             }
@@ -100,7 +106,7 @@ impl Response {
                     query.set_name(elsewhere());
                 }
             }
-            Self::Truncated(_) => message.metadata.truncation = true,
+            Self::Truncated(_) | Self::Cut(_) => message.metadata.truncation = true,
             _ => {}
         }
         Some(message)

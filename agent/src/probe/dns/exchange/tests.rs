@@ -94,6 +94,11 @@ async fn a_response_is_an_address_or_a_class() {
         ),
         (truncated(Response::Close), Err(DnsClass::Truncated)),
         (truncated(Response::WrongId), Err(DnsClass::Truncated)),
+        (Response::Cut(Box::new(Response::Loopback)), Ok(())),
+        (
+            Response::Cut(Box::new(Response::Close)),
+            Err(DnsClass::Truncated),
+        ),
     ];
     for (response, expected) in cases {
         let case = format!("{response:?}");
