@@ -20,11 +20,11 @@ pub fn untolerated<'a>(
 
 /// Returns the taint for which a workload has to leave first, and the time at which it has to.
 pub fn first_untolerated<'a>(
-    taints: &'a [Taint],
+    taints: impl IntoIterator<Item = &'a Taint>,
     tolerations: &[Toleration],
 ) -> Option<(&'a Taint, Timestamp)> {
     taints
-        .iter()
+        .into_iter()
         .filter(|taint| taint.effect == "NoExecute")
         .filter_map(|taint| Some((taint, tolerated_until(taint, tolerations)?)))
         .min_by_key(|(_, at)| *at)

@@ -1,5 +1,6 @@
 //! A binding of either scope.
 
+use karmada_api::condition::TRUE;
 use karmada_api::{
     AggregatedStatusItem, ClusterResourceBinding, Condition, Placement, ResourceBinding,
     ResourceBindingSpec, ResourceBindingStatus, TargetCluster, names,
@@ -136,6 +137,20 @@ impl<'a> BindingRef<'a> {
     pub(crate) fn mirrored_group(&self) -> Option<&'a str> {
         let name = self.status?.scheduler_observed_affinity_name.as_deref();
         name.filter(|name| !name.is_empty())
+    }
+
+    /// Returns `true` if its scheduler has seen it as it is.
+    pub(crate) fn is_observed(&self) -> bool {
+        let observed = self
+            .status
+            .and_then(|status| status.scheduler_observed_generation);
+        observed.is_some() && observed == self.metadata.generation
+    }
+
+    /// Returns `true` if its template is to be in no cluster, as one without replicas is.
+    pub fn is_nowhere(&self) -> bool {
+        let is_scheduled = self.scheduled().is_some_and(|one| one.status == TRUE);
+        is_scheduled && self.is_observed() && self.spec.all_targets().next().is_none()
     }
 
     /// Returns the condition [`SCHEDULED`].

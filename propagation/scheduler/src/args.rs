@@ -1,7 +1,7 @@
 //! The flags.
 
 use clap::ArgAction;
-use karmada_rules::schedule::{Room, Scheduler};
+use karmada_rules::schedule::{Room, Scheduler, UnhealthyThreshold};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{
     self, COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
@@ -59,9 +59,19 @@ pub(crate) struct MoveArgs {
     /// Move workloads away from clusters with a `NoExecute` taint that their policies do not tolerate, or not any longer. Their copies there stay until those elsewhere are healthy, for at most 10 minutes. In a fleet with Karmada its own taint manager does it.
     #[arg(long, env = "KARMADA_EVICT_UNTOLERATED")]
     pub(crate) evict_untolerated: bool,
+    /// Move no workload away from a cluster that is not ready while more than this share of all clusters is not: the fault may be on the way to them. Taints of other keys count all the same.
+    #[arg(long, env = "KARMADA_UNHEALTHY_CLUSTER_THRESHOLD", default_value = "0.55", value_name = "SHARE", value_parser = share)]
+    pub(crate) unhealthy_cluster_threshold: f64,
     /// Move workloads back to an earlier group of clusters of their policies once it fits again. Their copies in the later group stay until those in the earlier one are healthy, for at most 10 minutes.
     #[arg(long, env = "KARMADA_AFFINITY_FAIL_BACK")]
     pub(crate) affinity_fail_back: bool,
+}
+
+/// Parses a share of a whole.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "must be a number from 0 to 1, such as 0.55".to_owned())
 }
 
 /// Parses a switch of one of the features.
@@ -116,6 +126,7 @@ impl Args {
                 Room::Summary
             },
             evicts: self.moves.evict_untolerated,
+            unhealthy_threshold: UnhealthyThreshold(self.moves.unhealthy_cluster_threshold),
             fails_back: self.moves.affinity_fail_back,
         }
     }

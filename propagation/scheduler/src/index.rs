@@ -88,14 +88,14 @@ impl Index {
         }
     }
 
-    /// Iterates over the bindings that are ours to schedule.
+    /// Iterates over the bindings that are ours, suspended ones too.
     pub(crate) fn ours(&self) -> impl Iterator<Item = AnyBinding> {
         let bindings = self.bindings.iter();
         let bindings = bindings.map(|(_, binding)| AnyBinding::Namespaced(Arc::clone(binding)));
         let others = self.cluster_bindings.iter();
         let others = others.map(|(_, binding)| AnyBinding::ClusterScoped(Arc::clone(binding)));
         let all = bindings.chain(others);
-        all.filter(|binding| self.scheduler.schedules(binding.view()))
+        all.filter(|binding| self.scheduler.has(binding.view()))
     }
 
     /// Returns the binding `key`; one without a namespace is a `ClusterResourceBinding`.
@@ -141,7 +141,8 @@ impl Index {
     /// Counts our bindings by the reason of their condition `Scheduled`; empty for those without one.
     pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::from(REASONS.map(|reason| (reason, 0)));
-        for binding in self.ours() {
+        let ours = self.ours();
+        for binding in ours.filter(|binding| self.scheduler.schedules(binding.view())) {
             let condition = binding.view().scheduled();
             let reason = condition.map_or("", |condition| &condition.reason);
             let known = REASONS.into_iter().find(|known| *known == reason);

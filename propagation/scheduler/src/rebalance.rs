@@ -116,8 +116,9 @@ impl RebalanceReconciler {
         if keys.iter().any(|key| is_own(key) == Some(true)) {
             return Ok(true);
         }
-        // One that the watch has still to show may be there, too.
-        for key in &keys {
+        // One that the watch has still to show may be there, too; a workload of the same name in another group has its own.
+        let is_others = |key: &&Key| is_own(key).is_none() && self.index.has(key);
+        for key in keys.iter().filter(|key| !is_others(key)) {
             match self.trigger_binding(key, workload, at).await {
                 Ok(()) => return Ok(true),
                 Err(error)

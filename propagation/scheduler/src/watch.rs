@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterView, ResourceBindingSpec};
-use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
+use karmada_rules::schedule::{
+    Scheduler, concerns, is_observed, is_unscheduled, left_clusters, waits_for_room,
+};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -118,6 +120,11 @@ impl SharedIndex {
         self.index.lock().snapshot(key)
     }
 
+    /// Returns `true` if the binding `key` exists.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.index.lock().binding(key).is_some()
+    }
+
     /// Returns the spec of the binding `key`, if it is that of the template.
     pub(crate) fn spec_of(
         &self,
@@ -205,10 +212,10 @@ impl Index {
                 continue;
             }
             let is_edit = is_edit(old, new);
-            let tainted = tainted(&self.clusters);
+            let left = left(&self.scheduler, &self.clusters);
             let ours: Vec<_> = self.ours().collect();
             for binding in ours {
-                let waits = || waits_for_room(&self.scheduler, binding.view(), &tainted);
+                let waits = || waits_for_room(&self.scheduler, binding.view(), &left);
                 let is_concerned = (differs && is_unscheduled(binding.view()))
                     || forms().any(|cluster| concerns(binding.view(), cluster));
                 if (!differs && !waits()) || !is_concerned {
@@ -229,12 +236,10 @@ impl Index {
     }
 }
 
-/// Returns the clusters with taints.
-fn tainted(clusters: &Cache<ClusterView>) -> Vec<&ClusterView> {
-    let clusters = clusters.iter().map(|(_, cluster)| &**cluster);
-    clusters
-        .filter(|cluster| !cluster.spec.taints.is_empty())
-        .collect()
+/// Returns the clusters that workloads may have to leave.
+fn left<'a>(scheduler: &Scheduler, clusters: &'a Cache<ClusterView>) -> Vec<&'a ClusterView> {
+    let all = clusters.iter().map(|(_, cluster)| &**cluster);
+    left_clusters(scheduler, all.collect())
 }
 
 /// Returns `true` if the clusters differ in what decides about bindings.

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::{ClusterView, GracefulEvictionTask, ResourceBindingSpec, TargetCluster};
+use karmada_api::{
+    ClusterView, GracefulEvictionTask, Placement, ResourceBindingSpec, TargetCluster,
+};
 use objects::patch::JsonPatch;
 use objects::taint::{first_untolerated, show};
 use serde_json::json;
@@ -13,6 +16,7 @@ use super::cycle::{Decision, decide};
 use super::facts::{Facts, Scheduler, named};
 use super::outcome::{SchedulePlan, scheduled};
 use crate::binding_ref::BindingRef;
+use crate::cluster::{NOT_READY, UNREACHABLE};
 
 /// The time that a copy gets until its replacement is healthy, as Karmada's is by default.
 const GRACE: SignedDuration = SignedDuration::from_mins(10);
@@ -36,12 +40,13 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
     if !facts.scheduler.evicts {
         return Vec::new();
     }
+    let is_halted = is_halted(facts.scheduler, facts.fleet.clusters);
     let mut tasks = Vec::new();
     for target in binding.targets() {
         let Some(cluster) = facts.fleet.get(&target.name) else {
             continue;
         };
-        let due = first_untolerated(&cluster.spec.taints, &facts.placement.cluster_tolerations);
+        let due = due(cluster, facts.placement, is_halted);
         if let Some((taint, at)) = due
             && at <= now
             && !is_suspended(binding, &target.name)
@@ -55,6 +60,39 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
         }
     }
     tasks
+}
+
+/// Returns `true` if so much of the fleet is not ready that no workload leaves a cluster because of that.
+pub(super) fn is_halted(scheduler: &Scheduler, clusters: &[&ClusterView]) -> bool {
+    let is_unready = |cluster: &&&ClusterView| cluster.spec.taints.iter().any(is_of_health);
+    let unready = clusters.iter().filter(is_unready).count();
+    let threshold = scheduler.unhealthy_threshold;
+    threshold.is_exceeded(unready, clusters.len())
+}
+
+/// Returns those of the clusters that workloads may have to leave.
+pub fn left_clusters<'a>(scheduler: &Scheduler, all: Vec<&'a ClusterView>) -> Vec<&'a ClusterView> {
+    let is_halted = is_halted(scheduler, &all);
+    let counts = |taint: &Taint| !(is_halted && is_of_health(taint));
+    let mut left = all;
+    left.retain(|cluster| cluster.spec.taints.iter().any(counts));
+    left
+}
+
+/// Returns the taint for which workloads of this placement have to leave a cluster first, and the time at which they
+/// have to; while that is halted, only for what somebody wants.
+pub(super) fn due<'a>(
+    cluster: &'a ClusterView,
+    placement: &Placement,
+    is_halted: bool,
+) -> Option<(&'a Taint, Timestamp)> {
+    let taints = cluster.spec.taints.iter();
+    let counted = taints.filter(|taint| !(is_halted && is_of_health(taint)));
+    first_untolerated(counted, &placement.cluster_tolerations)
+}
+
+fn is_of_health(taint: &Taint) -> bool {
+    [NOT_READY, UNREACHABLE].contains(&&*taint.key)
 }
 
 /// Returns `true` if the binding has to leave one of these clusters, now or once it is tolerated no longer.
@@ -153,11 +191,15 @@ pub(super) fn spec_after_eviction(
 }
 
 /// Plans the end of the evictions that are over.
-pub(super) fn finished_evictions(facts: Facts<'_>) -> Option<SchedulePlan> {
-    if !facts.scheduler.ends_evictions() {
+pub(super) fn finished_evictions(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    now: Timestamp,
+) -> Option<SchedulePlan> {
+    if !scheduler.ends_evictions() {
         return None;
     }
-    let patch = removals(facts.binding, facts.pass.now)?;
+    let patch = removals(binding, now)?;
     Some(SchedulePlan::EndEvictions(patch))
 }
 
@@ -206,11 +248,8 @@ pub(super) fn end_of(task: &GracefulEvictionTask, began: &Time) -> Timestamp {
 /// Returns `true` if the template is healthy in every cluster that it has now.
 fn is_replaced(binding: BindingRef<'_>) -> bool {
     // Reports of an older generation may be of clusters that it has left since.
-    let is_current = binding
-        .status
-        .is_some_and(|status| status.scheduler_observed_generation == binding.metadata.generation);
     let healthy: BTreeSet<&str> = binding.healthy_clusters().collect();
-    is_current
+    binding.is_observed()
         && binding.targets().next().is_some()
         && binding
             .targets()

@@ -30,8 +30,30 @@ pub struct Scheduler {
     pub room: Room,
     /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
     pub evicts: bool,
+    /// The share of the fleet above which unready clusters are left by no workload.
+    pub unhealthy_threshold: UnhealthyThreshold,
     /// True if workloads return to an earlier group of clusters once it fits again.
     pub fails_back: bool,
+}
+
+/// A share of the clusters: if more are not ready, the fault may be on the way to them, and in them all may be well.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnhealthyThreshold(pub f64);
+
+impl Default for UnhealthyThreshold {
+    /// As that of Karmada's flag.
+    fn default() -> Self {
+        Self(0.55)
+    }
+}
+
+impl UnhealthyThreshold {
+    /// Returns `true` if so many of `all` are more than this share.
+    pub(super) fn is_exceeded(self, unready: usize, all: usize) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "no fleet has so many clusters")]
+        let (unready, all) = (unready as f64, all as f64);
+        unready > self.0 * all
+    }
 }
 
 /// The ways in which the room of a cluster is counted.
@@ -62,15 +84,19 @@ impl Scheduler {
 
     /// Returns `true` if the binding is to be scheduled, and by this scheduler.
     pub fn schedules(&self, binding: BindingRef<'_>) -> bool {
+        let suspension = binding.spec.suspension.as_ref();
+        self.has(binding) && suspension.and_then(|suspension| suspension.scheduling) != Some(true)
+    }
+
+    /// Returns `true` if the binding is one of this scheduler, whether or not its scheduling is suspended.
+    pub fn has(&self, binding: BindingRef<'_>) -> bool {
         let BindingRef { metadata, spec, .. } = binding;
         let name = spec.scheduler_name.as_deref();
         let name = name.filter(|name| !name.is_empty()).unwrap_or(DEFAULT);
-        let suspension = spec.suspension.as_ref();
         let labels = KEPT.iter().filter_map(|key| metadata.label(key));
         spec.placement.as_ref().is_some_and(Value::is_object)
             && !metadata.is_deleting()
             && name == self.name
-            && suspension.and_then(|suspension| suspension.scheduling) != Some(true)
             && labels.into_iter().any(|id| !id.is_empty())
     }
 }

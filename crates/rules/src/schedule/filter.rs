@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Taint;
 use karmada_api::ClusterView;
 use karmada_api::placement::SpreadConstraint;
 use objects::Metadata;
@@ -45,8 +46,7 @@ pub(super) fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) 
         if !cluster.serves(&resource.api_version, &resource.kind) {
             return Some("cluster(s) did not have the API resource".to_owned());
         }
-        let tolerations = &placement.cluster_tolerations;
-        if let Some(taint) = untolerated(&cluster.spec.taints, tolerations, facts.pass.now) {
+        if let Some(taint) = closing_taint(facts, cluster) {
             let taint = show(taint);
             return Some(format!("cluster(s) had untolerated taint {{{taint}}}"));
         }
@@ -67,6 +67,12 @@ pub(super) fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) 
     let neighbours = facts.pass.neighbours;
     let neighbours = neighbours.filter(|_| !binding.has_target(name));
     neighbours?.refusal(name).map(str::to_owned)
+}
+
+/// Returns the taint for which nothing more comes to a cluster.
+pub(super) fn closing_taint<'a>(facts: Facts<'_>, cluster: &'a ClusterView) -> Option<&'a Taint> {
+    let tolerations = &facts.placement.cluster_tolerations;
+    untolerated(&cluster.spec.taints, tolerations, facts.pass.now)
 }
 
 /// Returns the field that a constraint spreads by and the cluster does not have.

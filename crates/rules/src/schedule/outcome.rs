@@ -38,7 +38,7 @@ pub enum SchedulePlan {
 pub(super) fn observed(binding: BindingRef<'_>, placement: &Placement) -> SchedulePlan {
     let has_groups = !placement.cluster_affinities.is_empty();
     let group = binding.observed_group().filter(|_| has_groups);
-    if is_observed(binding) && group == binding.mirrored_group() {
+    if binding.is_observed() && group == binding.mirrored_group() {
         return SchedulePlan::Unchanged;
     }
     let group = group.map(str::to_owned);
@@ -46,13 +46,6 @@ pub(super) fn observed(binding: BindingRef<'_>, placement: &Placement) -> Schedu
         spec: None,
         status: Some(StatusWrite::Observed { group }),
     }
-}
-
-/// Returns `true` if the status is of the newest generation.
-fn is_observed(binding: BindingRef<'_>) -> bool {
-    let status = binding.status;
-    let observed = status.and_then(|status| status.scheduler_observed_generation);
-    observed.is_some() && observed == binding.metadata.generation
 }
 
 /// Plans the writes of a binding that gets these clusters, and leaves others gracefully.
@@ -76,7 +69,7 @@ pub(super) fn scheduled(
         evictions,
     });
     let settled = spec.is_none()
-        && is_observed(binding)
+        && binding.is_observed()
         && !trigger::is_requested(binding)
         && !pass.cluster_changed
         && binding.mirrored_group() == group.as_deref()

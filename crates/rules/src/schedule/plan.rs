@@ -19,7 +19,11 @@ pub fn plan(
     pass: Pass<'_>,
 ) -> SchedulePlan {
     if !scheduler.schedules(binding) {
-        return SchedulePlan::Unchanged;
+        // What is suspended begins nothing, and ends what has begun.
+        let ended = scheduler
+            .has(binding)
+            .then(|| eviction::finished_evictions(scheduler, binding, pass.now));
+        return ended.flatten().unwrap_or(SchedulePlan::Unchanged);
     }
     let placement = match placement(binding) {
         Ok(placement) => placement,
@@ -69,7 +73,7 @@ fn decided(facts: Facts<'_>) -> SchedulePlan {
         pass,
         ..
     } = facts;
-    let graceful = eviction::finished_evictions(facts)
+    let graceful = eviction::finished_evictions(facts.scheduler, binding, pass.now)
         .or_else(|| eviction::evicted(facts))
         .or_else(|| failback::returned(facts));
     if let Some(plan) = graceful {

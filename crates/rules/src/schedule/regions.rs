@@ -27,9 +27,9 @@ impl Bounds {
     pub(super) fn of(region: &SpreadConstraint, cluster: Option<&SpreadConstraint>) -> Self {
         Self {
             min_regions: bound(region.min_groups).max(1),
-            max_regions: bound(region.max_groups),
+            max_regions: most(region.max_groups),
             min_clusters: bound(cluster.and_then(|cluster| cluster.min_groups)),
-            max_clusters: bound(cluster.and_then(|cluster| cluster.max_groups)),
+            max_clusters: cluster.map_or(0, |cluster| most(cluster.max_groups)),
         }
     }
 
@@ -41,6 +41,14 @@ impl Bounds {
         (self.min_regions..=self.max_regions).contains(&regions.len())
             && offered >= self.min_clusters
             && used.len() == offered.min(self.max_clusters).max(regions.len())
+    }
+}
+
+/// Returns the most groups that there may be: where none are named, any number.
+pub(super) fn most(groups: Option<i64>) -> usize {
+    match bound(groups) {
+        0 => usize::MAX,
+        most => most,
     }
 }
 

@@ -9,8 +9,9 @@ use super::constraint::groups;
 use super::estimates::Estimates;
 use super::facts::{Facts, named};
 use super::failure::AffinityFailure;
-use super::regions::{self, Bounds, Demand, bound};
-use super::strategy::{Assignment, ReplicaStrategy};
+use super::filter::closing_taint;
+use super::regions::{self, Bounds, Demand, bound, most};
+use super::strategy::{Assignment, ReplicaStrategy, has_static_weights};
 use super::tiers::Tiers;
 use super::{sets, trigger};
 
@@ -31,8 +32,9 @@ pub(super) fn select<'a>(
         }
     }
     let constraints = &facts.placement.spread_constraints;
-    // Every cluster with a weight gets its part: a bound of their number would drop replicas.
-    if constraints.is_empty() || matches!(facts.strategy, ReplicaStrategy::Weighted(_)) {
+    // Every cluster with a weight gets its part: a bound of their number would drop replicas. What has none goes along.
+    let is_weighted = facts.strategy != ReplicaStrategy::Set && has_static_weights(facts.placement);
+    if constraints.is_empty() || is_weighted {
         return Ok(candidates);
     }
     prefer(&mut candidates);
@@ -76,6 +78,8 @@ fn candidates<'a>(
     let candidates = clusters.iter().copied().map(|cluster| {
         let assumed = facts.pass.assumed_in(cluster.metadata.name());
         let available = match facts.strategy {
+            // What runs there stays. More would wait in a cluster that may be dead.
+            _ if closing_taint(facts, cluster).is_some() => 0,
             ReplicaStrategy::Set => sets::available(room, spec, cluster, assumed),
             _ => capacity::available(room, spec, cluster, assumed),
         };
@@ -151,7 +155,7 @@ fn by_cluster<'a>(
         let message = "the number of feasible clusters is less than spreadConstraint.MinGroups";
         return Err(AffinityFailure::error(message));
     }
-    let count = bound(constraint.max_groups).min(candidates.len());
+    let count = most(constraint.max_groups).min(candidates.len());
     let mut others = candidates.split_off(count);
     let Some(needed) = needed.filter(|_| count > 0) else {
         return Ok(candidates);

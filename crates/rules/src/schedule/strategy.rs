@@ -38,6 +38,25 @@ pub(super) fn is_set(spec: &ResourceBindingSpec, placement: &Placement) -> bool 
     has_components && placement.spread_constraints.iter().any(wants_one_cluster)
 }
 
+/// Returns `true` if clusters have fixed weights, whether or not a template has replicas that are divided by them
+/// (Karmada's `isStaticWeightedStrategy`).
+pub(super) fn has_static_weights(placement: &Placement) -> bool {
+    placement
+        .replica_scheduling
+        .as_ref()
+        .is_some_and(|scheduling| {
+            let kind = scheduling.replica_scheduling_type.as_deref();
+            let preference = scheduling.replica_division_preference.as_deref();
+            let weights = scheduling.weight_preference.as_ref();
+            matches!(kind, None | Some("" | "Divided"))
+                && matches!(preference, None | Some("" | "Weighted"))
+                && weights.is_none_or(|weights| {
+                    let dynamic = weights.dynamic_weight.as_deref().unwrap_or_default();
+                    dynamic.is_empty() && !weights.static_weight_list.is_empty()
+                })
+        })
+}
+
 impl<'a> ReplicaStrategy<'a> {
     /// Returns the strategy of the placement.
     ///

@@ -3,9 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use karmada_api::ClusterView;
 use objects::Metadata;
-use objects::taint::first_untolerated;
 
-use super::eviction::{end_of, has_to_leave, is_suspended};
+use super::eviction::{due, end_of, has_to_leave, is_halted, is_suspended};
 use super::facts::{Scheduler, named};
 use super::failback::may_return;
 use super::groups::{affinities, affinity_in_use};
@@ -52,24 +51,39 @@ pub fn next_due(
     clusters: &[&ClusterView],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let placement = binding
-        .placement()
-        .filter(|_| scheduler.schedules(binding))?;
-    let retry =
-        is_unscheduled(binding).then(|| now.saturating_add(RETRY).unwrap_or(Timestamp::MAX));
-    let targets = binding.targets().filter(|_| scheduler.evicts);
-    let targets = targets.filter(|target| !is_suspended(binding, &target.name));
-    // The condition of an unscheduled one counts every cluster of the fleet.
-    let others = clusters.iter().copied().filter(|_| retry.is_some());
-    let begins = targets
-        .filter_map(|target| named(clusters, &target.name))
-        .chain(others)
-        .filter_map(|cluster| {
-            first_untolerated(&cluster.spec.taints, &placement.cluster_tolerations)
-        });
     let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
     let tasks = tasks.filter(|task| scheduler.ends_evictions() && task.suppress_deletion.is_none());
     let ends = tasks.filter_map(|task| Some(end_of(task, task.creation_timestamp.as_ref()?)));
-    let due = begins.map(|(_, at)| at).chain(ends).chain(retry);
+    let ends = ends.filter(|_| scheduler.has(binding));
+    let decisions = next_decisions(scheduler, binding, clusters, now);
+    let due = ends.chain(decisions);
     due.filter(|at| *at > now).min()
+}
+
+/// Returns the times at which a binding that is scheduled may be decided otherwise.
+fn next_decisions(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    clusters: &[&ClusterView],
+    now: Timestamp,
+) -> Vec<Timestamp> {
+    let placement = binding.placement();
+    let Some(placement) = placement.filter(|_| scheduler.schedules(binding)) else {
+        return Vec::new();
+    };
+    let is_unscheduled = is_unscheduled(binding);
+    let is_halted = is_halted(scheduler, clusters);
+    // The cluster that ends the halt may be one that does not concern the binding.
+    let is_held = is_halted && has_to_leave(scheduler, binding, clusters);
+    let retry =
+        (is_unscheduled || is_held).then(|| now.saturating_add(RETRY).unwrap_or(Timestamp::MAX));
+    let targets = binding.targets().filter(|_| scheduler.evicts);
+    let targets = targets.filter(|target| !is_suspended(binding, &target.name));
+    // The condition of an unscheduled one counts every cluster of the fleet.
+    let others = clusters.iter().copied().filter(|_| is_unscheduled);
+    let begins = targets
+        .filter_map(|target| named(clusters, &target.name))
+        .chain(others)
+        .filter_map(|cluster| due(cluster, &placement, is_halted));
+    begins.map(|(_, at)| at).chain(retry).collect()
 }

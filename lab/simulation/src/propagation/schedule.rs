@@ -237,9 +237,10 @@ impl<'a> Schedule<'a> {
         choices.iter().any(|choice| self.has_room(choice))
     }
 
-    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number.
+    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number, and what has no
+    /// replicas goes along.
     fn choices(&self, clusters: &BTreeSet<String>) -> Vec<BTreeSet<String>> {
-        match self.division {
+        match model::division(self.placement) {
             Division::Weights(_) => model::choices(self.snapshot, &Value::Null, clusters),
             _ => model::choices(self.snapshot, self.placement, clusters),
         }
@@ -249,8 +250,16 @@ impl<'a> Schedule<'a> {
     fn has_room(&self, clusters: &BTreeSet<String>) -> bool {
         let seats = self.seats();
         let had = |name: &String| seats.get(name).copied().unwrap_or_default();
-        let room = clusters.iter();
-        let room = room.map(|name| had(name) + model::room(self.snapshot, name));
+        let open = model::open(self.snapshot, self.placement, clusters);
+        // Nothing more comes to the others.
+        let more = |name: &String| {
+            if open.contains(name) {
+                model::room(self.snapshot, name)
+            } else {
+                0
+            }
+        };
+        let room = clusters.iter().map(|name| had(name) + more(name));
         !matches!(self.division, Division::Room) || Some(room.sum()) >= self.replicas
     }
 

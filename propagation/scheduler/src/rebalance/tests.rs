@@ -69,6 +69,26 @@ fn results(request: &Value) -> Vec<(&str, &str, &str)> {
         .collect()
 }
 
+/// A workload of the same kind and name in another group is not asked to move.
+#[tokio::test(start_paused = true)]
+async fn another_groups_workload_stays() {
+    let api = started(&["--rebalance-workloads"]).await;
+    let workload = json!({ "apiVersion": "apps.kruise.io/v1alpha1", "kind": "Deployment", "namespace": "shop", "name": "web" });
+    let request = json!({
+        "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer",
+        "metadata": { "name": "anew" }, "spec": { "workloads": [workload] },
+    });
+    api.send("POST", REQUESTS, &request).await;
+    settle().await;
+    let done = api.get(&format!("{REQUESTS}/anew")).await;
+    assert_eq!(
+        results(&done),
+        [("web", "Failed", "ReferencedBindingNotFound")]
+    );
+    let other = api.get(&format!("{BINDINGS}/web-deployment")).await;
+    assert_eq!(other["spec"]["rescheduleTriggeredAt"], Value::Null);
+}
+
 /// Bindings of both scopes are to be scheduled anew as of the request's creation, what has none is named, and an
 /// edited request serves only what is new. Case I97.
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use karmada_api::TargetCluster;
 use karmada_rules::schedule::{Assumed, Assumptions, concerns, waits_for_room};
 use objects::Key;
 
-use super::{SharedIndex, tainted};
+use super::{SharedIndex, left};
 use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
 use crate::decisions::Decision;
@@ -58,9 +58,9 @@ impl Index {
     /// Notes whether a binding that is decided waits for room, to be woken as soon as some is free.
     pub(super) fn note_waiting(&mut self, binding: &AnyBinding) {
         if let Some(assumed) = &mut self.assumed {
-            let (tainted, view) = (tainted(&self.clusters), binding.view());
+            let (left, view) = (left(&self.scheduler, &self.clusters), binding.view());
             let waits =
-                self.scheduler.schedules(view) && waits_for_room(&self.scheduler, view, &tainted);
+                self.scheduler.schedules(view) && waits_for_room(&self.scheduler, view, &left);
             assumed.note_waiting(&binding.key(), waits);
         }
     }

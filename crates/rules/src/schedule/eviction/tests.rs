@@ -3,6 +3,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::schedule::facts::{KnownClusters, Pass};
+use crate::schedule::plan::plan;
 use crate::schedule::strategy::ReplicaStrategy;
 use crate::schedule::wake::next_due;
 
@@ -182,6 +183,43 @@ fn removals_keep_other_tasks() {
     assert_eq!(stored["spec"]["gracefulEvictionTasks"], json!([tasks[1]]));
     let next = next_due(&scheduler(), (&binding).into(), &[], at(NOW));
     assert_eq!(next, Some(at("2026-11-22T08:10:00Z")));
+}
+
+/// While too much of the fleet is not ready, a move for that is put off, and looked at again.
+#[test]
+fn halted_move_is_put_off() {
+    let taint = json!({ "key": "cluster.karmada.io/unreachable", "effect": "NoExecute" });
+    let (task, next) = begun(&taint, &json!([]));
+    assert_eq!(task, None);
+    assert_eq!(next, Some(at("2026-11-22T08:05:00Z")));
+}
+
+/// What is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.
+#[test]
+fn suspended_move_ends() {
+    let tasks = json!([{ "fromCluster": "a", "gracePeriodSeconds": 60,
+        "creationTimestamp": "2026-11-22T07:59:30Z" }]);
+    let mut binding = binding(&json!([]), &tasks);
+    binding.spec.suspension = from_value(json!({ "scheduling": true })).unwrap();
+    let end = at("2026-11-22T08:00:30Z");
+    let due = next_due(&scheduler(), (&binding).into(), &[], at(NOW));
+    assert_eq!(due, Some(end));
+    let fleet = KnownClusters {
+        clusters: &[],
+        complete: true,
+    };
+    let planned = |now| {
+        let pass = Pass {
+            now,
+            cluster_changed: false,
+            neighbours: None,
+            assumed: None,
+            estimates: None,
+        };
+        plan(&scheduler(), (&binding).into(), fleet, pass)
+    };
+    assert_eq!(planned(at(NOW)), SchedulePlan::Unchanged);
+    assert!(matches!(planned(end), SchedulePlan::EndEvictions(_)));
 }
 
 /// An unscheduled binding is due when its reason changes, and within five minutes.

@@ -53,6 +53,39 @@ pub(super) fn leaving(binding: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// While most of the fleet is not ready, the fault may be on the way to it: no workload leaves a cluster for that, while what
+/// somebody wants goes on. Case P90.
+#[test]
+fn outage_of_most_moves_nothing() {
+    let groups = json!([
+        group("primary", &["member1"]),
+        group("backup", &["member2"]),
+    ]);
+    let running = settled(
+        unscheduled(&json!({ "clusterAffinities": groups }), 3),
+        &fleet(),
+    );
+    let unready = |names: &[&str], wanted: &[&str]| {
+        let mut clusters = tainted(wanted);
+        for cluster in &mut clusters {
+            if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
+                let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" });
+                cluster.spec.taints.push(from_value(taint).unwrap());
+            }
+        }
+        clusters
+    };
+    for (names, wanted, leaves) in [
+        (&["member1"][..], &[][..], true),
+        (&["member1", "member3"], &[], false),
+        (&["member1", "member3"], &["member1"], true),
+    ] {
+        let (after, _) = evicted(running.clone(), &unready(names, wanted));
+        let expected = if leaves { &["member1"][..] } else { &[] };
+        assert_eq!(leaving(&after), *expected, "{names:?} {wanted:?}");
+    }
+}
+
 /// A workload leaves a taint for the next group, with one write of its clusters.
 #[test]
 fn taint_moves_to_next_group() {

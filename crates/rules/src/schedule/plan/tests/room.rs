@@ -80,6 +80,51 @@ fn aggregated_uses_few_clusters() {
     stage(&aggregated, &[9, 9, 9], &[5, 1, 1]).assert(4, &[4, 0, 0]);
 }
 
+/// More replicas do not go where nothing starts any more: what runs in such a cluster stays.
+#[test]
+fn tainted_cluster_gets_no_more() {
+    for (aggregated, expected) in [(false, [2, 2, 2]), (true, [2, 4, 0])] {
+        let mut clusters = with_room(&[9, 9, 9]);
+        let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoSchedule" });
+        clusters[0].spec.taints = from_value(json!([taint])).unwrap();
+        let placement = by_room(aggregated);
+        let stage = Stage {
+            placement: &placement,
+            clusters,
+            running: &[2, 0, 0],
+        };
+        stage.assert(6, &expected);
+    }
+}
+
+/// A bound of which no end is named has none.
+#[test]
+fn least_of_clusters_is_enough() {
+    let constraint = json!({ "spreadByField": "cluster", "minGroups": 2 });
+    let placement = json!({ "spreadConstraints": [constraint] });
+    stage(&placement, &[9, 9, 9], &[]).assert(2, &[2, 2, 2]);
+}
+
+/// What has no replicas goes wherever fixed weights bring its workload, though a constraint names fewer clusters.
+#[test]
+fn map_follows_fixed_weights() {
+    let weights = ["member1", "member2", "member3"]
+        .map(|name| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 }));
+    let mut placement = divided(&json!({
+        "replicaScheduling": {
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": { "staticWeightList": weights },
+        },
+    }));
+    let constraint = json!({ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 2 });
+    placement["spreadConstraints"] = json!([constraint]);
+    stage(&placement, &[9, 9, 9], &[]).assert(3, &[1, 1, 1]);
+    let mut map = unscheduled(&placement, 0);
+    map["spec"].as_object_mut().unwrap().remove("replicas");
+    let after = settled(map, &with_room(&[9, 9, 9]));
+    assert_eq!(targets(&after).len(), 3);
+}
+
 /// A trigger divides all replicas anew.
 #[test]
 fn trigger_divides_afresh() {
@@ -159,7 +204,8 @@ fn regions_stay_within_bounds() {
         (&two((2, 2)), &[], &[2, 0, 2]),
         // The roomiest of the others.
         (&two((2, 3)), &[], &[2, 0, 2, 2]),
-        (&two((0, 0)), &[], &[2, 0, 2]),
+        // Without a bound, all of them.
+        (&two((0, 0)), &[], &[2, 2, 2, 2]),
         // What runs stays in its region.
         (&two((2, 2)), &[0, 2, 0, 0, 2], &[0, 2, 2]),
         (&by_room, &[], &[1, 0, 1]),
