@@ -159,8 +159,8 @@ async fn reply(
             for (name, value) in fields.as_object().unwrap() {
                 response[name] = value.clone();
             }
-            let context = json!({ "apiVersion": "config.karmada.io/v1alpha1",
-                "kind": "ResourceInterpreterContext", "response": response });
+            // As servers made with Karmada's package, which name neither kind nor version.
+            let context = json!({ "response": response });
             Ok(Response::new(Full::from(context.to_string())))
         }
         Answer::Http(response) => Ok(response.map(Full::new)),
