@@ -10,7 +10,7 @@ mod real {
         api::core::v1::{ConfigMap, Namespace},
         apimachinery::pkg::apis::meta::v1::ObjectMeta,
     };
-    use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
+    use karmada_api::{ClusterPropagationPolicy, OverridePolicy, PropagationPolicy};
     use karmada_rules::propagation::candidate::Candidate;
     use karmada_rules::propagation::problems::{Problem, problems};
     use kube::{
@@ -422,6 +422,93 @@ mod real {
                 let released = json!({ "metadata": { "finalizers": null } });
                 ensure!(patch("old", released).await.is_none(), "it cannot go");
                 ensure!(api.get_opt("old").await?.is_none(), "it is still there");
+            }
+            Ok(())
+        });
+    }
+
+    fn override_policy(fields: &Value) -> Value {
+        let mut policy = json!({
+            "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+            "metadata": { "name": "web", "namespace": NAMESPACE }, "spec": {},
+        });
+        for (field, value) in fields.as_object().unwrap() {
+            policy["spec"][field] = value.clone();
+        }
+        policy
+    }
+
+    /// Returns the fields of override policies, each with what is said against it.
+    fn override_policies() -> Vec<(Value, Option<&'static str>)> {
+        let rules = |overriders: Value| json!({ "overrideRules": [{ "overriders": overriders }] });
+        let target = |fields: Value| json!({ "overrideRules": [{ "targetCluster": fields, "overriders": {} }] });
+        let adding = |field: &str, key: &str, value: &str| {
+            rules(json!({ field: [{ "operator": "add", "value": { key: value } }] }))
+        };
+        let labels = |key: &str, value: &str| adding("labelsOverrider", key, value);
+        let annotations = |key: &str| adding("annotationsOverrider", key, "a b");
+        let change = json!([{ "subPath": "/a", "operator": "remove" }]);
+        let of_json = json!({ "fieldPath": "/data/a", "json": change });
+        let of_both = json!({ "fieldPath": "/data/a", "json": change, "yaml": change });
+        let plaintext = json!([{ "path": "/spec/a", "operator": "remove" }]);
+        let older = json!({ "targetCluster": {}, "overriders": { "plaintext": plaintext } });
+        let (mut with_target, mut with_overriders) = (rules(json!({})), rules(json!({})));
+        with_target["targetCluster"] = older["targetCluster"].clone();
+        with_overriders["overriders"] = older["overriders"].clone();
+        let no_label = "labelsOverrider has a key or a value that no label may have";
+        let no_annotation = "annotationsOverrider has a key that no annotation may have";
+        let no_key = "unsupported key \"regions\", must be provider, region, or zone";
+        let no_operator = "unsupported operator \"Exists\", must be In or NotIn";
+        let both = "FieldOverrider has both YAML and JSON set. Only one is allowed";
+        let beside_target = "overrideRules and targetCluster can't co-exist";
+        let beside_overriders = "overrideRules and overriders can't co-exist";
+        vec![
+            (rules(json!({})), None),
+            (json!({ "overrideRules": [], "targetCluster": {} }), None),
+            (older, None),
+            (with_target, Some(beside_target)),
+            (with_overriders, Some(beside_overriders)),
+            (target(fields("zone", "NotIn")), None),
+            (target(fields("regions", "In")), Some(no_key)),
+            (target(fields("zone", "Exists")), Some(no_operator)),
+            (labels("x.io/a", "b"), None),
+            (labels("-a", "b"), Some(no_label)),
+            (labels("a", "a b"), Some(no_label)),
+            (annotations("X.io/a"), None),
+            (annotations("a b"), Some(no_annotation)),
+            (rules(json!({ "fieldOverrider": [of_json] })), None),
+            (rules(json!({ "fieldOverrider": [of_both] })), Some(both)),
+        ]
+    }
+
+    /// An override policy of which half would be ignored is refused in Karmada's words, and its neighbour is not.
+    #[test]
+    fn half_overrides_are_refused() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            let file = "admission/override-policies.yaml";
+            manifests::apply(&karmada.client(), file).await?;
+            let kind = ApiResource::erase::<OverridePolicy>(&());
+            let api: Api<DynamicObject> = Api::namespaced_with(karmada.client(), NAMESPACE, &kind);
+            let try_only = PostParams {
+                dry_run: true,
+                ..PostParams::default()
+            };
+            let refusal = async |fields: &Value| {
+                let policy = from_value(override_policy(fields)).unwrap();
+                api.create(&try_only, &policy).await.err()
+            };
+            // The admission has a watch of its own: repeat until it has seen the policy.
+            let (wrong, _) = &override_policies()[3];
+            while refusal(wrong).await.is_none() {}
+            for (policy, expected) in override_policies() {
+                let refused = refusal(&policy).await.map(|error| error.to_string());
+                let is_expected = match (&refused, expected) {
+                    (Some(text), Some(expected)) => text.contains(expected),
+                    (None, None) => true,
+                    _ => false,
+                };
+                ensure!(is_expected, "{policy}: {refused:?}");
             }
             Ok(())
         });

@@ -29,8 +29,8 @@ const IMAGES: [[&str; 4]; 10] = [
     [
         "Tag",
         "replace",
-        "sha256:0",
-        "r.example.com/shop/web@sha256:0",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb924",
+        "r.example.com/shop/web@sha256:e3b0c44298fc1c149afbf4c8996fb924",
     ],
 ];
 

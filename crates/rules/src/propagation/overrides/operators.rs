@@ -8,7 +8,7 @@ use karmada_api::overrides::{
     PlaintextOverrider,
 };
 use objects::patch::operation;
-use objects::{api_version, kind, metadata};
+use objects::{kind, metadata};
 use serde_json::{Value, json};
 
 /// Changes a part of an image, or of every container's image.
@@ -45,17 +45,37 @@ fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, S
                 &parts.tag
             };
             let new = operated(&overrider.operator, current, value)?;
-            // A digest has an algorithm, and a tag has no colon.
-            let (tag, digest) = if new.contains(':') {
-                (String::new(), new)
-            } else {
-                (new, String::new())
-            };
-            (parts.tag, parts.digest) = (tag, digest);
+            // What is neither changes nothing, as in Karmada.
+            if is_digest(&new) {
+                (parts.tag, parts.digest) = (String::new(), new);
+            } else if overrider.operator == "remove" || is_tag(&new) {
+                (parts.tag, parts.digest) = (new, String::new());
+            }
         }
         other => return Err(format!("`{other}` is no part of an image")),
     }
     Ok(parts.to_string())
+}
+
+/// Returns `true` for the tag of an image (distribution, `reference.TagRegexp`).
+fn is_tag(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.starts_with(is_word)
+        && text.len() <= 128
+        && text.chars().all(|c| is_word(c) || matches!(c, '.' | '-'))
+}
+
+/// Returns `true` for the digest of an image (distribution, `reference.DigestRegexp`).
+fn is_digest(text: &str) -> bool {
+    let Some((algorithm, hex)) = text.split_once(':') else {
+        return false;
+    };
+    algorithm.starts_with(|c: char| c.is_ascii_alphabetic())
+        && algorithm
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c))
+        && hex.len() >= 32
+        && hex.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 fn operated(operator: &str, current: &str, value: &str) -> Result<String, String> {
@@ -142,22 +162,22 @@ pub(super) fn words(
             }
             other => return Err(unknown_operator(other)),
         }
-        let was_there = container.get(field).is_some();
-        if let (true, Some(container)) = (was_there || !words.is_empty(), container.as_object_mut())
-        {
+        // Karmada leaves an empty list, too, where there was none.
+        if let Some(container) = container.as_object_mut() {
             container.insert(field.to_owned(), words.into());
         }
     }
     Ok(())
 }
 
-/// Returns the containers of a workload, without the init containers; none of other kinds.
+/// Returns the containers of a workload, without the init containers; none of other kinds. As for Karmada, a kind of the
+/// same name in another group, such as Kruise's, is one, too.
 fn containers(manifest: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let kind = (api_version(manifest), kind(manifest));
-    let path = match kind {
-        ("v1", "Pod") => Some("/spec/containers"),
-        ("apps/v1", "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet")
-        | ("batch/v1", "Job") => Some("/spec/template/spec/containers"),
+    let path = match kind(manifest) {
+        "Pod" => Some("/spec/containers"),
+        "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" | "Job" => {
+            Some("/spec/template/spec/containers")
+        }
         _ => None,
     };
     path.and_then(|path| manifest.pointer_mut(path)?.as_array_mut())
@@ -197,13 +217,13 @@ pub(super) fn field(overrider: &FieldOverrider, manifest: &mut Value) -> Result<
     let Some(Value::String(text)) = manifest.pointer_mut(path) else {
         return Err(format!("there is no text at {path}"));
     };
+    // Of both, which Karmada refuses where it has its webhook, it applies the first.
     if !overrider.yaml.is_empty() {
         let mut content: Value = serde_saphyr::from_str(text)
             .map_err(|error| format!("the text at {path} is no YAML: {error}"))?;
         patch_field(&overrider.yaml, &mut content)?;
         *text = serde_saphyr::to_string(&content).map_err(|error| error.to_string())?;
-    }
-    if !overrider.json.is_empty() {
+    } else if !overrider.json.is_empty() {
         let mut content: Value = serde_json::from_str(text)
             .map_err(|error| format!("the text at {path} is no JSON: {error}"))?;
         patch_field(&overrider.json, &mut content)?;

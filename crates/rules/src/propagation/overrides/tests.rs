@@ -54,9 +54,10 @@ fn image_parts_are_changed() {
         "Repository replace a/b > r.example.com:5000/a/b:1.4 a/b",
         "Repository add -x > r.example.com:5000/shop/web-x:1.4 side-x",
         "Tag replace 2 > r.example.com:5000/shop/web:2 side:2",
-        "Tag add -x > r.example.com:5000/shop/web:1.4-x side:-x",
+        "Tag add -x > r.example.com:5000/shop/web:1.4-x side",
+        "Tag add sha256:0 > r.example.com:5000/shop/web:1.4 side",
         "Tag remove - > r.example.com:5000/shop/web side",
-        "Tag replace sha256:0 > r.example.com:5000/shop/web@sha256:0 side@sha256:0",
+        "Tag replace sha256:e3b0c44298fc1c149afbf4c8996fb924 > r.example.com:5000/shop/web@sha256:e3b0c44298fc1c149afbf4c8996fb924 side@sha256:e3b0c44298fc1c149afbf4c8996fb924",
     ];
     for case in cases {
         let words: Vec<&str> = case.split(' ').collect();
@@ -108,7 +109,26 @@ fn commands_change_one_container() {
     let new = containers(words("argsOverrider", "side", "add", &["--v"]));
     assert_eq!(new[1]["args"], json!(["--v"]));
     let nothing = containers(words("argsOverrider", "side", "remove", &["--v"]));
-    assert_eq!(nothing[1].get("args"), None);
+    assert_eq!(nothing[1]["args"], json!([]));
+}
+
+/// Kinds of other groups that have the name of a workload are workloads: a mirror of images is for Kruise's, too.
+#[test]
+fn other_groups_are_overridden() {
+    for (api_version, kind) in [
+        ("apps.kruise.io/v1beta1", "StatefulSet"),
+        ("apps.kruise.io/v1alpha1", "DaemonSet"),
+    ] {
+        let mut manifest = deployment();
+        manifest["apiVersion"] = api_version.into();
+        manifest["kind"] = kind.into();
+        let overrider = from_value(json!({
+            "component": "Registry", "operator": "replace", "value": "m.io",
+        }));
+        operators::image(&overrider.unwrap(), &mut manifest).unwrap();
+        let image = &manifest["spec"]["template"]["spec"]["containers"][0]["image"];
+        assert_eq!(image, "m.io/shop/web:1.4", "{kind}");
+    }
 }
 
 /// Labels and annotations that are not there are left so.
