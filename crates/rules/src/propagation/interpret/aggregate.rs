@@ -6,7 +6,7 @@ use objects::{Metadata, group_kind};
 use serde_json::{Map, Value, json};
 
 use super::members::{MemberStatus, earliest, is_observed, latest, statuses, sums, text};
-use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET};
+use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET, number};
 
 const REPLICA_SET: [&str; 4] = [
     "replicas",
@@ -72,6 +72,10 @@ pub(super) fn is_same(current: Option<&Value>, new: &Value) -> bool {
             let mut names = current.keys().chain(new.keys());
             names.all(|name| is_same(current.get(name), new.get(name).unwrap_or(&Value::Null)))
         }
+        (Value::Array(current), Value::Array(new)) => {
+            let mut pairs = current.iter().zip(new);
+            current.len() == new.len() && pairs.all(|(current, new)| is_same(Some(current), new))
+        }
         (current, new) => current == new,
     }
 }
@@ -95,6 +99,18 @@ fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
     })
 }
 
+/// Returns the numbers of the Pods of a job. The API refuses fewer that have ended, though a copy with its Pods is gone.
+fn counts(current: &Value, members: &[MemberStatus<'_>]) -> Map<String, Value> {
+    let mut counts = sums(members, &["active", "succeeded", "failed"]);
+    for (name, count) in &mut counts {
+        if name != "active" {
+            let least = number(Some(current), name);
+            *count = count.as_i64().unwrap_or_default().max(least).into();
+        }
+    }
+    counts
+}
+
 /// A finished job does not change any more.
 fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
     if condition(current, "Complete")
@@ -103,7 +119,7 @@ fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Valu
     {
         return None;
     }
-    let mut status = sums(members, &["active", "succeeded", "failed"]);
+    let mut status = counts(current, members);
     let active = status.get("active").and_then(Value::as_i64) != Some(0);
     // The API refuses another start of a job that has one.
     let start = text(current, "startTime").or_else(|| earliest(members, "startTime"));
@@ -197,7 +213,47 @@ fn pod(members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
     let first = ["Failed", "Pending", "Running", "Succeeded"]
         .into_iter()
         .find(|phase| phases.contains(phase))?;
-    Some(Map::from_iter([("phase".to_owned(), first.into())]))
+    Some(Map::from_iter([
+        ("phase".to_owned(), first.into()),
+        ("containerStatuses".to_owned(), containers(members).into()),
+    ]))
+}
+
+/// Returns the status of each container, as it is in the copy in which it is worst. Each name is there once: by it the
+/// API tells whether a container runs again that may not.
+fn containers(members: &[MemberStatus<'_>]) -> Vec<Value> {
+    let lists = statuses(members).filter_map(|status| status.get("containerStatuses"));
+    let mut worst: BTreeMap<&str, &Value> = BTreeMap::new();
+    for container in lists.filter_map(Value::as_array).flatten() {
+        let name = text(container, "name").unwrap_or_default();
+        let known = worst.entry(name).or_insert(container);
+        if standing(container) < standing(known) {
+            *known = container;
+        }
+    }
+    worst.into_values().map(summary).collect()
+}
+
+/// Returns how well a container is, the worst first.
+fn standing(container: &Value) -> (bool, bool) {
+    let is_ready = container.get("ready") == Some(&Value::Bool(true));
+    (is_ready, container.pointer("/state/running").is_some())
+}
+
+/// Returns the fields of a container's status that the API requires, and its state.
+fn summary(container: &Value) -> Value {
+    let field = |name: &str, default: Value| match container.get(name) {
+        None | Some(Value::Null) => default,
+        Some(value) => value.clone(),
+    };
+    json!({
+        "name": field("name", json!("")),
+        "image": field("image", json!("")),
+        "imageID": field("imageID", json!("")),
+        "restartCount": field("restartCount", json!(0)),
+        "ready": field("ready", json!(false)),
+        "state": field("state", json!({})),
+    })
 }
 
 fn phase(

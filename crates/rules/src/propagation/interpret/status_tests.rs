@@ -177,6 +177,30 @@ fn other_kinds_have_rules_of_their_own() {
         of("v1", "Pod", &[phase("Running"), json!({})]),
         Some(phase("Pending"))
     );
+    let running = json!({ "phase": "Running", "containerStatuses": [{
+        "name": "web", "image": "web:1", "imageID": "x", "restartCount": 3, "ready": true,
+        "started": true, "lastState": {}, "state": { "running": { "startedAt": "2026-11-22T08:00:00Z" } },
+    }] });
+    let kept = |ready: bool, state: &Value| {
+        json!({ "phase": "Running", "containerStatuses": [{
+            "name": "web", "image": "web:1", "imageID": "x", "restartCount": 3, "ready": ready,
+            "state": state,
+        }] })
+    };
+    let state = &running["containerStatuses"][0]["state"];
+    assert_eq!(
+        of("v1", "Pod", &[running.clone(), running.clone()]),
+        Some(kept(true, state))
+    );
+    let mut waiting = running.clone();
+    let container = &mut waiting["containerStatuses"][0];
+    container["ready"] = json!(false);
+    container["state"] = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+    let state = container["state"].clone();
+    assert_eq!(
+        of("v1", "Pod", &[running, waiting]),
+        Some(kept(false, &state))
+    );
     let claim = "PersistentVolumeClaim";
     assert_eq!(
         of("v1", claim, &[phase("Bound"), phase("Pending")]),

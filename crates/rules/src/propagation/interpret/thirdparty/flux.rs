@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::needs::Needs;
-use super::reading::{has_condition, list, observed_part, text};
+use super::reading::{has_condition, is_empty, list, observed_part, text};
 use super::retention::keep_suspension;
 
 pub(super) const KINDS: &[Known] = &[
@@ -109,6 +109,8 @@ struct Status {
     counts: &'static [&'static str],
     /// Those that are reported for each cluster alone.
     reported: &'static [&'static str],
+    /// True if those of which the last counts stay while no copy tells of them.
+    keeps: bool,
 }
 
 const GIT_REPOSITORY: Status = Status {
@@ -120,6 +122,7 @@ const GIT_REPOSITORY: Status = Status {
         "observedInclude",
         "observedRecurseSubmodules",
     ],
+    keeps: false,
 };
 const OCI_REPOSITORY: Status = Status {
     texts: &["url"],
@@ -143,6 +146,7 @@ const KUSTOMIZATION: Status = Status {
     values: &[],
     counts: &[],
     reported: &[],
+    keeps: true,
 };
 const HELM_RELEASE: Status = Status {
     texts: &[
@@ -154,6 +158,7 @@ const HELM_RELEASE: Status = Status {
     values: &["lastReleaseRevision"],
     counts: &["failures", "upgradeFailures", "installFailures"],
     reported: &[],
+    keeps: true,
 };
 
 impl Status {
@@ -171,11 +176,13 @@ impl Status {
 
     fn aggregate(&self, all: &Aggregation<'_>) -> Map<String, Value> {
         let mut status = all.sums(self.counts);
-        for name in self.texts {
-            status.insert((*name).to_owned(), all.last_text(name));
-        }
-        for name in self.values {
-            status.insert((*name).to_owned(), all.last(name));
+        let texts = self.texts.iter().map(|name| (name, all.last_text(name)));
+        let values = self.values.iter().map(|name| (name, all.last(name)));
+        for (name, value) in texts.chain(values) {
+            let is_kept = self.keeps && all.copies() > 0 && is_empty(&value);
+            if !is_kept {
+                status.insert((*name).to_owned(), value);
+            }
         }
         status.insert("conditions".to_owned(), all.conditions().into());
         status.insert("observedGeneration".to_owned(), all.observed_generation());
