@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
+use karmada_rules::apis::Apis;
 use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked, Withheld};
 use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::rights::GroupResource;
@@ -175,6 +176,15 @@ pub(crate) struct WhyArgs {
         value_name = "REGEX,..."
     )]
     pub(crate) skipped_propagating_namespaces: Vec<NamespacePattern>,
+    /// Of the propagation-controller: kinds that are never propagated, as it has them.
+    #[arg(
+        long,
+        help_heading = OF_CONTROLLERS,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "API;..."
+    )]
+    pub(crate) skipped_propagating_apis: Apis,
     #[command(flatten)]
     pub(crate) controllers: ControllerArgs,
 }

@@ -30,6 +30,8 @@ pub(super) enum Cause {
     Deleting(Vec<String>),
     /// Its namespace is skipped.
     SkippedNamespace(String),
+    /// Its kind is skipped.
+    SkippedKind,
     /// It is a Namespace whose users keep it out of the members.
     LabelledOut,
     /// It is a Namespace of a control plane.
@@ -75,6 +77,7 @@ impl Cause {
             Self::SkippedNamespace(_) | Self::LabelledOut | Self::OwnNamespace => {
                 "NamespaceSkipped"
             }
+            Self::SkippedKind => "KindSkipped",
             Self::NoPolicy(_) => "NoPolicy",
             Self::BadPolicy(..) => "PolicyNotApplied",
             Self::AwaitsOverrides(..) => "AwaitsOverrides",
@@ -117,6 +120,10 @@ impl Cause {
                 format!(
                     "{s} is not propagated: the propagation-controller skips namespace {namespace}"
                 )
+            }
+            Self::SkippedKind => {
+                let kind = facts.kind.full_name();
+                format!("{s} is not propagated: the propagation-controller skips {kind}")
             }
             Self::LabelledOut => {
                 format!("{s} stays out of the members: its label {SKIP_LABEL} says so")
@@ -194,7 +201,7 @@ impl Cause {
         let namespace = within(&facts.key.namespace);
         match self {
             Self::Deleting(_) => format!("kubectl get {object} -o yaml"),
-            Self::SkippedNamespace(_) => format!(
+            Self::SkippedNamespace(_) | Self::SkippedKind => format!(
                 "kubectl --context host get deployment/propagation-controller -n {SYSTEM} -o yaml"
             ),
             Self::LabelledOut => format!("kubectl label {object} {SKIP_LABEL}-"),

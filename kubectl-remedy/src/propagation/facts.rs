@@ -10,7 +10,7 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{Claim, is_own};
 use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::template::{NamespacePattern, priority};
+use karmada_rules::propagation::template::{Skipped, priority};
 use karmada_rules::propagation::works::work_name;
 use objects::Key;
 use serde_json::Value;
@@ -40,8 +40,7 @@ pub(super) struct Facts {
     pub(super) refusal: Option<String>,
     /// The roles with which the propagation-controller propagates kinds, if they may be read.
     pub(super) roles: Option<Vec<ClusterRole>>,
-    /// The namespaces that are skipped.
-    pub(super) skipped: Vec<NamespacePattern>,
+    pub(super) skipped: Skipped,
     /// The only cluster that is asked about: that of a Work.
     pub(super) only: Option<String>,
 }
@@ -55,12 +54,6 @@ impl Facts {
     /// Returns `true` if it is a Namespace, which every member gets without a policy.
     pub(super) fn is_namespace(&self) -> bool {
         self.kind.group.is_empty() && self.kind.kind == "Namespace"
-    }
-
-    /// Returns `true` if its namespace is skipped, or the Namespace itself.
-    pub(super) fn is_skipped(&self, namespace: &str) -> bool {
-        let mut skipped = self.skipped.iter();
-        skipped.any(|pattern| pattern.is_match(namespace))
     }
 
     pub(super) fn binding(&self) -> Option<BindingRef<'_>> {

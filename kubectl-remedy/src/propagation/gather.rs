@@ -4,7 +4,7 @@
 use karmada_api::{ResourceBinding, Work, cluster_of_execution_namespace};
 use karmada_rules::propagation::choice::Choice;
 use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::template::is_excluded;
+use karmada_rules::propagation::template::{Skipped, is_excluded};
 use karmada_rules::propagation::works::bound;
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
@@ -49,9 +49,10 @@ pub(super) async fn read(
         (WORK_GROUP, "Work") => reader.of_work(kind, &key).await?,
         _ => reader.of_template(kind, key).await?,
     };
-    facts
-        .skipped
-        .clone_from(&args.skipped_propagating_namespaces);
+    facts.skipped = Skipped {
+        namespaces: args.skipped_propagating_namespaces.clone(),
+        apis: args.skipped_propagating_apis.clone(),
+    };
     Ok(facts)
 }
 
@@ -63,12 +64,12 @@ impl Reader<'_> {
             "kind": kind.kind,
             "metadata": { "namespace": key.namespace, "name": key.name },
         });
-        if is_excluded(&object, |_| false) {
+        if is_excluded(&object, &Skipped::default()) {
             return Err(excluded(kind, &key));
         }
         let template = self.template(kind, &key, kind.preferred()).await?;
         let template = template.ok_or_else(|| missing(kind, &key))?;
-        if is_excluded(&template, |_| false) {
+        if is_excluded(&template, &Skipped::default()) {
             return Err(excluded(kind, &key));
         }
         let (policies, binding) =

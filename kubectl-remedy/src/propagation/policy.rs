@@ -5,7 +5,7 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::Choice;
 use karmada_rules::propagation::namespaces::{is_kept_out, is_propagated};
 use karmada_rules::propagation::rights::are_granted;
-use karmada_rules::propagation::template::is_excluded;
+use karmada_rules::propagation::template::{Skipped, is_excluded};
 use objects::{Key, Metadata};
 use serde::Serialize;
 use serde_json::Value;
@@ -71,7 +71,16 @@ impl Facts {
             let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
             return Some(Cause::Deleting(names.map(ToOwned::to_owned).collect()));
         }
-        if is_excluded(template, |namespace| self.is_skipped(namespace)) {
+        if self.skipped.apis.contain(template) {
+            // A Namespace goes to the members all the same: it needs no policy.
+            let kept_out = || kept_out(template, &self.skipped);
+            return if self.is_namespace() {
+                kept_out()
+            } else {
+                Some(Cause::SkippedKind)
+            };
+        }
+        if is_excluded(template, &self.skipped) {
             let namespace = if self.is_namespace() {
                 template.name()
             } else {
@@ -80,7 +89,7 @@ impl Facts {
             return Some(Cause::SkippedNamespace(namespace.to_owned()));
         }
         match self.choice() {
-            Choice::None if self.is_namespace() => kept_out(template),
+            Choice::None if self.is_namespace() => kept_out(template, &self.skipped),
             // What others require needs no policy.
             Choice::None if !self.required_by().is_empty() => None,
             Choice::None => Some(self.no_policy()),
@@ -146,8 +155,8 @@ impl Facts {
 }
 
 /// Returns why a Namespace stays out of the members, if it does.
-fn kept_out(namespace: &Value) -> Option<Cause> {
-    if is_propagated(namespace) {
+fn kept_out(namespace: &Value, skipped: &Skipped) -> Option<Cause> {
+    if is_propagated(namespace, skipped) {
         return None;
     }
     Some(if is_kept_out(namespace) {

@@ -11,7 +11,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::problems::problems;
 use karmada_rules::propagation::rights::{self, are_granted};
-use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES, is_excluded};
+use karmada_rules::propagation::template::{SKIPPED_NAMESPACES, Skipped, is_excluded};
 use karmada_rules::propagation::works::bound;
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
@@ -184,10 +184,9 @@ impl Survey {
 
     /// Tells of the objects of such kinds that no policy selects, and that nothing else propagates.
     pub(crate) fn without_policy(&self) -> Vec<Remark> {
-        let skipped: Option<NamespacePattern> = SKIPPED_NAMESPACES.parse().ok();
-        let is_skipped = |namespace: &str| {
-            let mut skipped = skipped.iter();
-            skipped.any(|pattern| pattern.is_match(namespace))
+        let skipped = Skipped {
+            namespaces: SKIPPED_NAMESPACES.parse().into_iter().collect(),
+            ..Skipped::default()
         };
         // In whichever version.
         let id = |(of, key): (GroupVersionKind, Key)| (of.group, of.kind, key);
@@ -201,7 +200,7 @@ impl Survey {
             let objects = of_kind.objects.iter().flatten();
             let left = objects.filter(|object| {
                 let mut candidates = self.policies.iter().map(Candidate::from);
-                !is_excluded(object, is_skipped)
+                !is_excluded(object, &skipped)
                     && !bound.contains(&id((GroupVersionKind::of(object), object.key())))
                     && !candidates.any(|policy| policy.selects(object))
             });

@@ -1,6 +1,7 @@
 //! The flags.
 
-use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES};
+use karmada_rules::apis::Apis;
+use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES, Skipped};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{self, COMPONENTS, PRIORITY, Switch, WORKLOAD_AFFINITY};
 
@@ -22,7 +23,16 @@ pub struct Args {
         value_delimiter = ',',
         value_name = "REGEX,..."
     )]
-    pub(crate) skipped_propagating_namespaces: Vec<NamespacePattern>,
+    skipped_propagating_namespaces: Vec<NamespacePattern>,
+    /// Kinds that are never propagated: `GROUP`, `GROUP/VERSION`, `GROUP/KIND,KIND`, `GROUP/VERSION/KIND,KIND` or `v1/KIND,KIND`, with semicolons between them.
+    #[arg(
+        long,
+        env = "KARMADA_SKIPPED_PROPAGATING_APIS",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "API;..."
+    )]
+    skipped_propagating_apis: Apis,
     /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies. `MultiplePodTemplatesScheduling` (false): bindings of kinds whose Pods differ have components in place of replicas.
     #[arg(
         long,
@@ -57,6 +67,14 @@ pub(crate) struct Features {
 }
 
 impl Args {
+    /// Returns what the user has excluded from propagation.
+    pub(crate) fn skipped(&self) -> Skipped {
+        Skipped {
+            namespaces: self.skipped_propagating_namespaces.clone(),
+            apis: self.skipped_propagating_apis.clone(),
+        }
+    }
+
     /// Returns the features as they are switched.
     pub(crate) fn features(&self) -> Features {
         Features {
@@ -88,8 +106,7 @@ mod tests {
     fn pattern_matches_whole_name() {
         let skipped = |flags: &[&str], namespace: &str| {
             let args = Args::try_parse_from([&[crate::identity::NAME], flags].concat()).unwrap();
-            let mut patterns = args.skipped_propagating_namespaces.iter();
-            patterns.any(|pattern| pattern.is_match(namespace))
+            args.skipped().has_namespace(namespace)
         };
         assert!(skipped(&[], "kube-system"));
         assert!(!skipped(&[], "my-kube-system"));

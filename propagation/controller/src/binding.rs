@@ -17,6 +17,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::interpret::Timed;
+use karmada_rules::propagation::template::Skipped;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -36,7 +37,7 @@ use self::known::Known;
 pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
 use crate::identity::NAME;
-use crate::index::StoredBinding;
+use crate::index::{Index, StoredBinding};
 use crate::latest::SharedReads;
 use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
@@ -54,6 +55,7 @@ pub(crate) struct BindingReconciler {
     /// The policies as the API has them.
     pub(crate) policies: SharedReads,
     pub(crate) writes: WriteMode,
+    pub(crate) skipped: Skipped,
     /// The writes of the Works.
     pub(crate) writer: WorkWriter,
     pub(crate) rivals: Arc<Rivals>,
@@ -113,7 +115,8 @@ impl Controller for BindingReconciler {
         let Some(template) = self.index.bound_template(binding) else {
             return Ok(());
         };
-        let is_dispatched = is_dispatched(binding);
+        let is_left = self.index.read(|index| is_left(index, binding, &template));
+        let is_dispatched = is_dispatched(binding) && !is_left;
         if is_dispatched {
             self.identify(&stored, &template, &works).await?;
         }
@@ -183,7 +186,7 @@ impl BindingReconciler {
             .read(|index| Known::read(index, &self.works, binding, template));
         let facts = WorkFacts {
             revised,
-            ..known.facts(binding, template, works)
+            ..known.facts(binding, template, works, &self.skipped)
         };
         let steps = works::plan(&facts, || Uuid::new_v4().to_string());
 
@@ -360,13 +363,26 @@ fn is_done(step: &WorkStep) -> bool {
 /// Returns `true` if Works are made for the binding: a policy has it, other bindings require it, or
 /// somebody else cares for it. One that was only attached, and that nothing requires any more, loses its own.
 pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
-    let labels = binding.metadata.labels.as_ref();
     let spec = binding.spec;
     let clusters = spec.clusters.iter().flatten();
     Claim::of(binding.metadata).is_some()
-        || spec.required_by.iter().flatten().next().is_some()
-        || labels.is_some_and(|labels| labels.contains_key(names::MANAGED_BY))
+        || is_wanted_elsewhere(binding)
         || (spec.placement.is_none() && clusters.count() == 0)
+}
+
+/// Returns `true` if other bindings require it, or somebody else cares for it.
+fn is_wanted_elsewhere(binding: BindingRef<'_>) -> bool {
+    let labels = binding.metadata.labels.as_ref();
+    binding.spec.required_by.iter().flatten().next().is_some()
+        || labels.is_some_and(|labels| labels.contains_key(names::MANAGED_BY))
+}
+
+/// Returns `true` if the policy has no longer what still bears its claim. Its override policies may go with it, and what
+/// no policy has keeps what they made of it.
+fn is_left(index: &Index, binding: BindingRef<'_>, template: &Value) -> bool {
+    let policy = index.policy_of(binding);
+    policy.is_some_and(|policy| policy.candidate().is_deleting() || !policy.selects(template))
+        && !is_wanted_elsewhere(binding)
 }
 
 /// Returns `true` if the object of a write is gone.

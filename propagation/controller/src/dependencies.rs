@@ -8,7 +8,7 @@ use karmada_api::ResourceBinding;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{BindingPlan, Place};
 use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
-use karmada_rules::propagation::template::{self, NamespacePattern};
+use karmada_rules::propagation::template::{self, Skipped};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -37,8 +37,7 @@ pub(crate) struct DependencyReconciler {
     pub(crate) rivals: Arc<Rivals>,
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
-    /// The names of the namespaces whose objects are no templates.
-    pub(crate) skipped: Vec<NamespacePattern>,
+    pub(crate) skipped: Skipped,
 }
 
 /// Errors of a reconcile.
@@ -174,9 +173,8 @@ impl DependencyReconciler {
         policy: Option<&Policy>,
         (template_key, object): (TemplateKey, Value),
     ) -> Result<bool, BoxError> {
-        let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
         let refusal = self.index.interpreters.refusal(&template_key.kind);
-        if template::is_excluded(&object, is_skipped) || refusal.is_some() {
+        if template::is_excluded(&object, &self.skipped) || refusal.is_some() {
             return Ok(false);
         }
         let referrer_key = referrer.key();

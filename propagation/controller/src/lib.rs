@@ -75,13 +75,13 @@ use crate::works::SharedWorks;
 /// Fails if a file named by the flags cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let client = program.connect("karmada", &args.client.source()).await?;
-    assemble(args, client, program);
+    assemble(&args, client, program);
     Ok(())
 }
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
-pub fn assemble(args: Args, client: Client, program: &mut Program) {
-    let (leadership, writes) = write_mode(&args, &client, program);
+pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    let (leadership, writes) = write_mode(args, &client, program);
     let queues = Queues::default();
     let loops = Loops::new(args, client, program, writes, &queues);
     loops.spawn(program, queues, &leadership);
@@ -108,13 +108,13 @@ struct Loops {
 
 impl Loops {
     fn new(
-        args: Args,
+        args: &Args,
         client: Client,
         program: &mut Program,
         writes: WriteMode,
         queues: &Queues,
     ) -> Self {
-        let recorders = Recorders::new(&args, &client, program);
+        let recorders = Recorders::new(args, &client, program);
         let index = SharedIndex::watch(program, &client, queues.clone());
         let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
         let rivals = Arc::new(Rivals::new(Arc::clone(&recorders.works)));
@@ -130,7 +130,7 @@ impl Loops {
                 writer: work_writer.clone(),
                 events: Arc::clone(&recorders.works),
                 queue: queues.namespaces.clone(),
-                skipped: args.skipped_propagating_namespaces.clone(),
+                skipped: args.skipped(),
             },
             bindings: BindingReconciler {
                 index: Arc::clone(&index),
@@ -138,6 +138,7 @@ impl Loops {
                 client: client.clone(),
                 policies: SharedReads::new(client.clone()),
                 writes: writes.clone(),
+                skipped: args.skipped(),
                 writer: work_writer,
                 rivals: Arc::clone(&rivals),
                 queue: queues.bindings.clone(),
@@ -154,7 +155,7 @@ impl Loops {
                 events: recorders.dependencies,
                 rivals: Arc::clone(&rivals),
                 queue: queues.dependencies.clone(),
-                skipped: args.skipped_propagating_namespaces.clone(),
+                skipped: args.skipped(),
             },
             templates: TemplateReconciler {
                 index: Arc::clone(&index),
@@ -164,7 +165,7 @@ impl Loops {
                 rivals,
                 queue: queues.templates.clone(),
                 features: args.features(),
-                skipped: args.skipped_propagating_namespaces,
+                skipped: args.skipped(),
                 uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
                 unnamed: CountedTemplates::unnamed(&mut program.registry),
                 activations: Activations::register(&mut program.registry),

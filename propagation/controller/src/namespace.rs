@@ -5,7 +5,7 @@ use std::sync::Arc;
 use karmada_api::execution_namespace;
 use karmada_rules::propagation::namespaces;
 use karmada_rules::propagation::overrides::Overrides;
-use karmada_rules::propagation::template::NamespacePattern;
+use karmada_rules::propagation::template::Skipped;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -28,8 +28,7 @@ pub(crate) struct NamespaceReconciler {
     pub(crate) events: Arc<Events>,
     /// The queue of this loop, for the key of all Namespaces, which has no name.
     pub(crate) queue: Queue<Key>,
-    /// The names of the Namespaces that stay out of the members.
-    pub(crate) skipped: Vec<NamespacePattern>,
+    pub(crate) skipped: Skipped,
 }
 
 impl Controller for NamespaceReconciler {
@@ -53,11 +52,7 @@ impl Controller for NamespaceReconciler {
             fields.insert("apiVersion".to_owned(), json!("v1"));
             fields.insert("kind".to_owned(), json!("Namespace"));
         }
-        let is_skipped = self
-            .skipped
-            .iter()
-            .any(|skipped| skipped.is_match(&key.name));
-        if is_skipped || !namespaces::is_propagated(&namespace) {
+        if !namespaces::is_propagated(&namespace, &self.skipped) {
             return Ok(());
         }
         let policies = self.index.read(|index| index.overrides_for("")).0;

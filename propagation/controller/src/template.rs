@@ -12,7 +12,7 @@ use std::sync::Arc;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_rules::propagation::template::{self, NamespacePattern};
+use karmada_rules::propagation::template::{self, Skipped};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -42,8 +42,7 @@ pub(crate) struct TemplateReconciler {
     pub(crate) rivals: Arc<Rivals>,
     /// The queue of this loop.
     pub(crate) queue: Queue<TemplateKey>,
-    /// The names of the namespaces whose objects are no templates.
-    pub(crate) skipped: Vec<NamespacePattern>,
+    pub(crate) skipped: Skipped,
     pub(crate) features: Features,
     /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
     /// be asked.
@@ -212,8 +211,7 @@ impl TemplateReconciler {
         subject: &Subject,
         policy: &Candidate<'_>,
     ) -> Result<bool, TemplateError> {
-        let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
-        let is_excluded = template::is_excluded(&subject.template, is_skipped);
+        let is_excluded = template::is_excluded(&subject.template, &self.skipped);
         let refusal = self.index.interpreters.refusal(&subject.key.kind);
         // An object may be leaving for long, and must not keep a policy that is being deleted, too.
         if is_excluded || refusal.is_some() || subject.template.is_deleting() {

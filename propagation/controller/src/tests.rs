@@ -71,7 +71,7 @@ impl Stage {
     fn spawn(&self, flags: &[&str]) -> JoinHandle<bool> {
         let args = Args::try_parse_from([&[NAME], flags].concat()).unwrap();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        assemble(args, self.client(), &mut program);
+        assemble(&args, self.client(), &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await))
     }
 
@@ -546,6 +546,18 @@ async fn skipped_namespace_has_none() {
     stage.send("POST", DEPLOYMENT, &deployment()).await;
     stage
         .start(&["--skipped-propagating-namespaces=sh.p"])
+        .await;
+    assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
+}
+
+/// A kind that is skipped has no templates.
+#[tokio::test(start_paused = true)]
+async fn skipped_kind_has_none() {
+    let mut stage = Stage::new().await;
+    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage
+        .start(&["--skipped-propagating-apis=batch;apps/v1/Deployment"])
         .await;
     assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
 }

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use karmada_api::names;
 use objects::patch::JsonPatch;
-use objects::{Metadata, selector};
+use objects::{Metadata, group, selector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -105,7 +105,9 @@ impl Dependency {
     pub fn has(&self, binding: BindingRef<'_>, template: Option<&Value>) -> bool {
         let resource = &binding.spec.resource;
         let namespace = resource.namespace.as_deref().unwrap_or_default();
-        if resource.kind != self.kind || namespace != self.namespace {
+        let is_of_kind =
+            group(&resource.api_version) == group(&self.api_version) && resource.kind == self.kind;
+        if !is_of_kind || namespace != self.namespace {
             return false;
         }
         match &self.label_selector {

@@ -5,7 +5,7 @@
 
 use karmada_api::names;
 use objects::fields::remove;
-use objects::{Key, Metadata, api_version, kind, metadata};
+use objects::{Key, Metadata, kind, metadata};
 use serde_json::{Map, Value};
 
 use super::claim::Claim;
@@ -80,14 +80,14 @@ pub fn strip(object: &mut Value) {
         "/metadata/annotations",
         &[names::CLAIMED_FINGERPRINT],
     );
-    let kind = (api_version(object), kind(object));
-    match kind {
-        ("apps/v1", "Deployment") => remove(object, "/metadata/annotations", &REVISION_ANNOTATIONS),
-        ("v1", "Service") => strip_service(object),
-        ("batch/v1", "Job") => strip_job(object),
-        ("v1", "ServiceAccount") => strip_service_account(object),
-        ("v1", "Secret") => strip_secret(object),
-        ("v1", "PersistentVolumeClaim") => {
+    // Whichever the group: Karmada's webhook does not ask for it, and Volcano's Jobs end as those of Kubernetes do.
+    match kind(object) {
+        "Deployment" => remove(object, "/metadata/annotations", &REVISION_ANNOTATIONS),
+        "Service" => strip_service(object),
+        "Job" => strip_job(object),
+        "ServiceAccount" => strip_service_account(object),
+        "Secret" => strip_secret(object),
+        "PersistentVolumeClaim" => {
             remove(object, "/metadata/annotations", &[SELECTED_NODE_ANNOTATION]);
         }
         _ => {}
@@ -138,7 +138,7 @@ fn strip_secret(secret: &mut Value) {
     }
 }
 
-/// Adds the marks to a template that was stripped, revised and overridden.
+/// Adds the marks to a template that was revised, overridden and stripped.
 pub fn mark(object: &mut Value, marks: &Marks<'_>) {
     let mut label_keys = String::new();
     metadata::edit(object, "labels", |labels| {

@@ -3,25 +3,25 @@
 
 use karmada_api::{ClusterView, Work, execution_namespace, names};
 use objects::{Key, Metadata};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::manifest::{self, Marks};
 use super::overrides::{OverrideError, Overrides};
-use super::works::{DesiredWork, WorkChange, bound};
+use super::template::Skipped;
+use super::works::{DesiredWork, WorkChange, bound, namespace_owner};
 
 /// The label of a Namespace that stays out of the members: `true`.
 pub const SKIP_LABEL: &str = "namespace.karmada.io/skip-auto-propagation";
 
-/// Returns `true` if a Namespace goes to the members. Those of Kubernetes and Karmada themselves do not,
-/// nor do those whose users say so.
-pub fn is_propagated(namespace: &Value) -> bool {
+/// Returns `true` if a Namespace goes to the members. Those of Karmada itself do not, nor does that of Kubernetes that each has
+/// anyway, nor do those whose users say so.
+pub fn is_propagated(namespace: &Value, skipped: &Skipped) -> bool {
     let name = namespace.name();
     let is_reserved = ["default", "karmada-system", "karmada-cluster"].contains(&name)
-        || ["kube-", "karmada-es-"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
+        || name.starts_with("karmada-es-");
     let is_deleting = namespace.pointer("/metadata/deletionTimestamp").is_some();
-    !name.is_empty() && !is_reserved && !is_kept_out(namespace) && !is_deleting
+    let is_skipped = skipped.has_namespace(name) || is_kept_out(namespace);
+    !name.is_empty() && !is_reserved && !is_skipped && !is_deleting
 }
 
 /// Returns `true` if users keep a Namespace out of the members, by its label.
@@ -64,36 +64,27 @@ pub fn plan(
         .map_or_else(new_id, Clone::clone);
 
     let mut manifest = namespace.clone();
-    manifest::strip(&mut manifest);
     // Policies of a namespace select what is in it, never the Namespace.
     let overrides = Overrides {
         cluster_policies: overrides.cluster_policies.clone(),
         policies: Vec::new(),
     };
     let applied = overrides.apply(&mut manifest, cluster)?;
-    let uid = namespace.uid();
+    manifest::strip(&mut manifest);
     let marks = Marks {
-        template_uid: uid,
+        template_uid: namespace.uid(),
         template_generation: namespace.generation(),
         work: &key,
         work_id: &work_id,
         binding: None,
     };
     manifest::mark(&mut manifest, &marks);
-    let owner = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "name": name,
-        "uid": uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    });
     let desired = DesiredWork {
         key,
         labels: [(names::WORK_ID.to_owned(), work_id)].into(),
         annotations: [].into(),
         applied,
-        owner: Some(owner),
+        owner: Some(namespace_owner(namespace)),
         suspended: None,
         preserved: None,
         manifest,
@@ -104,7 +95,7 @@ pub fn plan(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, to_value};
+    use serde_json::{from_value, json, to_value};
 
     use super::super::fixtures::{self, cluster};
     use super::*;
@@ -203,10 +194,12 @@ mod tests {
             if let Some(label) = label {
                 namespace["metadata"]["labels"] = json!({ SKIP_LABEL: label });
             }
-            is_propagated(&namespace)
+            is_propagated(&namespace, &Skipped::default())
         };
         assert!(named("shop", None));
         assert!(named("karmada-essay", None));
+        // That is up to a flag.
+        assert!(named("kube-prometheus", None));
         assert!(named("shop", Some("false")));
         for skipped in ["true", "True", "TRUE"] {
             assert!(!named("shop", Some(skipped)));
@@ -214,7 +207,6 @@ mod tests {
         for reserved in [
             "",
             "default",
-            "kube-system",
             "karmada-system",
             "karmada-cluster",
             "karmada-es-m1",
@@ -223,6 +215,11 @@ mod tests {
         }
         let mut deleting = shop();
         deleting["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z".into();
-        assert!(!is_propagated(&deleting));
+        let skipped = Skipped {
+            namespaces: vec!["sh.p".parse().unwrap()],
+            ..Skipped::default()
+        };
+        assert!(!is_propagated(&shop(), &skipped));
+        assert!(!is_propagated(&deleting, &Skipped::default()));
     }
 }

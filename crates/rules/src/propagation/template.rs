@@ -10,6 +10,8 @@ use objects::{Metadata, api_version, group_kind};
 use regex::Regex;
 use serde_json::Value;
 
+use crate::apis::Apis;
+
 /// The namespaces whose objects are never propagated, unless a flag says otherwise.
 pub const SKIPPED_NAMESPACES: &str = "kube-.*";
 
@@ -33,6 +35,23 @@ impl FromStr for NamespacePattern {
     }
 }
 
+/// What the user has excluded from propagation.
+#[derive(Clone, Debug, Default)]
+pub struct Skipped {
+    /// The namespaces whose objects are no templates.
+    pub namespaces: Vec<NamespacePattern>,
+    /// The kinds whose objects are none.
+    pub apis: Apis,
+}
+
+impl Skipped {
+    /// Returns `true` if the objects of the namespace are skipped, and it itself.
+    pub fn has_namespace(&self, namespace: &str) -> bool {
+        let mut patterns = self.namespaces.iter();
+        patterns.any(|pattern| pattern.is_match(namespace))
+    }
+}
+
 /// The error for a text that is no regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAPattern;
@@ -51,15 +70,16 @@ pub fn priority(version: &str) -> impl Ord + use<> {
 }
 
 /// Returns `true` if an object is never a template, whatever a policy selects: it belongs to a control plane, or is of
-/// a kind that is made where it is. `is_skipped` returns `true` for the namespaces that the user has excluded.
-pub fn is_excluded(object: &Value, is_skipped: impl Fn(&str) -> bool) -> bool {
+/// a kind that is made where it is, or the user has excluded it.
+pub fn is_excluded(object: &Value, skipped: &Skipped) -> bool {
     let (group, kind) = group_kind(object);
     let own_namespace = match (api_version(object), kind) {
         ("v1", "Namespace") => object.name(),
         _ => object.namespace(),
     };
     is_reserved_namespace(own_namespace)
-        || (!own_namespace.is_empty() && is_skipped(own_namespace))
+        || (!own_namespace.is_empty() && skipped.has_namespace(own_namespace))
+        || skipped.apis.contain(object)
         || is_reserved_group(group)
         || matches!(
             (group, kind),
@@ -111,7 +131,11 @@ mod tests {
 
     #[track_caller]
     fn expect(object: &Value, expected: bool) {
-        let found = is_excluded(object, |namespace| namespace.starts_with("kube-"));
+        let skipped = Skipped {
+            namespaces: vec![SKIPPED_NAMESPACES.parse().unwrap()],
+            apis: "batch/v1/Job".parse().unwrap(),
+        };
+        let found = is_excluded(object, &skipped);
         assert_eq!(found, expected, "{object}");
     }
 
@@ -136,6 +160,7 @@ mod tests {
             expect(&map(namespace, "a"), true);
             expect(&object("v1", "Namespace", "", namespace), true);
         }
+        expect(&object("batch/v1", "Job", "shop", "a"), true);
         for namespace in ["shop", "karmada-shop"] {
             expect(&map(namespace, "a"), false);
             expect(&object("v1", "Namespace", "", namespace), false);

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use karmada_api::{TargetCluster, Work, names};
 use objects::{Key, Metadata};
 
+pub(super) use self::change::namespace_owner;
 pub use self::change::{DesiredWork, WorkChange};
 pub use self::desired::revisions;
 use self::desired::{Obstacle, Order, desired, divided_completions};
@@ -77,11 +78,22 @@ pub fn plan(
     }
     for (cluster, work) in planner.own_works() {
         steps.entry(cluster.to_owned()).or_insert_with(|| {
-            // Somebody paused to keep what runs, while its replacement has not arrived.
-            if is_undelivered || facts.is_paused(cluster) {
-                held(work)
+            if work.metadata.is_deleting() {
+                WorkStep::Deleting
+            } else if is_undelivered || facts.is_paused(cluster) {
+                // Somebody paused to keep what runs, while its replacement has not arrived.
+                WorkStep::HoldWhilePaused
+            } else if facts.is_everywhere {
+                WorkStep::Apply(WorkChange::to_namespace(
+                    facts.template,
+                    facts.binding,
+                    work,
+                ))
             } else {
-                unneeded(work)
+                WorkStep::Delete {
+                    key: Key::of(work),
+                    uid: work.metadata.uid.clone(),
+                }
             }
         });
     }
@@ -111,16 +123,18 @@ impl<'a> Planner<'a> {
             }
         }
         let wanted = wanted_clusters(facts.binding);
-        let awaits_removal = purged_clusters(facts.binding)
-            .iter()
-            .any(|cluster| existing.contains_key(cluster) && !wanted.contains_key(cluster));
+        let mut purged = purged_clusters(facts.binding).into_iter();
+        let awaits_removal = !facts.is_everywhere
+            && purged
+                .any(|cluster| existing.contains_key(cluster) && !wanted.contains_key(cluster));
+        let completions = divided_completions(facts, &existing);
         Self {
             facts,
             id,
             existing,
             taken,
             wanted,
-            completions: divided_completions(facts),
+            completions,
             awaits_removal,
         }
     }
@@ -182,24 +196,5 @@ impl<'a> Planner<'a> {
         };
         let current = self.existing.get(cluster);
         stays && current.is_some_and(|work| is_delivered(work))
-    }
-}
-
-fn held(work: &Work) -> WorkStep {
-    if work.metadata.is_deleting() {
-        WorkStep::Deleting
-    } else {
-        WorkStep::HoldWhilePaused
-    }
-}
-
-fn unneeded(work: &Work) -> WorkStep {
-    if work.metadata.is_deleting() {
-        WorkStep::Deleting
-    } else {
-        WorkStep::Delete {
-            key: Key::of(work),
-            uid: work.metadata.uid.clone(),
-        }
     }
 }

@@ -85,11 +85,23 @@ fn template_goes() {
     told(&deleting, "TemplateDeleting", sentence, next);
 }
 
+/// A kind that the user skips is told as such, and not as one without a policy.
+#[test]
+fn kind_is_skipped() {
+    let mut skipped = unbound();
+    skipped.skipped.apis = "apps/v1/Deployment".parse().unwrap();
+    let sentence =
+        "Deployment shop/web is not propagated: the propagation-controller skips deployments.apps.";
+    let next =
+        "kubectl --context host get deployment/propagation-controller -n karmada-system -o yaml";
+    told(&skipped, "KindSkipped", sentence, next);
+}
+
 /// What a namespace keeps from the members is told of it.
 #[test]
 fn namespace_is_skipped() {
     let mut skipped = unbound();
-    skipped.skipped = vec!["sh.p".parse().unwrap()];
+    skipped.skipped.namespaces = vec!["sh.p".parse().unwrap()];
     let sentence =
         "Deployment shop/web is not propagated: the propagation-controller skips namespace shop.";
     let next =

@@ -7,6 +7,7 @@ mod surveyed;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterView, PropagationPolicy, ResourceBinding, Work, names};
+use karmada_rules::propagation::template::Skipped;
 use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
@@ -95,7 +96,10 @@ fn facts() -> Facts {
         binding: Some(binding()),
         works: works(),
         clusters: ["member1", "member2"].map(ready).into(),
-        skipped: vec!["kube-.*".parse().unwrap()],
+        skipped: Skipped {
+            namespaces: vec!["kube-.*".parse().unwrap()],
+            ..Skipped::default()
+        },
         ..Facts::default()
     }
 }

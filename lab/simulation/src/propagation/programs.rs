@@ -127,7 +127,7 @@ fn assemble(
     match role {
         Role::Propagation => {
             let args = propagation_controller::Args::try_parse_from(flags)?;
-            propagation_controller::assemble(args, fleet, &mut program);
+            propagation_controller::assemble(&args, fleet, &mut program);
         }
         Role::Scheduler => {
             let args = scheduler::Args::try_parse_from(flags)?;

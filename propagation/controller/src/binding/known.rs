@@ -9,7 +9,9 @@ use karmada_api::{
     ClusterOverridePolicy, ClusterView, OverridePolicy, ResourceBinding, Suspension, Work,
 };
 use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::namespaces::is_propagated;
 use karmada_rules::propagation::overrides::Overrides;
+use karmada_rules::propagation::template::Skipped;
 use karmada_rules::propagation::works::WorkFacts;
 use objects::{Key, Metadata};
 use serde_json::Value;
@@ -104,6 +106,7 @@ impl Known {
         binding: BindingRef<'a>,
         template: &'a Value,
         works: &'a [Work],
+        skipped: &Skipped,
     ) -> WorkFacts<'a> {
         let clusters = self.clusters.iter();
         let referrers = self.referrers.iter();
@@ -120,6 +123,8 @@ impl Known {
             },
             policy_suspension: self.policy.as_ref().and_then(Policy::suspension),
             works: works.iter().collect(),
+            is_everywhere: objects::group_kind(template) == ("", "Namespace")
+                && is_propagated(template, skipped),
             referrers: referrers
                 .map(|referrer| (referrer.key.clone(), referrer.suspensions()))
                 .collect::<BTreeMap<_, _>>(),

@@ -101,7 +101,7 @@ impl BindingReconciler {
             patch?
         } else {
             let members = status::members(binding, works);
-            let rebuilt = is_settled && !members.is_empty();
+            let rebuilt = is_settled && (!members.is_empty() || binding.is_nowhere());
             template_status(template, &members, rebuilt)
         };
         let Some(mut body) = patch else {

@@ -1,6 +1,7 @@
 //! Works of bindings and Namespaces. The tests stand in for the scheduler and the members.
 
 use karmada_api::{Condition, Work};
+use objects::Metadata;
 
 use super::*;
 
@@ -16,6 +17,52 @@ pub(super) fn work(cluster: &str) -> String {
         works(cluster),
         names::work("Deployment", "shop", "web")
     )
+}
+
+/// A Namespace stays in a cluster that its policy no longer names, and follows its edits there. Case P93.
+#[tokio::test(start_paused = true)]
+async fn narrowed_namespace_stays() {
+    let stage = dispatched().await;
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "ClusterPropagationPolicy",
+        "metadata": { "name": "spaces" },
+        "spec": {
+            "resourceSelectors": [{ "apiVersion": "v1", "kind": "Namespace", "name": "shop" }],
+            "placement": {},
+        },
+    });
+    stage.change("POST", CLUSTER_POLICY, &policy).await;
+    let path = format!("{CLUSTER_BINDING}/shop-namespace");
+    let clusters = |names: &[&str]| {
+        let names = names.iter().map(|name| json!({ "name": name }));
+        json!({ "spec": { "clusters": names.collect::<Vec<_>>() } })
+    };
+    stage.change("PATCH", &path, &clusters(&["m1", "m2"])).await;
+    let work = async || -> Work {
+        serde_json::from_value(stage.get(&namespace_work("m2")).await).unwrap()
+    };
+    assert!(
+        work()
+            .await
+            .metadata
+            .annotation(names::CLUSTER_BINDING_NAME)
+            .is_some()
+    );
+    let wrote = stage.change("PATCH", &path, &clusters(&["m1"])).await;
+    assert!(
+        !wrote.iter().any(|write| write.starts_with("DELETE")),
+        "{wrote:?}"
+    );
+    let label = json!({ "metadata": { "labels": { "team": "a" } } });
+    stage
+        .change("PATCH", "/api/v1/namespaces/shop", &label)
+        .await;
+    let work = work().await;
+    assert_eq!(work.metadata.annotation(names::CLUSTER_BINDING_NAME), None);
+    let manifest = &work.spec.workload.manifests[0];
+    assert_eq!(manifest["metadata"]["labels"]["team"], "a");
+    assert_eq!(manifest.annotation(names::CLUSTER_BINDING_NAME), None);
 }
 
 fn namespace_work(cluster: &str) -> String {
@@ -301,6 +348,64 @@ async fn dropping_policy_pauses_nothing() {
         .await;
     assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
     assert!(!stage.work("m1").await.is_suspended());
+}
+
+/// What a policy leaves keeps what its override policies made of it, though they go first. Case P89.
+#[tokio::test(start_paused = true)]
+async fn left_workload_keeps_overrides() {
+    let stage = dispatched().await;
+    let plaintext = json!([{ "path": "/spec/replicas", "operator": "replace", "value": 7 }]);
+    let override_policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": { "name": "seven", "namespace": "shop" },
+        "spec": { "overrideRules": [{ "overriders": { "plaintext": plaintext } }] },
+    });
+    stage.change("POST", OVERRIDE, &override_policy).await;
+    // The binding keeps the claim.
+    let refused = Fault::Conflict.kind("resourcebindings");
+    stage.server.faults().inject(refused.verbs([Verb::Patch]));
+    stage
+        .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
+        .await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
+    let path = format!("{OVERRIDE}/seven");
+    let wrote = stage.change("DELETE", &path, &json!({})).await;
+    assert!(
+        !wrote.iter().any(|write| write.contains("/works/")),
+        "{wrote:?}"
+    );
+    let work = stage.work("m1").await;
+    assert_eq!(work.spec.workload.manifests[0]["spec"]["replicas"], 7);
+}
+
+/// What is scaled to nothing, and so in no cluster, has been observed: `kubectl rollout status` waits for that.
+/// Case P92.
+#[tokio::test(start_paused = true)]
+async fn empty_workload_is_observed() {
+    let stage = dispatched().await;
+    let empty = json!({ "spec": { "replicas": 0 } });
+    stage.change("PATCH", &web(DEPLOYMENT), &empty).await;
+    stage.schedule(&[]).await;
+    let observed =
+        async || stage.get(&web(DEPLOYMENT)).await["status"]["observedGeneration"].clone();
+    assert_ne!(observed().await, 2);
+    let generation = stage.binding().await.metadata.generation;
+    let status = json!({ "status": {
+        "schedulerObservedGeneration": generation,
+        "conditions": [{
+            "type": "Scheduled", "status": "True", "reason": "Success", "message": "",
+            "lastTransitionTime": "2026-11-22T08:00:00Z",
+        }],
+    } });
+    stage
+        .change("PATCH", &format!("{}/status", bound()), &status)
+        .await;
+    let template = stage.get(&web(DEPLOYMENT)).await;
+    assert_eq!(
+        template["status"]["observedGeneration"],
+        template["metadata"]["generation"]
+    );
 }
 
 /// A pause reaches works and no copy goes before its replacement is there.

@@ -256,6 +256,8 @@ fn service_import_lists_slices() {
 /// A binding stays selected until the labels of its template are known to differ.
 #[test]
 fn unknown_labels_keep_selection() {
+    const SLICES: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
+    const SERVICES: (&str, &str) = ("v1", "Service");
     let import = template(
         "multicluster.x-k8s.io/v1alpha1",
         "ServiceImport",
@@ -269,23 +271,35 @@ fn unknown_labels_keep_selection() {
     };
     let (derived, other) = (slice("derived-web"), slice("web"));
     let (_, _, binding) = recorded();
-    for (kind, namespace, name, template, expected) in [
-        ("EndpointSlice", "shop", "a", Some(&derived), true),
-        ("EndpointSlice", "shop", "a", None, true),
-        ("EndpointSlice", "shop", "a", Some(&other), false),
-        ("EndpointSlice", "else", "a", Some(&derived), false),
-        ("Service", "shop", "derived-web", Some(&other), true),
-        ("Service", "shop", "web", None, false),
-        ("Secret", "shop", "derived-web", None, false),
+    for ((api_version, kind), namespace, name, template, expected) in [
+        (SLICES, "shop", "a", Some(&derived), true),
+        (SLICES, "shop", "a", None, true),
+        (SLICES, "shop", "a", Some(&other), false),
+        (SLICES, "else", "a", Some(&derived), false),
+        (SERVICES, "shop", "derived-web", Some(&other), true),
+        (SERVICES, "shop", "web", None, false),
+        (("v1", "Secret"), "shop", "derived-web", None, false),
+        // That of another group is another object.
+        (
+            ("serving.knative.dev/v1", "Service"),
+            "shop",
+            "derived-web",
+            None,
+            false,
+        ),
     ] {
         let mut binding = binding.clone();
+        binding.spec.resource.api_version = api_version.to_owned();
         binding.spec.resource.kind = kind.to_owned();
         binding.spec.resource.namespace = Some(namespace.to_owned());
         binding.spec.resource.name = name.to_owned();
         let mut wanted = wanted.iter();
         let binding = BindingRef::from(&binding);
         let has = wanted.any(|dependency| dependency.has(binding, template));
-        assert_eq!(has, expected, "{kind} {namespace}/{name} {template:?}");
+        assert_eq!(
+            has, expected,
+            "{api_version} {kind} {namespace}/{name} {template:?}"
+        );
     }
 }
 

@@ -30,9 +30,13 @@ pub(super) fn set(object: &mut Value, field: &str, number: i32) {
     }
 }
 
-/// Returns each cluster's share of a Job's completions, in proportion to its replicas; empty if the
-/// template has none to share.
-pub fn completions<'a>(template: &Value, clusters: &'a [TargetCluster]) -> BTreeMap<&'a str, i32> {
+/// Returns each cluster's share of a Job's completions; empty if the template has none to share. A cluster keeps the share
+/// that it has, for a Job's completions cannot change; the others get what is left, in proportion to their replicas.
+pub fn completions<'a>(
+    template: &Value,
+    clusters: &'a [TargetCluster],
+    mut kept: BTreeMap<&'a str, i32>,
+) -> BTreeMap<&'a str, i32> {
     if (api_version(template), kind(template)) != ("batch/v1", "Job") {
         return BTreeMap::new();
     }
@@ -42,11 +46,23 @@ pub fn completions<'a>(template: &Value, clusters: &'a [TargetCluster]) -> BTree
     let Some(completions) = completions.and_then(|number| i32::try_from(number).ok()) else {
         return BTreeMap::new();
     };
-    let replicas = clusters.iter().map(|cluster| {
+    // Those of an elastic one follow its parallelism (Kubernetes, "Elastic Indexed Jobs").
+    let spec = |field: &str| template.pointer("/spec")?.get(field);
+    let is_indexed = spec("completionMode").is_some_and(|mode| mode == "Indexed");
+    if is_indexed && spec("completions") == spec("parallelism") {
+        kept.clear();
+    }
+    let others = clusters
+        .iter()
+        .filter(|cluster| !kept.contains_key(&*cluster.name));
+    let replicas = others.map(|cluster| {
         let replicas = cluster.replicas.unwrap_or_default();
         (cluster.name.as_str(), i64::from(replicas))
     });
-    webster(completions, &replicas.collect(), template.uid())
+    let left = completions.saturating_sub(kept.values().copied().fold(0, i32::saturating_add));
+    let shares = webster(left.max(0), &replicas.collect(), template.uid());
+    kept.extend(shares);
+    kept
 }
 
 #[cfg(test)]
@@ -111,11 +127,36 @@ mod tests {
             cluster("m3", None),
         ];
         let job = object("batch/v1", "Job", &json!({ "completions": 8 }));
-        let shares = completions(&job, &clusters);
+        let shares = completions(&job, &clusters, BTreeMap::new());
         assert_eq!(shares, BTreeMap::from([("m1", 2), ("m2", 6), ("m3", 0)]));
         let endless = object("batch/v1", "Job", &json!({}));
-        assert!(completions(&endless, &clusters).is_empty());
+        assert!(completions(&endless, &clusters, BTreeMap::new()).is_empty());
         let deployment = object("apps/v1", "Deployment", &json!({ "completions": 8 }));
-        assert!(completions(&deployment, &clusters).is_empty());
+        assert!(completions(&deployment, &clusters, BTreeMap::new()).is_empty());
+    }
+    /// A Job's completions cannot change: what a cluster has it keeps, and one that comes gets what is left. Those of an
+    /// elastic Job follow its parallelism. Case P94.
+    #[test]
+    fn shares_are_kept() {
+        let clusters = ["m1", "m2"].map(|name| TargetCluster {
+            name: name.to_owned(),
+            replicas: Some(1),
+            ..TargetCluster::default()
+        });
+        let kept = || BTreeMap::from([("m1", 6)]);
+        let job = object(
+            "batch/v1",
+            "Job",
+            &json!({ "completions": 8, "parallelism": 2 }),
+        );
+        let shares = completions(&job, &clusters, kept());
+        assert_eq!(shares, BTreeMap::from([("m1", 6), ("m2", 2)]));
+        let elastic = object(
+            "batch/v1",
+            "Job",
+            &json!({ "completions": 8, "parallelism": 8, "completionMode": "Indexed" }),
+        );
+        let shares = completions(&elastic, &clusters, kept());
+        assert_eq!(shares, BTreeMap::from([("m1", 4), ("m2", 4)]));
     }
 }

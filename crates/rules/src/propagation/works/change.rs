@@ -8,6 +8,7 @@ use objects::wanted::Wanted;
 use objects::{Key, Metadata};
 use serde_json::{Value, json};
 
+use crate::binding_ref::BindingRef;
 use crate::propagation::manifest;
 use crate::propagation::overrides::Applied;
 
@@ -53,6 +54,41 @@ pub enum WorkChange {
 }
 
 impl WorkChange {
+    /// Returns the write that gives the Work of a Namespace back from a binding to the Namespace, which keeps its copies
+    /// up to date then: with the copy everything in it would go.
+    pub(super) fn to_namespace(namespace: &Value, binding: BindingRef<'_>, work: &Work) -> Self {
+        let (metadata, spec) = (&work.metadata, &work.spec);
+        let reference = binding.reference().into_iter().map(|(key, _)| key);
+        let of_binding = [names::CONFLICT_RESOLUTION, names::MANIFEST_GENERATION];
+        let annotations = reference.chain(of_binding).map(|key| (key, None));
+        let mut patch = JsonPatch::default();
+        patch.entries(
+            "labels",
+            metadata.labels.as_ref(),
+            [(binding.id_label(), None)],
+        );
+        patch.entries("annotations", metadata.annotations.as_ref(), annotations);
+        if metadata.owner_references.iter().flatten().next().is_none() {
+            let owner = namespace_owner(namespace);
+            patch.add(["metadata", "ownerReferences"], json!([owner]));
+        }
+        for (field, value) in [
+            (
+                "preserveResourcesOnDeletion",
+                spec.preserve_resources_on_deletion,
+            ),
+            ("suspendDispatching", spec.suspend_dispatching),
+        ] {
+            if value.is_some() {
+                patch.remove(["spec", field]);
+            }
+        }
+        Self::Patch {
+            patch: patch.guarded(metadata.resource_version.as_deref()),
+            manifest: false,
+        }
+    }
+
     /// Returns what the write brings about; `None` if there is none.
     pub fn wanted(&self) -> Option<Wanted> {
         match self {
@@ -226,6 +262,18 @@ impl DesiredWork {
             (names::APPLIED_OVERRIDES, self.applied.policies.as_ref()),
         ]
     }
+}
+
+/// Returns the reference by which a Work is that of a Namespace.
+pub(in crate::propagation) fn namespace_owner(namespace: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": namespace.name(),
+        "uid": namespace.uid(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
 }
 
 /// Returns `true` if the text is the value, whatever the order of its fields.

@@ -55,6 +55,8 @@ pub(super) fn desired(
     let key = Key::new(execution_namespace(cluster), work_name(binding));
     let mut manifest = manifest_for(facts, order, current)?;
     let applied = facts.overrides.apply(&mut manifest, order.cluster)?;
+    // Only now: an override may name what is removed, or add it.
+    manifest::strip(&mut manifest);
     let in_binding = binding.spec.conflict_resolution.as_deref();
     let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
     let marks = Marks {
@@ -110,7 +112,6 @@ fn manifest_for(
         None => facts.template.clone(),
     };
     claim::share(binding.metadata, &mut manifest);
-    manifest::strip(&mut manifest);
     for (key, value) in preserved_labels(binding, cluster) {
         metadata::edit(&mut manifest, "labels", |labels| {
             labels.insert(key.clone(), value.as_str().into());
@@ -134,8 +135,11 @@ fn owned<'a>(
         .collect()
 }
 
-/// Returns the completions of a Job in each cluster, if its replicas are divided.
-pub(super) fn divided_completions<'a>(facts: &WorkFacts<'a>) -> BTreeMap<&'a str, i32> {
+/// Returns the completions of a Job in each cluster, if its replicas are divided; `existing` are its Works.
+pub(super) fn divided_completions<'a>(
+    facts: &WorkFacts<'a>,
+    existing: &BTreeMap<&'a str, &'a Work>,
+) -> BTreeMap<&'a str, i32> {
     let spec = facts.binding.spec;
     let is_divided = facts
         .binding
@@ -145,7 +149,16 @@ pub(super) fn divided_completions<'a>(facts: &WorkFacts<'a>) -> BTreeMap<&'a str
             scheduling.replica_scheduling_type.as_deref() != Some("Duplicated")
         });
     if is_divided && has_replicas(facts.binding) {
-        interpret::completions(facts.template, spec.clusters.as_deref().unwrap_or_default())
+        let targets = spec.clusters.as_deref().unwrap_or_default();
+        let kept = targets.iter().filter_map(|target| {
+            let name = target.name.as_str();
+            let manifest = existing.get(name)?.spec.workload.manifests.first()?;
+            let is_same = manifest.annotation(names::TEMPLATE_UID) == Some(facts.template.uid());
+            let manifest = Some(manifest).filter(|_| is_same)?;
+            let completions = manifest.pointer("/spec/completions")?.as_i64()?;
+            Some((name, i32::try_from(completions).ok()?))
+        });
+        interpret::completions(facts.template, targets, kept.collect())
     } else {
         BTreeMap::new()
     }

@@ -33,6 +33,8 @@ pub struct WorkFacts<'a> {
     pub policy_suspension: Option<&'a Suspension>,
     /// The Works with the binding's ID, or with the names of its Works.
     pub works: Vec<&'a Work>,
+    /// True if the template is a Namespace that every member has, whether or not a policy selects it.
+    pub is_everywhere: bool,
     /// The suspensions of each binding that requires this one: its own and that of its policy.
     pub referrers: BTreeMap<Key, Vec<&'a Suspension>>,
 }

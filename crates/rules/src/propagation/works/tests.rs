@@ -116,6 +116,7 @@ fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> 
         },
         policy_suspension: world.policy_suspension.as_ref(),
         works: world.works.iter().collect(),
+        is_everywhere: false,
         referrers: world
             .referrers
             .iter()
@@ -355,6 +356,41 @@ fn suspension_records_manifest_generation() {
             ["/metadata/resourceVersion", "/spec/suspendDispatching"]
         );
     }
+}
+
+/// A Namespace stays where its policy no longer wants it: every member has it, and with it everything in it would go. Its Work
+/// is the Namespace's again. Case P93.
+#[test]
+fn namespace_is_given_back() {
+    let mut world = World::recorded();
+    world.schedule(&["member1"]);
+    let spec = &mut world.work("member2").spec;
+    spec.suspend_dispatching = Some(true);
+    spec.preserve_resources_on_deletion = Some(true);
+    let facts = WorkFacts {
+        is_everywhere: true,
+        ..world.facts()
+    };
+    let mut steps = plan(&facts, || "new".to_owned());
+    let Some(WorkStep::Apply(WorkChange::Patch { patch, manifest })) = steps.remove("member2")
+    else {
+        panic!("{steps:?}");
+    };
+    assert!(!manifest);
+    let id_label = facts.binding.id_label();
+    let work = patched(world.work("member2"), &patch);
+    assert_eq!(bound(&work.metadata), None);
+    assert_eq!(work.metadata.label(id_label), None);
+    assert_eq!(work.metadata.annotation(names::CONFLICT_RESOLUTION), None);
+    let spec = &work.spec;
+    assert_eq!(
+        (
+            spec.suspend_dispatching,
+            spec.preserve_resources_on_deletion
+        ),
+        (None, None)
+    );
+    assert_eq!(work.metadata.owner_references.unwrap()[0].kind, "Namespace");
 }
 
 /// A cluster that is not needed loses its work unless it leaves with grace.
