@@ -168,8 +168,8 @@ impl<O: Ownership> Applier<O> {
             tried => tried,
         };
         match tried {
-            // A field that cannot be changed differs all the same.
-            Err(error) if error.is_about_immutables() => {
+            // What may not become so differs all the same. The words for it are different for each kind and policy.
+            Err(error) if error.is_about_values() => {
                 Ok(overlaid(object, one.manifest, &all_fields(object)))
             }
             tried => tried,

@@ -141,18 +141,9 @@ impl MemberError {
         }
     }
 
-    /// Returns `true` if a field has another value that it cannot have any more.
-    pub(crate) fn is_about_immutables(&self) -> bool {
-        let causes = self.status().and_then(|status| status.details.as_ref());
-        let mut causes = causes.into_iter().flat_map(|details| &details.causes);
-        let said = [
-            "immutable",
-            "may not be changed",
-            "are forbidden",
-            "may not change",
-        ];
+    /// Returns `true` if the cluster refuses what the object would be.
+    pub(crate) fn is_about_values(&self) -> bool {
         self.code() == Some(422)
-            && causes.any(|cause| said.iter().any(|said| cause.message.contains(said)))
     }
 
     /// Returns `true` if there is no such object, namespace or kind.

@@ -79,7 +79,9 @@ impl Quantity {
         let shift = bits.saturating_sub(80);
         let (part, whole) = (self.0 >> shift, whole.0 >> shift);
         let twice = part.saturating_mul(2 * i128::from(weight));
-        let rounded = twice.saturating_add(whole).div_euclid(2 * whole);
+        // Halves away from zero, as Go rounds.
+        let half = if twice < 0 { -whole } else { whole };
+        let rounded = twice.saturating_add(half) / (2 * whole);
         i32::try_from(rounded).unwrap_or(weight)
     }
 
@@ -312,6 +314,8 @@ mod tests {
             ("1", "3", 100, 33),
             ("2", "3", 100, 67),
             ("2", "3", -100, -67),
+            ("1", "2", 5, 3),
+            ("1", "2", -5, -3),
             ("0", "3", 100, 0),
             ("3", "3", 100, 100),
             ("3", "0", 100, 0),

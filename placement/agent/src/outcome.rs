@@ -5,7 +5,7 @@ use karmada_api::fleet::work::AppliedResource;
 use karmada_api::fleet::{AppliedWork, Work};
 use karmada_rules::placement::manifests::{Failure, Prepared, is_same_object};
 use karmada_rules::placement::strategy::only_reports;
-use karmada_rules::placement::takeover::LEFT_ALONE;
+use karmada_rules::placement::takeover::leaves_alone;
 use karmada_rules::placement::work_status::ManifestResult;
 use karmada_runtime::error::Chain;
 use objects::ownership::Compared;
@@ -63,7 +63,7 @@ impl Outcome<'_> {
             Prepared::Ready(_) => match ready.next() {
                 Some((one, text)) if is_reported => reported(one, text.as_deref()),
                 Some((one, text)) => {
-                    let refused = self.refusal(one, manifest);
+                    let refused = self.refusal(work, manifest);
                     applied(one, text.as_deref(), refused)
                 }
                 None => ManifestResult::Unknown,
@@ -73,14 +73,10 @@ impl Outcome<'_> {
     }
 
     /// Returns what a refusal of a manifest's object is: to take it over, or to go on with it.
-    fn refusal(&self, one: &Synced, manifest: &Value) -> Failure {
-        let reason = match &one.error {
-            Some(MemberError::Refused { reason, .. }) => &**reason,
-            _ => "",
-        };
+    fn refusal(&self, work: &Work, manifest: &Value) -> Failure {
         if self.known(manifest).is_some() {
             Failure::Apply
-        } else if reason == LEFT_ALONE {
+        } else if leaves_alone(work) {
             Failure::NotTakenOver
         } else {
             Failure::TakeOver

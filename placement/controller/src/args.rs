@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, ValueEnum};
 use jiff::SignedDuration;
+use karmada_rules::apis::Apis;
 use karmada_rules::cluster::ConditionTaint;
-use karmada_rules::placement::content::Hub;
+use karmada_rules::placement::content::{Hub, PlacedKinds};
 use karmada_rules::placement::envelope::Opening;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
 
@@ -86,6 +87,25 @@ pub(crate) struct SelectionArgs {
         value_name = "NAME,..."
     )]
     skipped_namespaces: Vec<String>,
+    /// Kinds that are never placed: `GROUP`, `GROUP/VERSION`, `GROUP/KIND,KIND`, `GROUP/VERSION/KIND,KIND` or `v1/KIND,KIND`, with semicolons between them.
+    #[arg(
+        long,
+        alias = "skipped-propagating-apis",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "API;..."
+    )]
+    skipped_apis: Apis,
+    /// The only kinds that are placed, as for `--skipped-apis`.
+    #[arg(
+        long,
+        alias = "allowed-propagating-apis",
+        default_value = "",
+        hide_default_value = true,
+        conflicts_with = "skipped_apis",
+        value_name = "API;..."
+    )]
+    allowed_apis: Apis,
     /// The hub runs workloads itself: its volume claims are its own and not placed.
     #[arg(long)]
     enable_workload: bool,
@@ -117,9 +137,19 @@ pub(crate) struct WaitArgs {
 impl Args {
     /// Returns what is true of the hub.
     pub(crate) fn hub(&self) -> Hub {
+        let SelectionArgs {
+            skipped_apis,
+            allowed_apis,
+            ..
+        } = &self.selection;
         Hub {
             runs_workloads: self.selection.enable_workload,
             skipped_namespaces: self.selection.skipped_namespaces.clone(),
+            kinds: if allowed_apis.is_empty() {
+                PlacedKinds::AllBut(skipped_apis.clone())
+            } else {
+                PlacedKinds::Only(allowed_apis.clone())
+            },
         }
     }
 
@@ -171,6 +201,8 @@ fn forced(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+    use karmada_rules::placement::content::is_placeable;
+    use serde_json::json;
 
     use super::*;
 
@@ -200,6 +232,22 @@ mod tests {
         let after = args.waits.force_leave_after;
         assert_eq!(after, SignedDuration::from_secs(30));
         assert_eq!(args.loops, Loop::ALL);
+    }
+
+    /// As KubeFleet's hub-agent, it places all kinds but some, or some alone.
+    #[test]
+    fn kinds_are_skipped_or_allowed() {
+        let placed = |flags: &[&str]| {
+            let hub = parsed(flags).unwrap().hub();
+            ["ConfigMap", "Secret"]
+                .map(|kind| is_placeable(&json!({ "apiVersion": "v1", "kind": kind }), &hub))
+        };
+        assert_eq!(placed(&[]), [true, true]);
+        let skipped = "--skipped-propagating-apis=v1/Secret";
+        assert_eq!(placed(&[skipped]), [true, false]);
+        let allowed = "--allowed-propagating-apis=apps;v1/Secret";
+        assert_eq!(placed(&[allowed]), [false, true]);
+        assert!(parsed(&[skipped, allowed]).is_err());
     }
 
     #[test]

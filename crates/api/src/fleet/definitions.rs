@@ -28,7 +28,8 @@ use super::{
 use crate::Scope;
 use crate::crd::{age, schema};
 use amendments::{
-    Amendment, amended, apply_strategy, at, first_of, immutable, one_of, rules, with_short_names,
+    Amendment, amended, apply_strategy, at, first_of, immutable, one_of, rules, selection_scope,
+    with_short_names,
 };
 use definition::{Definition, definition};
 
@@ -57,7 +58,7 @@ fn of_placements(scope: Scope) -> Vec<Value> {
     vec![
         Definition {
             short_names: json!([of_placements]),
-            spec: placement(),
+            spec: placement(scope),
             status: Some(placement_status()),
             columns: columns::of_placements(scope),
         }
@@ -205,6 +206,7 @@ fn policy() -> Vec<Amendment> {
             first_of(&["PickAll", "PickN", "PickFixed"]),
         ),
         at("policy.clusterNames", json!({ "maxItems": 100 })),
+        at("policy.clusterNames[]", json!({ "maxLength": 63 })),
         at("policy.numberOfClusters", json!({ "minimum": 0 })),
         (required.clone(), json!({ "maxItems": 10 })),
         (
@@ -283,35 +285,64 @@ fn one_namespace() -> Amendment {
     let chooses = format!(
         "{of_namespaces} && has(s.selectionScope) && s.selectionScope == 'NamespaceWithResourceSelectors'"
     );
+    let chosen_once = format!("self.filter(s, {chooses}).size() <= 1");
+    let is_named = format!("self.all(s, !({chooses}) || (has(s.name) && s.name != ''))");
     let is_one =
         format!("!self.exists(s, {chooses}) || self.filter(s, {of_namespaces}).size() == 1");
-    let is_named = format!("self.all(s, !({chooses}) || (has(s.name) && s.name != ''))");
-    let alone =
-        "beside a selector with NamespaceWithResourceSelectors no other may be of namespaces";
-    let named = "a selector with NamespaceWithResourceSelectors names its namespace";
     at(
         "resourceSelectors",
-        rules(&[(&is_one, alone), (&is_named, named)]),
+        rules(&[
+            (
+                &chosen_once,
+                "only one namespace selector with NamespaceWithResourceSelectors mode is allowed",
+            ),
+            (
+                &is_named,
+                "namespace selector with NamespaceWithResourceSelectors mode must select by name",
+            ),
+            (
+                &is_one,
+                "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed",
+            ),
+        ]),
     )
 }
 
-fn placement() -> Value {
-    let scopes = first_of(&[
-        "NamespaceWithResources",
-        "NamespaceOnly",
-        "NamespaceWithResourceSelectors",
-    ]);
+/// Returns the rules of a placement of this scope as a whole.
+fn of_whole_placement(scope: Scope) -> Amendment {
+    let external = |object: &str| {
+        format!(
+            "has({object}.strategy) && has({object}.strategy.type) && {object}.strategy.type == 'External'"
+        )
+    };
+    let stays_external = format!("!({}) || ({})", external("oldSelf"), external("self"));
+    let mut all: Vec<(&str, &str)> = vec![
+        (
+            "!(has(oldSelf.policy) && !has(self.policy))",
+            "policy cannot be removed once set",
+        ),
+        (
+            stays_external.as_str(),
+            "cannot change rollout strategy type from 'External' to other types",
+        ),
+    ];
+    if scope == Scope::Cluster {
+        all.push((
+            "!(has(self.statusReportingScope) && self.statusReportingScope == 'NamespaceAccessible') \
+             || self.resourceSelectors.filter(s, s.kind == 'Namespace').size() == 1",
+            "when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required",
+        ));
+    }
+    at("", rules(&all))
+}
+
+fn placement(scope: Scope) -> Value {
     let selector = "!(has(self.name) && has(self.labelSelector))";
     let placement_type = "self.placementType == oldSelf.placementType";
-    let keeps_policy = "!(has(oldSelf.policy) && !has(self.policy))";
-    let reporting_scope = "statusReportingScope is immutable";
     let mut amendments = policy();
     amendments.extend(strategy());
     amendments.extend([
-        at(
-            "",
-            rules(&[(keeps_policy, "policy cannot be removed once set")]),
-        ),
+        of_whole_placement(scope),
         at("", json!({ "required": ["resourceSelectors"] })),
         at(
             "resourceSelectors",
@@ -326,7 +357,7 @@ fn placement() -> Value {
             "resourceSelectors[]",
             rules(&[(selector, "labelSelector and name are mutually exclusive")]),
         ),
-        at("resourceSelectors[].selectionScope", scopes),
+        at("resourceSelectors[].selectionScope", selection_scope()),
         at(
             "policy",
             rules(&[(placement_type, "placement type is immutable")]),
@@ -339,11 +370,11 @@ fn placement() -> Value {
             "statusReportingScope",
             first_of(&["ClusterScopeOnly", "NamespaceAccessible"]),
         ),
-        at(
-            "statusReportingScope",
-            rules(&[("self == oldSelf", reporting_scope)]),
-        ),
     ]);
+    if scope == Scope::Cluster {
+        let immutable = ("self == oldSelf", "statusReportingScope is immutable");
+        amendments.push(at("statusReportingScope", rules(&[immutable])));
+    }
     amended(schema::<PlacementSpec>(), &amendments)
 }
 
@@ -372,11 +403,33 @@ fn heartbeat_period() -> Amendment {
     at("heartbeatPeriodSeconds", period)
 }
 
-/// The rule of a taint's key: a qualified name.
-const TAINT_KEY: &str = "self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$')";
-/// The rule of its value: that of a label.
-const TAINT_VALUE: &str =
-    "!has(self.value) || self.value.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$')";
+/// The rules of a taint: its key is a qualified name, and its value that of a label.
+const TAINT: [(&str, &str); 5] = [
+    (
+        "self.key.substring(self.key.indexOf('/') + 1).matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
+        "taint key name segment must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    ),
+    (
+        "self.key.substring(self.key.indexOf('/') + 1).size() <= 63",
+        "taint key name segment must be 63 characters or less",
+    ),
+    (
+        "!self.key.contains('/') \
+         || self.key.substring(0, self.key.indexOf('/')).matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "taint key prefix must be a lowercase DNS subdomain",
+    ),
+    (
+        "self.key.indexOf('/') <= 253",
+        "taint key prefix must be 253 characters or less",
+    ),
+    (
+        "!has(self.value) || self.value.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",
+        "taint value must be a valid label value",
+    ),
+];
+/// The rule that no taint is there twice. The time at which one was added makes no difference.
+const UNIQUE_TAINTS: &str = "self.all(one, self.exists_one(other, other.key == one.key && other.effect == one.effect \
+    && (has(other.value) ? other.value : '') == (has(one.value) ? one.value : '')))";
 
 fn member() -> Value {
     amended(
@@ -386,14 +439,13 @@ fn member() -> Value {
             at("", json!({ "required": ["identity"] })),
             at("identity", json!({ "required": ["kind", "name"] })),
             at("taints", json!({ "maxItems": 100 })),
-            at("taints[].key", json!({ "maxLength": 317 })),
-            at("taints[].value", json!({ "maxLength": 256 })),
+            at("taints", rules(&[(UNIQUE_TAINTS, "taints must be unique")])),
+            at("taints[].key", json!({ "minLength": 1, "maxLength": 317 })),
+            at("taints[].value", json!({ "maxLength": 63 })),
+            at("taints[]", rules(&TAINT)),
             at(
-                "taints[]",
-                rules(&[
-                    (TAINT_KEY, "taint key must be a valid label name"),
-                    (TAINT_VALUE, "taint value must be a valid label value"),
-                ]),
+                "deleteOptions.validationMode",
+                first_of(&["Strict", "Skip"]),
             ),
             at("taints[].effect", one_of(&["NoSchedule"])),
         ],
@@ -408,16 +460,16 @@ fn internal_member() -> Value {
 }
 
 fn eviction() -> Value {
-    let fields = ["placementName", "clusterName"];
-    let immutable = |field: &str| {
-        let message = format!("{field} is immutable");
-        let mut bounds = rules(&[("self == oldSelf", &message)]);
+    let immutable = |field: &str, message: &str| {
+        let mut bounds = rules(&[("self == oldSelf", message)]);
         bounds["maxLength"] = 255.into();
         at(field, bounds)
     };
-    let amendments = fields.map(immutable).into_iter();
-    let required = at("", json!({ "required": fields }));
-    let amendments: Vec<_> = amendments.chain([required]).collect();
+    let amendments = [
+        at("", json!({ "required": ["placementName", "clusterName"] })),
+        immutable("placementName", "The PlacementName field is immutable"),
+        immutable("clusterName", "The ClusterName field is immutable"),
+    ];
     amended(schema::<EvictionSpec>(), &amendments)
 }
 
@@ -426,7 +478,10 @@ fn budget() -> Value {
     let mut of_number = rules(&[(number, "must be a number, or a percentage such as 25%")]);
     of_number["x-kubernetes-int-or-string"] = true.into();
     let one = "!(has(self.maxUnavailable) && has(self.minAvailable))";
-    let one = rules(&[(one, "maxUnavailable and minAvailable are exclusive")]);
+    let one = rules(&[(
+        one,
+        "Both MaxUnavailable and MinAvailable cannot be specified",
+    )]);
     let amendments = [
         at("", one),
         at("maxUnavailable", of_number.clone()),

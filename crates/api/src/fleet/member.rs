@@ -54,12 +54,23 @@ pub struct MemberClusterSpec {
     /// The seconds between two heartbeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_period_seconds: Option<i32>,
+    /// What KubeFleet's webhook asks before it is deleted. Nothing of ours asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_options: Option<DeleteOptions>,
     /// What keeps placements away that do not tolerate it.
     #[serde(
         deserialize_with = "lenient::nullable",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub taints: Vec<Taint>,
+}
+
+/// What KubeFleet's webhook asks before a cluster is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeleteOptions {
+    /// `Strict` or `Skip`.
+    pub validation_mode: String,
 }
 
 /// A user, group or ServiceAccount.

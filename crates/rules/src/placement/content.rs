@@ -4,6 +4,8 @@ use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
 
+use crate::apis::Apis;
+
 /// The settings of a hub that decide what is placed.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
@@ -11,11 +13,40 @@ pub struct Hub {
     pub runs_workloads: bool,
     /// Namespaces that are never placed, beside those that no hub places.
     pub skipped_namespaces: Vec<String>,
+    /// The kinds that are placed.
+    pub kinds: PlacedKinds,
+}
+
+/// The kinds that a hub places, beside those that none does.
+#[derive(Clone, Debug)]
+pub enum PlacedKinds {
+    /// All but these.
+    AllBut(Apis),
+    /// These alone.
+    Only(Apis),
+}
+
+impl Default for PlacedKinds {
+    fn default() -> Self {
+        Self::AllBut(Apis::default())
+    }
+}
+
+impl PlacedKinds {
+    pub(super) fn contain(&self, object: &Value) -> bool {
+        match self {
+            Self::AllBut(skipped) => !skipped.contain(object),
+            Self::Only(allowed) => allowed.contain(object),
+        }
+    }
 }
 
 /// Returns `true` if the object may be placed, when a selector selects it or its namespace.
 pub fn is_placeable(object: &Value, hub: &Hub) -> bool {
-    !object.is_deleting() && !is_of_a_control_plane(object) && !is_made_where_it_is(object, hub)
+    !object.is_deleting()
+        && hub.kinds.contain(object)
+        && !is_of_a_control_plane(object)
+        && !is_made_where_it_is(object, hub)
 }
 
 /// Returns `true` for an object of a kind that is an envelope and nothing else.
@@ -28,10 +59,22 @@ pub(crate) fn is_envelope(object: &Value) -> bool {
 fn is_of_a_control_plane(object: &Value) -> bool {
     let api_version = objects::api_version(object);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    if group == "networking.fleet.azure.com" {
+        // What users write of fleet-networking travels; what its controllers make of that does not.
+        let made = [
+            "ServiceImport",
+            "TrafficManagerBackend",
+            "TrafficManagerProfile",
+        ];
+        return made.contains(&kind(object));
+    }
     // On an API that is shared with a Karmada, its policies and bindings stay there.
     let families = [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"];
     !is_envelope(object) && families.iter().any(|family| group.ends_with(family))
 }
+
+/// The groups whose objects are about the cluster that they are in.
+const OF_A_CLUSTER: [&str; 3] = ["coordination.k8s.io", "events.k8s.io", "metrics.k8s.io"];
 
 /// Returns `true` if each cluster makes the object itself, from another one or for itself.
 fn is_made_where_it_is(object: &Value, hub: &Hub) -> bool {
@@ -40,10 +83,10 @@ fn is_made_where_it_is(object: &Value, hub: &Hub) -> bool {
         owners.is_some_and(|owners| !owners.is_empty())
     };
     match (objects::api_version(object), kind(object)) {
-        ("v1", "Pod" | "Node" | "Event") | ("coordination.k8s.io/v1", "Lease") => true,
-        (group, _) if group.starts_with("metrics.k8s.io/") => true,
-        (group, _) if group.starts_with("events.k8s.io/") => true,
-        ("apps/v1", "ReplicaSet" | "ControllerRevision") => has_owner(),
+        ("v1", "Pod" | "Node" | "Event") => true,
+        (version, _) if OF_A_CLUSTER.contains(&objects::group(version)) => true,
+        // Each cluster's own CronJob makes its runs, too.
+        ("apps/v1", "ReplicaSet" | "ControllerRevision") | ("batch/v1", "Job") => has_owner(),
         ("v1", "ConfigMap") => object.name() == "kube-root-ca.crt",
         ("v1", "ServiceAccount") => object.name() == "default",
         ("v1", "Secret") => {
@@ -115,6 +158,8 @@ fn strip_job(job: &mut Value) {
         // Emptied, they stay: the hash says so.
         remove(job, "/spec/selector/matchLabels", &OF_A_JOB);
         remove(job, "/spec/template/metadata/labels", &OF_A_JOB);
+        // Older servers have a null there.
+        remove(job, "/spec/template/metadata", &["creationTimestamp"]);
     }
 }
 
@@ -154,16 +199,24 @@ const ORDER: [&str; 32] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Sorts objects as a snapshot has them: by kind, those of unknown kinds last, then by namespace and name.
+/// Sorts objects as a snapshot has them: by kind, those of unknown kinds last, then by namespace and name. The hash is one
+/// of the order, too (KubeFleet, `sortResources`).
 pub fn sort(objects: &mut [Value]) {
-    objects.sort_by(|one, other| place(one).cmp(&place(other)));
+    objects.sort_by_cached_key(place);
 }
 
-fn place(object: &Value) -> (usize, &str, &str, &str) {
-    let kind = kind(object);
-    let known = ORDER.iter().position(|known| *known == kind);
-    let order = known.unwrap_or(ORDER.len());
-    (order, kind, object.namespace(), object.name())
+fn place(object: &Value) -> (usize, String, String) {
+    let (api_version, kind) = (objects::api_version(object), kind(object));
+    let key = format!("{}/{}", object.namespace(), object.name());
+    if let Some(order) = ORDER.iter().position(|known| *known == kind) {
+        return (order, api_version.to_owned(), key);
+    }
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    (
+        ORDER.len(),
+        format!("{slash}{api_version}, Kind={kind}"),
+        key,
+    )
 }
 
 #[cfg(test)]
@@ -196,6 +249,31 @@ mod tests {
             sort(&mut sorted);
             assert_eq!(Value::from(sorted), selected, "{name}");
         }
+    }
+
+    /// What KubeFleet's `TestSortResources` says of kinds in several groups and of namespaces: a swap makes no new snapshot.
+    #[test]
+    fn order_is_kubefleets() {
+        let object = |api_version: &str, kind: &str, namespace: &str| {
+            json!({ "apiVersion": api_version, "kind": kind,
+                "metadata": { "namespace": namespace, "name": "x" } })
+        };
+        let expected = [
+            object("v1", "LimitRange", "shop"),
+            object("v1", "ConfigMap", "shop-eu"),
+            object("v1", "ConfigMap", "shop"),
+            object("serving.knative.dev/v1", "Service", "shop"),
+            object("v1", "Service", "shop"),
+            object("apps/v1", "Deployment", "shop"),
+            object("apps/v1beta1", "Deployment", "shop"),
+            object("v1", "Endpoints", "shop"),
+            object("argoproj.io/v1alpha1", "Rollout", "shop"),
+            object("cert-manager.io/v1", "Certificate", "shop"),
+        ];
+        let mut sorted = expected.clone();
+        sorted.reverse();
+        sort(&mut sorted);
+        assert_eq!(sorted, expected);
     }
 
     /// The server's fields, status and owners stay on the hub; finalizers and labels travel.
@@ -275,7 +353,6 @@ mod tests {
         let managed = json!({ "metadata": { "labels": {
             "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io" } } });
         let deleting = json!({ "metadata": { "deletionTimestamp": "2026-11-25T16:44:19Z" } });
-        let fleet = "placement.kubernetes-fleet.io/v1beta1";
         for (object, placeable) in [
             (object("v1", "ConfigMap", json!({})), true),
             (object("v1", "ConfigMap", deleting), false),
@@ -283,6 +360,8 @@ mod tests {
             (object("v1", "ServiceAccount", named("default")), false),
             (object("v1", "ServiceAccount", named("runner")), true),
             (object("v1", "Secret", token), false),
+            (object("batch/v1", "Job", owned.clone()), false),
+            (object("batch/v1", "Job", json!({})), true),
             (object("apps/v1", "ReplicaSet", owned), false),
             (object("apps/v1", "ReplicaSet", json!({})), true),
             (
@@ -291,21 +370,6 @@ mod tests {
             ),
             (object("v1", "Pod", json!({})), false),
             (object("v1", "PersistentVolumeClaim", json!({})), true),
-            (object(fleet, "ClusterResourcePlacement", json!({})), false),
-            (
-                object("x.karmada.io/v1", "ResourceEnvelope", json!({})),
-                false,
-            ),
-            (object(fleet, "ResourceEnvelope", json!({})), true),
-            (
-                object("cluster.kubernetes-fleet.io/v1", "MemberCluster", json!({})),
-                false,
-            ),
-            (
-                object("policy.karmada.io/v1alpha1", "PropagationPolicy", json!({})),
-                false,
-            ),
-            (object("karmada.example.com/v1", "Toy", json!({})), true),
         ] {
             assert_eq!(
                 is_placeable(&object, &Hub::default()),
@@ -319,6 +383,30 @@ mod tests {
             ..Hub::default()
         };
         assert!(!is_placeable(&claim, &runs_workloads));
+    }
+
+    /// The fleet itself is not placed.
+    #[test]
+    fn control_planes_stay() {
+        let fleet = "placement.kubernetes-fleet.io/v1beta1";
+        let networking = "networking.fleet.azure.com/v1alpha1";
+        for (api_version, kind, placeable) in [
+            (fleet, "ClusterResourcePlacement", false),
+            (fleet, "ResourceEnvelope", true),
+            ("x.karmada.io/v1", "ResourceEnvelope", false),
+            ("cluster.kubernetes-fleet.io/v1", "MemberCluster", false),
+            ("policy.karmada.io/v1alpha1", "PropagationPolicy", false),
+            ("karmada.example.com/v1", "Toy", true),
+            (networking, "ServiceImport", false),
+            (networking, "ServiceExport", true),
+        ] {
+            let object = json!({ "apiVersion": api_version, "kind": kind });
+            assert_eq!(
+                is_placeable(&object, &Hub::default()),
+                placeable,
+                "{object}"
+            );
+        }
     }
 
     /// Case F12.

@@ -77,6 +77,8 @@ pub(crate) fn open(envelope: &Value, of: Scope) -> Result<Opened, String> {
     });
     let mut manifests = manifests.collect::<Result<Vec<_>, _>>()?;
     manifests.sort_by_cached_key(|manifest| Reverse(manifest.to_string()));
+    // Two entries that ask for the same are no contradiction.
+    manifests.dedup();
     Ok(Opened {
         identifier: EnvelopeIdentifier {
             name: envelope.name().to_owned(),

@@ -2,10 +2,14 @@
 
 use karmada_api::fleet::MemberCluster;
 use karmada_api::fleet::policy::PropertyRequirement;
+use objects::qualified_name::{is_name, is_qualified, is_subdomain};
 use objects::quantity::Quantity;
 
 /// The prefix of the properties that are read from the cluster's room.
 const RESOURCES: &str = "resources.kubernetes-fleet.io/";
+
+/// The parts of the room of a resource.
+const PARTS: [&str; 3] = ["total", "allocatable", "available"];
 
 /// Returns a property of a cluster; `None` if it is absent or cannot be read.
 pub(super) fn property(cluster: &MemberCluster, name: &str) -> Option<Quantity> {
@@ -47,6 +51,41 @@ pub(super) fn meets(cluster: &MemberCluster, requirement: &PropertyRequirement) 
         "Le" => has <= wanted,
         _ => false,
     }
+}
+
+/// Returns `true` for the name of a property: one of the room of a cluster names a part and a resource, any other is of
+/// segments with a domain before them or not.
+pub(super) fn is_property(name: &str) -> bool {
+    let Some(amount) = name.strip_prefix(RESOURCES) else {
+        let mut segments = name.split('/');
+        let first = segments.next().unwrap_or_default();
+        return (is_subdomain(first) || is_name(first)) && segments.all(is_name);
+    };
+    let named = amount.split_once('-');
+    named.is_some_and(|(part, resource)| PARTS.contains(&part) && is_qualified(resource))
+}
+
+/// Returns `true` if a property is compared with quantities.
+pub(super) fn has_quantities(requirement: &PropertyRequirement) -> bool {
+    let mut values = requirement.values.iter();
+    values.all(|value| Quantity::parse(value).is_some())
+}
+
+/// Returns `true` if no quantity meets both requirements. Of several, each two are compared, in both orders.
+pub(super) fn exclude(one: &PropertyRequirement, other: &PropertyRequirement) -> bool {
+    let ([value], [bound]) = (&*one.values, &*other.values) else {
+        return false;
+    };
+    let (Some(value), Some(bound)) = (Quantity::parse(value), Quantity::parse(bound)) else {
+        return false;
+    };
+    one.name == other.name
+        && match (&*one.operator, &*other.operator) {
+            ("Eq", "Ne") => value == bound,
+            ("Eq" | "Ge", "Eq" | "Le") => value > bound,
+            ("Gt", "Eq" | "Le" | "Lt") | ("Eq" | "Ge", "Lt") => value >= bound,
+            _ => false,
+        }
 }
 
 #[cfg(test)]

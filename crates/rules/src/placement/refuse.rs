@@ -8,11 +8,15 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::Scope;
 use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
-use karmada_api::fleet::policy::{ClusterSelectorTerm, PlacementPolicy, PlacementType};
+use karmada_api::fleet::policy::{
+    ClusterSelectorTerm, PlacementPolicy, PlacementType, PropertyRequirement,
+};
+use objects::qualified_name::is_subdomain;
 use objects::selector::is_valid;
 use objects::{GroupVersionKind, Metadata};
 
 use super::filter::affinity;
+use super::property;
 use super::select::InvalidSelector;
 
 /// Something in a placement that is refused.
@@ -85,7 +89,8 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
         ),
         (
             "spec.statusReportingScope",
-            scope.is_some_and(|scope| !is_default(scope, "ClusterScopeOnly")),
+            placement.scope() == Scope::Cluster
+                && scope.is_some_and(|scope| !is_default(scope, "ClusterScopeOnly")),
             "is not served: only ClusterScopeOnly is",
         ),
         (
@@ -162,6 +167,11 @@ fn preferred(policy: &PlacementPolicy) -> impl Iterator<Item = &ClusterSelectorT
     preferred
         .flat_map(|affinity| &affinity.preferred)
         .map(|term| &term.preference)
+}
+
+fn property_requirements(term: &ClusterSelectorTerm) -> &[PropertyRequirement] {
+    let selector = term.property_selector.as_ref();
+    selector.map_or(&[], |selector| &selector.match_expressions)
 }
 
 /// Returns the problems among checks.
@@ -241,6 +251,11 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
         ),
         (
             "spec.policy.clusterNames",
+            !names.iter().all(|name| is_cluster_name(name)),
+            "has a name that no cluster can have",
+        ),
+        (
+            "spec.policy.clusterNames",
             !is_fixed && !names.is_empty(),
             "is only for PickFixed",
         ),
@@ -277,12 +292,42 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
     ]
 }
 
+fn is_cluster_name(name: &str) -> bool {
+    name.len() <= 63 && is_subdomain(name)
+}
+
 fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
     let tolerations = &policy.tolerations;
     let is_twice = (1..)
         .zip(tolerations)
         .any(|(next, one)| tolerations.iter().skip(next).any(|other| other == one));
+    let of_terms: Vec<_> = required(policy).map(property_requirements).collect();
+    let requirements = || of_terms.iter().copied().flatten();
+    let sorters = preferred(policy).filter_map(|term| term.property_sorter.as_ref());
+    let of_sorters = sorters.map(|sorter| &sorter.name);
+    let mut properties = requirements().map(|one| &one.name).chain(of_sorters);
+    let excludes = |one: &PropertyRequirement, of_term: &[PropertyRequirement]| {
+        of_term.iter().any(|other| property::exclude(one, other))
+    };
     vec![
+        (
+            "spec.policy.affinity",
+            !properties.all(|name| property::is_property(name)),
+            "has a name that no property can have: one of the room of a cluster is \
+             resources.kubernetes-fleet.io/PART-RESOURCE, its PART total, allocatable or available",
+        ),
+        (
+            "spec.policy.affinity",
+            !requirements().all(property::has_quantities),
+            "has a property that is compared with what is no quantity",
+        ),
+        (
+            "spec.policy.affinity",
+            of_terms
+                .iter()
+                .any(|of_term| of_term.iter().any(|one| excludes(one, of_term))),
+            "has a term whose requirements of a property exclude each other",
+        ),
         (
             "spec.policy.affinity",
             required(policy).any(|term| term.property_sorter.is_some()),

@@ -102,6 +102,9 @@ impl<'f> Step<'f, '_> {
                 true
             } else if one.is_ready() {
                 self.budget.take_one()
+            } else if one.report.is_settling() {
+                // Between two changes of what nobody can track there are its seconds.
+                false
             } else {
                 // It may well serve, though nobody has said so yet.
                 self.budget.is_kept()
@@ -161,7 +164,7 @@ impl<'f> Step<'f, '_> {
             if !one.is(BindingState::Unscheduled) {
                 let standing = Standing {
                     is_held: one.is(BindingState::Scheduled) || one.is_stale,
-                    is_ready: one.is_ready(),
+                    has_served: one.is_ready() || one.report.is_settling(),
                     is_first: report::has_nothing(one.binding),
                 };
                 writes.extend(writes::started(one.binding, standing, facts.now));

@@ -8,7 +8,7 @@ use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::content::{self, Hub, content, is_placeable};
 use super::hash::encode;
@@ -197,6 +197,13 @@ fn matches(
     let Some(scope) = inventory.scope(&kind) else {
         return Err(InvalidSelector::UnknownKind(kind));
     };
+    if !hub
+        .kinds
+        .contain(&json!({ "apiVersion": kind.api_version(), "kind": kind.kind }))
+    {
+        // Of a Namespace that is not placed, neither is what is in it.
+        return Ok(Vec::new());
+    }
     let namespace = match (scope, place) {
         (Scope::Cluster, Place::Hub { .. }) => "",
         (Scope::Cluster, Place::Namespace(_)) => return Err(InvalidSelector::ClusterScoped(kind)),

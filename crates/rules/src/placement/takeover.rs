@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::strategy::{compares_all, only_reports};
 
 /// Why an object that a member had before is left alone.
-pub const LEFT_ALONE: &str = "the object was in the member before, and whenToTakeOver is Never: delete it there, or \
+pub(super) const LEFT_ALONE: &str = "the object was in the member before, and whenToTakeOver is Never: delete it there, or \
                                      set whenToTakeOver to Always or IfNoDiff";
 
 /// Returns `true` if objects that members had before are never taken over.

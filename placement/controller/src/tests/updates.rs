@@ -376,25 +376,6 @@ async fn left_cluster_waits_for_a_run() {
     assert_eq!(deleted[0]["clusterName"], "p2");
 }
 
-/// With another strategy, changes go out by themselves again.
-#[tokio::test(start_paused = true)]
-async fn rolling_update_takes_over() {
-    let stage = external().await;
-    stage.change("POST", RUNS, &run("go", "0", "Run")).await;
-    finish(&stage, "go").await;
-    stage
-        .change("PATCH", MAP, &json!({ "data": { "key": "new" } }))
-        .await;
-    let path = format!("{PLACEMENTS}/crp-all");
-    let rolling =
-        json!({ "type": "RollingUpdate", "rollingUpdate": { "unavailablePeriodSeconds": 1 } });
-    stage
-        .change("PATCH", &path, &json!({ "spec": { "strategy": rolling } }))
-        .await;
-    stage.agents().await;
-    assert_eq!(values(&stage).await, ["new"; 3]);
-}
-
 /// Who only observes writes nothing.
 #[tokio::test(start_paused = true)]
 async fn observer_updates_nothing() {

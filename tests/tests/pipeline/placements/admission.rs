@@ -168,9 +168,56 @@ mod real {
             of_two(json!({ "affinity": required(&labelled("Exists", &["a"])) })),
             of_two(json!({ "affinity": required(&labelled("DoesNotExist", &[])) })),
             of_two(json!({ "affinity": required(&labelled("NotIn", &["-a"])) })),
+            policy("PickFixed", &json!({ "clusterNames": ["A"] })),
             of_two(json!({ "tolerations": [tolerating("b"), tolerating("c")] })),
             of_two(json!({ "tolerations": [tolerating("b"), tolerating("c"), tolerating("b")] })),
         ]
+    }
+
+    /// Returns the same of properties of clusters.
+    fn properties() -> Vec<Value> {
+        const CPU: &str = "resources.kubernetes-fleet.io/total-cpu";
+        let requiring = |requirements: &[(&str, &str, &str)]| {
+            let expressions = requirements.iter().map(
+                |(name, operator, value)| json!({ "name": name, "operator": operator, "values": [value] }),
+            );
+            let expressions: Vec<_> = expressions.collect();
+            let selector = json!({ "propertySelector": { "matchExpressions": expressions } });
+            policy("PickAll", &json!({ "affinity": required(&selector) }))
+        };
+        let sorting = |name: &str| {
+            let sorter = json!({ "propertySorter": { "name": name, "sortOrder": "Ascending" } });
+            let fields = json!({ "numberOfClusters": 2, "affinity": preferred(&sorter) });
+            policy("PickN", &fields)
+        };
+        let names = [
+            "kubernetes-fleet.io/node-count",
+            "a b",
+            "kubernetes.azure.com/vm-sizes/Standard_D8s_v3/count",
+            "Standard_D8s_v3/count",
+            "Standard_D8s_v3/count/$",
+            "resources.kubernetes-fleet.io/total-no%^",
+            "resources.kubernetes-fleet.io/cpu",
+            "resources.kubernetes-fleet.io/free-cpu",
+            "resources.kubernetes-fleet.io/available-nvidia.com/gpu",
+        ];
+        let values = ["1500m", "five"].map(|value| requiring(&[(CPU, "Gt", value)]));
+        let pairs = [
+            [("Eq", "1"), ("Eq", "1000m")],
+            [("Eq", "1"), ("Eq", "2")],
+            [("Ne", "1"), ("Eq", "1")],
+            [("Ge", "1"), ("Le", "1")],
+            [("Gt", "1"), ("Le", "1")],
+            [("Lt", "1"), ("Ge", "1")],
+            [("Ge", "2"), ("Le", "1")],
+            [("Lt", "1"), ("Eq", "900m")],
+            [("Lt", "1"), ("Eq", "1")],
+            [("Gt", "1"), ("Gt", "2")],
+        ];
+        let pairs =
+            pairs.map(|pair| requiring(&pair.map(|(operator, value)| (CPU, operator, value))));
+        let of_names = names.map(|name| requiring(&[(name, "Ge", "5")]));
+        [&of_names[..], &names.map(sorting), &values, &pairs].concat()
     }
 
     /// Case F59: the rule of the controller and the policy of the API refuse the same, in the same words.
@@ -180,7 +227,7 @@ mod real {
             let hub = start().await?;
             guard(&hub).await?;
             let mut seen = BTreeSet::new();
-            let specs = [strategies(), policies()].concat();
+            let specs = [strategies(), policies(), properties()].concat();
             let mut table: Vec<_> = specs.iter().map(|spec| placement("shop", spec)).collect();
             table.extend([63, 64].map(|length| placement(&"x".repeat(length), &json!({}))));
             for placement in table {
@@ -202,7 +249,7 @@ mod real {
                 }
             }
             // Each check has refused something.
-            ensure!(seen.len() == 20, "{seen:#?}");
+            ensure!(seen.len() == 24, "{seen:#?}");
             Ok(())
         });
     }
@@ -249,14 +296,17 @@ mod real {
             for bad in [
                 json!({ "operator": "Equal", "value": "x" }),
                 json!({ "key": "d", "operator": "Exists", "value": "x" }),
+                json!({ "key": "d ", "value": "x y" }),
             ] {
                 let mut all = tolerating(&["a", "b", "c"]);
                 let tolerations = all["policy"]["tolerations"].as_array_mut();
                 tolerations.unwrap().push(bad);
                 let refused = patch("shop", &json!({ "spec": all })).await;
-                let text =
-                    "spec.policy.tolerations has one without a key, or with Exists and a value";
-                let is_told = |refused: &kube::Error| refused.to_string().contains(text);
+                let is_told = |refused: &kube::Error| {
+                    let refused = refused.to_string();
+                    refused.contains("has one without a key, or with Exists and a value")
+                        || refused.contains("has a key or a value that no taint can have")
+                };
                 ensure!(refused.as_ref().is_some_and(is_told), "{refused:?}");
             }
 
@@ -294,7 +344,7 @@ mod real {
         });
     }
 
-    /// A taint that no toleration could name is refused.
+    /// A taint that no toleration could name is refused, and one that is there already; in KubeFleet's words.
     #[test]
     fn taints_are_checked() {
         isolated(test_name!(), async || {
@@ -304,24 +354,76 @@ mod real {
                 dry_run: true,
                 ..PostParams::default()
             };
-            for (key, value, refusal) in [
-                ("example.com/a", "x_1", None),
-                ("a", "", None),
-                ("key@1:", "", Some("taint key must be a valid label name")),
-                ("a", "x!", Some("taint value must be a valid label value")),
+            let name = "taint key name segment must consist of alphanumeric characters";
+            let prefix = "taint key prefix must be a lowercase DNS subdomain";
+            let long = "x".repeat(64);
+            let longer = format!("{}/a", ["x"; 128].join("."));
+            for (taints, refusal) in [
+                (&[("example.com/a", "x_1"), ("a", "")][..], None),
+                (&[("a", "x"), ("a", "y")], None),
+                (&[("a", "x"), ("a", "x")], Some("taints must be unique")),
+                (&[("key@1:", "")], Some(name)),
+                (&[("a/b/c", "")], Some(name)),
+                (&[("a/", "")], Some(name)),
+                (
+                    &[(&long, "")],
+                    Some("taint key name segment must be 63 characters or less"),
+                ),
+                (&[("A.b/c", "")], Some(prefix)),
+                (&[("/c", "")], Some(prefix)),
+                (
+                    &[(&longer, "")],
+                    Some("taint key prefix must be 253 characters or less"),
+                ),
+                (
+                    &[("a", "x!")],
+                    Some("taint value must be a valid label value"),
+                ),
+                (&[("a", &long)], Some("may not be more than 63")),
+                (&[("", "")], Some("should be at least 1 chars long")),
             ] {
-                let taint = json!({ "key": key, "value": value, "effect": "NoSchedule" });
+                let taints = taints.iter().map(
+                    |(key, value)| json!({ "key": key, "value": value, "effect": "NoSchedule" }),
+                );
                 let member = json!({ "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
                     "kind": "MemberCluster", "metadata": { "name": "m1" }, "spec": {
-                    "identity": { "kind": "User", "name": "agent" }, "taints": [taint] } });
-                let created = members.create(&try_only, &from_value(member)?).await;
+                    "identity": { "kind": "User", "name": "agent" },
+                    "taints": taints.collect::<Vec<_>>() } });
+                let created = members
+                    .create(&try_only, &from_value(member.clone())?)
+                    .await;
                 let refused = created.err().map(|error| error.to_string());
                 let is_expected = match (&refused, refusal) {
                     (Some(text), Some(refusal)) => text.contains(refusal),
                     (None, None) => true,
                     _ => false,
                 };
-                ensure!(is_expected, "{key}: {refused:?}");
+                ensure!(is_expected, "{member}: {refused:?}");
+            }
+            Ok(())
+        });
+    }
+
+    /// What goes out by stages cannot be let out past them.
+    #[test]
+    fn external_stays() {
+        isolated(test_name!(), async || {
+            let hub = start().await?;
+            let api = placements(&hub);
+            let staged = placement("shop", &json!({ "strategy": { "type": "External" } }));
+            api.create(&PostParams::default(), &from_value(staged)?)
+                .await?;
+            for strategy in [json!({ "type": "RollingUpdate" }), Value::Null] {
+                let patch = Patch::Merge(json!({ "spec": { "strategy": strategy } }));
+                let refused = api.patch("shop", &PatchParams::default(), &patch).await;
+                let refused = refused.err().map(|error| error.to_string());
+                let text = "cannot change rollout strategy type from 'External' to other types";
+                ensure!(
+                    refused
+                        .as_ref()
+                        .is_some_and(|refused| refused.contains(text)),
+                    "{strategy}: {refused:?}"
+                );
             }
             Ok(())
         });

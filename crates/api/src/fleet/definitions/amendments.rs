@@ -67,6 +67,17 @@ pub(super) fn first_of(values: &[&str]) -> Value {
     json!({ "enum": values, "default": values.first() })
 }
 
+/// Returns the schema of the scope of a selector, in KubeFleet's order: errors list it so.
+pub(super) fn selection_scope() -> Value {
+    let mut scope = one_of(&[
+        "NamespaceOnly",
+        "NamespaceWithResources",
+        "NamespaceWithResourceSelectors",
+    ]);
+    scope["default"] = "NamespaceWithResources".into();
+    scope
+}
+
 /// Returns what is true of an apply strategy at a path.
 pub(super) fn apply_strategy(path: &str) -> Vec<Amendment> {
     let field = |name: &str| format!("{path}.{name}");

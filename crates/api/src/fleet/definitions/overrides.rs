@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::amendments::{Amendment, amended, at, first_of, one_of, rules};
+use super::amendments::{Amendment, amended, at, first_of, one_of, rules, selection_scope};
 use crate::crd::schema;
 use crate::fleet::overrides::{OverrideSnapshotSpec, OverrideSpec};
 
@@ -13,18 +13,13 @@ const OF_NAMESPACE: &str = "resourceSelectors";
 pub(super) fn cluster_scoped() -> Value {
     let is_cluster = "!has(self.placement) || self.placement.scope == 'Cluster'";
     let message = "clusterResourceOverride placement reference cannot be Namespaced scope";
-    let scopes = first_of(&[
-        "NamespaceWithResources",
-        "NamespaceOnly",
-        "NamespaceWithResourceSelectors",
-    ]);
     let own = [
         at("", rules(&[IMMUTABLE_PLACEMENT, (is_cluster, message)])),
         (
             format!("{OF_CLUSTER}[]"),
             json!({ "required": ["group", "kind", "version"] }),
         ),
-        (format!("{OF_CLUSTER}[].selectionScope"), scopes),
+        (format!("{OF_CLUSTER}[].selectionScope"), selection_scope()),
     ];
     spec(OF_CLUSTER, OF_NAMESPACE, &own)
 }

@@ -3,7 +3,7 @@
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
-use karmada_api::fleet::member::AgentStatus;
+use karmada_api::fleet::member::{AgentStatus, MEMBER_AGENT};
 use objects::Metadata;
 use objects::condition::find;
 use objects::patch::{guarded, merge_between};
@@ -62,17 +62,14 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
             condition.observed_generation = cluster.metadata.generation;
         }
     }
-    let collected = channel.and_then(|channel| find(&channel.conditions, NAMESPACES_COLLECTED));
-    if collected.is_none() {
+    // What its agent says of itself, as that the properties of the cluster are collected.
+    let told = channel.map_or(&[][..], |channel| &channel.conditions);
+    if find(told, NAMESPACES_COLLECTED).is_none() {
         let others = |one: &Condition| one.type_ != NAMESPACES_COLLECTED;
         after.conditions.retain(others);
     }
-    let new = [
-        Some(readiness.condition()),
-        joined(&after.agent_status),
-        collected.cloned(),
-    ];
-    let new = new.into_iter().flatten();
+    let new = [Some(readiness.condition()), joined(&after.agent_status)];
+    let new = told.iter().cloned().chain(new.into_iter().flatten());
     let dated = (cluster.metadata.generation, facts.now);
     put(&mut after.conditions, new, dated);
     let patch = merge_between(&json!(before), &json!(after))?;
@@ -81,8 +78,13 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
     Some(MembershipWrite::Status(guarded(Some(version), body)))
 }
 
-/// Returns the condition whether a cluster with these agents has joined; `None` before one of them has said a word.
+/// Returns the condition whether a cluster with these agents has joined; `None` before its own has said a word. Those of
+/// networking come and go without it.
 pub(super) fn joined(agents: &[AgentStatus]) -> Option<Condition> {
+    let agents: Vec<_> = agents
+        .iter()
+        .filter(|agent| agent.type_ == MEMBER_AGENT)
+        .collect();
     if agents.is_empty() {
         return None;
     }

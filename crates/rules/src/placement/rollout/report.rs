@@ -49,6 +49,8 @@ impl Rules {
 pub(super) enum Outcome {
     /// It serves.
     Ready,
+    /// It is there, and nobody can say whether it serves: it is taken for serving from this time on.
+    Settling(Timestamp),
     /// It will not serve as it is.
     Failed,
     /// It may serve, or not yet; it means something else at this time, if nothing is reported until then.
@@ -75,17 +77,23 @@ impl Report {
         let outdated = binding.spec.apply_strategy.as_ref() != Some(&rules.apply_strategy)
             || !is_rendered(binding, status);
         let outcome = match reported.outcome(rules) {
-            Outcome::Ready if outdated => Outcome::Progressing(None),
+            Outcome::Ready | Outcome::Settling(_) if outdated => Outcome::Progressing(None),
             outcome => outcome,
         };
+        let served = matches!(outcome, Outcome::Ready | Outcome::Settling(_));
         Self {
             outcome,
-            is_fresh: outcome != Outcome::Ready && never_served(binding),
+            is_fresh: !served && never_served(binding),
         }
     }
 
     pub(super) fn is_ready(&self) -> bool {
         self.outcome == Outcome::Ready
+    }
+
+    /// Returns `true` if it is to be left alone until it is taken for serving.
+    pub(super) fn is_settling(&self) -> bool {
+        matches!(self.outcome, Outcome::Settling(_))
     }
 
     /// Returns `true` if nothing serves there that a change could interrupt.
@@ -96,8 +104,9 @@ impl Report {
     /// Returns the time at which the same report means something else.
     pub(super) fn changes_at(&self) -> Option<Timestamp> {
         match self.outcome {
+            Outcome::Settling(at) => Some(at),
             Outcome::Progressing(at) => at,
-            _ => None,
+            Outcome::Ready | Outcome::Failed => None,
         }
     }
 }
@@ -167,7 +176,7 @@ impl Reported<'_> {
         match &*available.status {
             TRUE if available.reason == UNTRACKABLE => match passed(rules.unavailable_period) {
                 (true, _) => Outcome::Ready,
-                (false, at) => Outcome::Progressing(Some(at)),
+                (false, at) => Outcome::Settling(at),
             },
             TRUE => Outcome::Ready,
             FALSE => {

@@ -258,6 +258,22 @@ fn untrackable_waits_its_seconds() {
     assert_eq!(world.with("s1"), 2);
 }
 
+/// Case F96: content that nobody can track and that was edited in its first seconds goes nowhere before they are over, and
+/// then to one cluster: it may serve already.
+#[test]
+fn early_edit_waits_its_seconds() {
+    let mut world = World::new(4);
+    world.run();
+    world.report_all(Says::Untrackable);
+    world.run();
+    world.snapshot = "s1".to_owned();
+    world.run();
+    assert_eq!(world.with("s1"), 0);
+    world.seconds += 60;
+    world.run();
+    assert_eq!(world.with("s1"), 1);
+}
+
 /// Case F34: a new way to write goes to everybody at once. It makes every report one on what was before, so no wave
 /// follows on these, and the next one only on new ones.
 #[test]

@@ -138,7 +138,7 @@ pub(super) fn started(
     let mut conditions = vec![started];
     let before = binding.status.as_ref();
     let been = before.and_then(|status| find(&status.conditions, BEEN_AVAILABLE));
-    if standing.is_ready && been.is_some_and(|been| been.status == FALSE) {
+    if standing.has_served && been.is_some_and(|been| been.status == FALSE) {
         conditions.push(been_available(TRUE));
     }
     if standing.is_first && !standing.is_held && been.is_none() {
@@ -152,8 +152,8 @@ pub(super) fn started(
 pub(super) struct Standing {
     /// True if the latest is kept from it.
     pub(super) is_held: bool,
-    /// True if it serves.
-    pub(super) is_ready: bool,
+    /// True if it serves, as far as anybody can say.
+    pub(super) has_served: bool,
     /// True if there is nothing in its cluster yet.
     pub(super) is_first: bool,
 }

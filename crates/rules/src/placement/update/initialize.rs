@@ -25,29 +25,36 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
     let placement = picked::placement(facts)?;
     let policy = Policy::latest(facts, placement)?;
     let picked = policy.picked(facts)?;
+    let count = policy
+        .count
+        .or_else(|| i64::try_from(picked.selected.len()).ok());
+    // A run that cannot begin shows how far it came.
+    step.status = UpdateRunStatus {
+        policy_snapshot_index_used: policy.index.to_owned(),
+        policy_observed_cluster_count: count.unwrap_or_default(),
+        apply_strategy: Some(apply_strategy(placement)),
+        ..UpdateRunStatus::default()
+    };
+    if picked.selected.is_empty() && picked.leaving.is_empty() {
+        let latest = policy.snapshot.metadata.name();
+        return Err(invalid(&format!(
+            "no scheduled or to-be-deleted bindings found for the latest policy snapshot {latest}"
+        )));
+    }
     let strategy = facts.strategy.ok_or_else(|| {
         let name = &run.strategy_name;
         invalid(&format!("referenced updateStrategy not found: `{name}`"))
     })?;
+    step.status.strategy = Some(strategy.spec.clone());
     let name = facts.run.metadata.name();
     let mut stages = stages(name, &strategy.spec.stages, &picked, facts.clusters)
         .map_err(|reason| invalid(&format!("updateStrategy `{}`: {reason}", run.strategy_name)))?;
     for cluster in stages.iter_mut().flat_map(|stage| &mut stage.clusters) {
         list_overrides(facts, &picked, cluster);
     }
-    let count = policy
-        .count
-        .or_else(|| i64::try_from(picked.selected.len()).ok());
-    step.status = UpdateRunStatus {
-        policy_snapshot_index_used: policy.index.to_owned(),
-        policy_observed_cluster_count: count.unwrap_or_default(),
-        resource_snapshot_index_used: existing_index(facts)?,
-        apply_strategy: Some(apply_strategy(placement)),
-        strategy: Some(strategy.spec.clone()),
-        stages,
-        deletion_stage: Some(deletion(&picked)),
-        conditions: Vec::new(),
-    };
+    step.status.stages = stages;
+    step.status.deletion_stage = Some(deletion(&picked));
+    step.status.resource_snapshot_index_used = existing_index(facts)?;
     let dated = step.dated();
     put(&mut step.status.conditions, [words::initialized()], dated);
     Ok(())

@@ -18,7 +18,7 @@ use crate::placement::strategy::is_external;
 /// The latest policy of a placement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy<'a> {
-    snapshot: &'a PolicySnapshot,
+    pub(super) snapshot: &'a PolicySnapshot,
     /// Its index.
     pub(super) index: &'a str,
     /// The number of clusters that it asks for, if it asks for a number.
@@ -112,11 +112,6 @@ impl<'a> Policy<'a> {
             }
         }
         let number = picked.selected.len();
-        if number == 0 && picked.leaving.is_empty() {
-            return Err(invalid(&format!(
-                "no scheduled or to-be-deleted bindings found for the latest policy snapshot {latest}"
-            )));
-        }
         match self.count {
             Some(count) if usize::try_from(count) != Ok(number) => Err(invalid(&format!(
                 "the number of selected bindings {number} is not equal to the observed cluster count {count}"

@@ -89,7 +89,7 @@ impl Judge {
             _ => self.world.seconds,
         };
         known.last = Some((binding.metadata.generation, says, since));
-        known.has_served |= says == Says::Available;
+        known.has_served |= serves(says);
     }
 
     fn known(&self, binding: &Binding) -> Known {
