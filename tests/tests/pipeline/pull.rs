@@ -107,3 +107,39 @@ async fn cluster_fetches_what_it_runs(server: ApiKind) -> Result<()> {
 }
 
 on_both!(long: cluster_fetches_what_it_runs);
+
+mod with_tools {
+    use pipeline_tests::{control_plane::ApiKind, fleet::isolated, test_name};
+
+    use super::{MEMBER, unjoined};
+    use crate::install::page::{Page, Reader};
+    use crate::install::renewal::{OwnToken, renews};
+
+    /// Who follows the page has a token in the member that renews itself. On the real API only: the embedded one has no tokens.
+    #[test]
+    fn page_renews_its_token() {
+        isolated(test_name!(), async || {
+            let (fleet, _programs) = unjoined(ApiKind::Real, 1).await?;
+            let (name, member) = (MEMBER.name(), fleet.member(MEMBER));
+            let contexts = [("karmada", &fleet.karmada), (&*name, member)];
+            let reader = Reader::of(&contexts, ApiKind::Real)?;
+            reader.learn_functions().await?;
+            let steps = reader.steps(Page::Pull, "Register a cluster");
+            let [register, store, .., renewal] = &steps[..] else {
+                anyhow::bail!("the page has other steps: {steps:?}");
+            };
+            // The member reaches the control plane by the address of the context.
+            let register = register.replace(" https://203.0.113.7:5443", "");
+            for step in [&register, store] {
+                reader.run(step).await?;
+            }
+            let token = OwnToken {
+                api: "karmada",
+                account: &format!("karmada-es-{name}:pull"),
+                member: &name,
+                secret: "karmada-system/pull-karmada",
+            };
+            renews(&reader, member, token, std::slice::from_ref(renewal)).await
+        });
+    }
+}

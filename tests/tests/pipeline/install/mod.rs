@@ -1,5 +1,6 @@
 //! Installation and removal as docs/install.md describes them, with the real kubectl.
 
 pub(crate) mod page;
+pub(crate) mod renewal;
 pub(crate) mod snapshot;
 mod with_tools;

@@ -22,6 +22,7 @@ pub(crate) enum Page {
     Fleet,
     Join,
     Placement,
+    Pull,
     Remedy,
     Security,
 }
@@ -34,6 +35,7 @@ impl Page {
             Self::Fleet => include_str!("../../../../docs/fleet.md"),
             Self::Join => include_str!("../../../../docs/join.md"),
             Self::Placement => include_str!("../../../../docs/placement.md"),
+            Self::Pull => include_str!("../../../../docs/pull.md"),
             Self::Remedy => include_str!("../../../../docs/remedy.md"),
             Self::Security => include_str!("../../../../docs/security.md"),
         }

@@ -1,21 +1,18 @@
 //! docs/placement.md, followed by a reader.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use anyhow::{Context, Result};
 use pipeline_tests::{
     both,
     control_plane::ApiKind,
     fleet::Member,
-    kubectl::Kubectl,
     placement::PlacementFleet,
     programs::{Binary, Profile, Running},
     test_name,
 };
-use serde_json::json;
 
 use super::namespaces;
 use crate::install::page::{Page, Reader};
+use crate::install::renewal::{OwnToken, renews};
 
 const MEMBER: Member = Member(1);
 
@@ -95,48 +92,17 @@ async fn make(server: ApiKind, way: Way) -> Result<()> {
     controller.stop().await
 }
 
-/// Follows the page until the agent's token renews itself, and does once what the `CronJob` does.
+/// Follows the page until the agent's token renews itself.
 async fn renew(fleet: &PlacementFleet, reader: &Reader) -> Result<()> {
     let name = MEMBER.name();
-    let kubectl = Kubectl::new(reader.path(".kube/config"))?;
-    let renew = [
-        "renew",
-        &format!("--host-context={name}"),
-        "--host-namespace=fleet-system",
-        "--only-programs",
-        "--when-less-than=9000h",
-    ];
-    let refused = kubectl.remedy(&renew, "").await?;
-    let told = refused.stderr.matches("cannot get a token of ").count();
-    ensure!(refused.code == Some(1) && told == 1, "{refused:?}");
-
-    follow(reader, "Have tokens renewed").await?;
-    // The authorizer has a watch of its own: repeat until it has seen the binding.
-    let may = format!(
-        "--context hub -n fleet-system --as system:serviceaccount:fleet-system:{name} auth can-i create serviceaccounts/{name} --subresource=token"
-    );
-    while kubectl.run(&may).await.is_err() {}
-    let secrets: Api<Secret> = Api::namespaced(fleet.member(MEMBER).client(), "fleet-system");
-    let before = secrets.get("placement-agent-hub").await?.data;
-    let renewed = kubectl.remedy(&renew, "").await?;
-    ensure!(renewed.code == Some(0), "{renewed:?}");
-    let after = secrets.get("placement-agent-hub").await?.data;
-    let (mut before, after) = (before.context("no data")?, after.context("no data")?);
-    let old = before.insert("token".to_owned(), after["token"].clone());
-    ensure!(before == after, "more than the token changed");
-    ensure!(old.as_ref() != after.get("token"), "the token is the same");
-    let review = json!({
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenReview",
-        "spec": { "token": String::from_utf8(after["token"].0.clone())? },
-    });
-    let asked = "--context hub create -o jsonpath={.status.user.username} -f -";
-    let who = kubectl.feed(asked, &review.to_string()).await?;
-    ensure!(
-        who == format!("system:serviceaccount:fleet-system:{name}"),
-        "{who}"
-    );
-    Ok(())
+    let token = OwnToken {
+        api: "hub",
+        account: &format!("fleet-system:{name}"),
+        member: &name,
+        secret: "fleet-system/placement-agent-hub",
+    };
+    let commands = reader.steps(Page::Placement, "Have tokens renewed");
+    renews(reader, fleet.member(MEMBER), token, &commands).await
 }
 
 async fn follow(reader: &Reader, section: &str) -> Result<()> {
