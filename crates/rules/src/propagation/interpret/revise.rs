@@ -31,7 +31,7 @@ pub(super) fn set(object: &mut Value, field: &str, number: i32) {
 }
 
 /// Returns each cluster's share of a Job's completions; empty if the template has none to share. A cluster keeps the share
-/// that it has, for a Job's completions cannot change; the others get what is left, in proportion to their replicas.
+/// that it has, for a Job's completions cannot change, if others get what is left, in proportion to their replicas.
 pub fn completions<'a>(
     template: &Value,
     clusters: &'a [TargetCluster],
@@ -52,15 +52,25 @@ pub fn completions<'a>(
     if is_indexed && spec("completions") == spec("parallelism") {
         kept.clear();
     }
-    let others = clusters
-        .iter()
-        .filter(|cluster| !kept.contains_key(&*cluster.name));
-    let replicas = others.map(|cluster| {
-        let replicas = cluster.replicas.unwrap_or_default();
-        (cluster.name.as_str(), i64::from(replicas))
-    });
-    let left = completions.saturating_sub(kept.values().copied().fold(0, i32::saturating_add));
-    let shares = webster(left.max(0), &replicas.collect(), template.uid());
+    let replicas = |kept: &BTreeMap<&str, i32>| {
+        let others = clusters.iter();
+        let others = others.filter(|cluster| !kept.contains_key(&*cluster.name));
+        let replicas = others.map(|cluster| {
+            let replicas = cluster.replicas.unwrap_or_default();
+            (cluster.name.as_str(), i64::from(replicas))
+        });
+        replicas.collect::<BTreeMap<_, _>>()
+    };
+    let left = |kept: &BTreeMap<&str, i32>| {
+        let kept = kept.values().copied().fold(0, i32::saturating_add);
+        completions.saturating_sub(kept).max(0)
+    };
+    let takes_some = replicas(&kept).values().any(|replicas| *replicas > 0);
+    if left(&kept) > 0 && !takes_some {
+        // Nobody would do the rest, and the Job look complete: that its share cannot change is to be told.
+        kept.clear();
+    }
+    let shares = webster(left(&kept), &replicas(&kept), template.uid());
     kept.extend(shares);
     kept
 }
@@ -151,6 +161,8 @@ mod tests {
         );
         let shares = completions(&job, &clusters, kept());
         assert_eq!(shares, BTreeMap::from([("m1", 6), ("m2", 2)]));
+        let alone = completions(&job, &clusters[..1], kept());
+        assert_eq!(alone, BTreeMap::from([("m1", 8)]));
         let elastic = object(
             "batch/v1",
             "Job",
