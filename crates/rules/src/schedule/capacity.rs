@@ -23,6 +23,8 @@ pub(super) struct Candidate<'a> {
     pub(super) assigned: i32,
     /// The replicas for which it has room besides.
     pub(super) available: i32,
+    /// True if no more come, for a taint: what it has stays.
+    pub(super) is_closed: bool,
 }
 
 impl<'a> Candidate<'a> {
@@ -42,7 +44,13 @@ impl<'a> Candidate<'a> {
             is_target: target.is_some(),
             assigned: assigned.max(0),
             available,
+            is_closed: false,
         }
+    }
+
+    /// Returns the replicas that may come besides.
+    pub(super) fn more(&self) -> i32 {
+        if self.is_closed { 0 } else { self.available }
     }
 
     /// Returns the replicas that the cluster could have in all.

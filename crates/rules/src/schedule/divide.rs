@@ -142,7 +142,9 @@ struct Change<'a> {
 impl<'a> Change<'a> {
     /// Returns the change that divides all replicas, wherever they are.
     fn fresh(replicas: i32, selected: &[Candidate<'a>]) -> Self {
-        let room = selected.iter().map(|one| (one.name, one.capacity()));
+        let room = selected
+            .iter()
+            .map(|one| (one.name, i64::from(one.assigned) + i64::from(one.more())));
         Self::new(BTreeMap::new(), replicas, room)
     }
 
@@ -158,7 +160,8 @@ impl<'a> Change<'a> {
         }
         let stay = selected.iter().map(|one| (one.name, one.assigned));
         let room = selected.iter();
-        let room = room.map(|one| (one.name, i64::from(one.available)));
+        // More would wait in a cluster that may be dead.
+        let room = room.map(|one| (one.name, i64::from(one.more())));
         let missing = i32::try_from(missing).unwrap_or(i32::MAX);
         Self::new(stay.collect(), missing, room)
     }

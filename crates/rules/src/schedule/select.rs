@@ -78,8 +78,6 @@ fn candidates<'a>(
     let candidates = clusters.iter().copied().map(|cluster| {
         let assumed = facts.pass.assumed_in(cluster.metadata.name());
         let available = match facts.strategy {
-            // What runs there stays. More would wait in a cluster that may be dead.
-            _ if closing_taint(facts, cluster).is_some() => 0,
             ReplicaStrategy::Set => sets::available(room, spec, cluster, assumed),
             _ => capacity::available(room, spec, cluster, assumed),
         };
@@ -88,6 +86,7 @@ fn candidates<'a>(
         Candidate {
             tier: tiers.tier(cluster).unwrap_or_default(),
             available: facts.pass.estimates.map_or(available, bound),
+            is_closed: closing_taint(facts, cluster).is_some(),
             ..candidate
         }
     });

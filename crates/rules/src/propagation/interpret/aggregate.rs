@@ -52,7 +52,7 @@ fn put_together(
             (kind == Some("LoadBalancer")).then(|| load_balancer(members))
         }
         ("networking.k8s.io" | "extensions", "Ingress") => Some(load_balancer(members)),
-        ("", "Pod") => pod(members),
+        ("", "Pod") => pod(template, current, members),
         ("", "PersistentVolumeClaim") => phase(members, claim),
         ("", "PersistentVolume") => phase(members, volume),
         ("policy", "PodDisruptionBudget") => Some(disruption_budget(members)),
@@ -204,7 +204,11 @@ fn load_balancer(members: &[MemberStatus<'_>]) -> Map<String, Value> {
 }
 
 /// A copy without a status is about to start.
-fn pod(members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
+fn pod(
+    template: &Value,
+    current: &Value,
+    members: &[MemberStatus<'_>],
+) -> Option<Map<String, Value>> {
     let phases: Vec<&str> = members
         .iter()
         .map(|member| member.status.and_then(|status| text(status, "phase")))
@@ -213,18 +217,26 @@ fn pod(members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
     let first = ["Failed", "Pending", "Running", "Succeeded"]
         .into_iter()
         .find(|phase| phases.contains(phase))?;
+    let policy = template.pointer("/spec/restartPolicy");
+    let restarts = policy.is_none_or(|policy| policy == "Always");
+    // Where none restarts, the API lets none that has ended run again.
+    let ended = containers(current).filter(|one| !restarts && has_ended(one));
+    let all = statuses(members).flat_map(containers).chain(ended);
     Some(Map::from_iter([
         ("phase".to_owned(), first.into()),
-        ("containerStatuses".to_owned(), containers(members).into()),
+        ("containerStatuses".to_owned(), worst(all).into()),
     ]))
 }
 
-/// Returns the status of each container, as it is in the copy in which it is worst. Each name is there once: by it the
-/// API tells whether a container runs again that may not.
-fn containers(members: &[MemberStatus<'_>]) -> Vec<Value> {
-    let lists = statuses(members).filter_map(|status| status.get("containerStatuses"));
+fn containers(status: &Value) -> impl Iterator<Item = &Value> {
+    let list = status.get("containerStatuses").and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+/// Returns the status of each container, as it is where it is worst.
+fn worst<'a>(all: impl Iterator<Item = &'a Value>) -> Vec<Value> {
     let mut worst: BTreeMap<&str, &Value> = BTreeMap::new();
-    for container in lists.filter_map(Value::as_array).flatten() {
+    for container in all {
         let name = text(container, "name").unwrap_or_default();
         let known = worst.entry(name).or_insert(container);
         if standing(container) < standing(known) {
@@ -235,9 +247,14 @@ fn containers(members: &[MemberStatus<'_>]) -> Vec<Value> {
 }
 
 /// Returns how well a container is, the worst first.
-fn standing(container: &Value) -> (bool, bool) {
+fn standing(container: &Value) -> (bool, bool, bool) {
     let is_ready = container.get("ready") == Some(&Value::Bool(true));
-    (is_ready, container.pointer("/state/running").is_some())
+    let is_running = container.pointer("/state/running").is_some();
+    (!has_ended(container), is_ready, is_running)
+}
+
+fn has_ended(container: &Value) -> bool {
+    container.pointer("/state/terminated").is_some()
 }
 
 /// Returns the fields of a container's status that the API requires, and its state.

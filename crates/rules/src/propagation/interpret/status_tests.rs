@@ -136,6 +136,25 @@ fn job_ends_with_its_copies() {
     assert!(kinds(&[m1, member("m2", &active)]).is_empty());
 }
 
+/// The API lets no container run again that has ended and may not restart: it stays so, though its copy is gone.
+#[test]
+fn ended_containers_stay_ended() {
+    let status = |state: &str| json!({ "phase": "Running", "containerStatuses": [{ "name": "web", "state": { state: {} } }] });
+    for (policy, expected) in [("Never", "terminated"), ("Always", "running")] {
+        let template = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "restartPolicy": policy },
+            "status": status("terminated") });
+        let running = status("running");
+        let members = [member("m1", &running)];
+        let aggregated = |template: &Value| {
+            let patch = template_status(template, &members, true).unwrap();
+            let mut after = template.clone();
+            json_patch::merge(&mut after, &patch);
+            after["status"]["containerStatuses"][0]["state"].clone()
+        };
+        assert!(aggregated(&template).get(expected).is_some(), "{policy}");
+    }
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn other_kinds_have_rules_of_their_own() {

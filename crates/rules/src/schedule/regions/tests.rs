@@ -14,6 +14,7 @@ fn regions<'a>(sizes: &[(i64, usize)], cluster: &'a ClusterView) -> Vec<Region<'
         is_target: false,
         assigned: 0,
         available: 0,
+        is_closed: false,
     };
     let mut regions: Vec<_> = sizes
         .iter()

@@ -97,6 +97,22 @@ fn tainted_cluster_gets_no_more() {
     }
 }
 
+/// Where a constraint leaves no other cluster, what runs in one with a taint stays, and more waits.
+#[test]
+fn tainted_cluster_is_not_left() {
+    let mut placement = by_room(true);
+    let constraint = json!({ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 });
+    placement["spreadConstraints"] = json!([constraint]);
+    let mut clusters = with_room(&[9, 9]);
+    let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoSchedule" });
+    clusters[0].spec.taints = from_value(json!([taint])).unwrap();
+    let mut binding = unscheduled(&placement, 4);
+    binding["spec"]["clusters"] = running(&[3]);
+    let after = settled(binding, &clusters);
+    assert_eq!(after["spec"]["clusters"], running(&[3]));
+    assert_eq!(scheduled_condition(&after).1, "Unschedulable");
+}
+
 /// A bound of which no end is named has none.
 #[test]
 fn least_of_clusters_is_enough() {
