@@ -33,11 +33,11 @@ use uuid::Uuid;
 
 use self::gauges::Counts;
 pub(crate) use self::gauges::WorkGauges;
-use self::known::Known;
+use self::known::{Known, is_everywhere};
 pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
 use crate::identity::NAME;
-use crate::index::{Index, StoredBinding};
+use crate::index::{Index, StoredBinding, template_of};
 use crate::latest::SharedReads;
 use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
@@ -135,18 +135,30 @@ impl BindingReconciler {
     /// Deletes the Works of a binding that is being deleted, and lets it go. Members are not waited for:
     /// the Works stay until these have let go.
     async fn release(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
-        let finalizers = binding.metadata.finalizers.as_deref().unwrap_or_default();
-        let place = finalizers.iter().position(|f| f == binding.finalizer());
-        let Some(place) = place else {
+        let mut finalizers = binding.metadata.finalizers.iter().flatten();
+        if !finalizers.any(|finalizer| finalizer == binding.finalizer()) {
             return Ok(());
-        };
+        }
         self.rivals.forget(&rivals::Part::Identity(binding.key()));
         let id = works::id(binding, works);
         let own = works
             .iter()
             .filter(|work| id.is_some() && work.metadata.label(binding.id_label()) == id);
+        let own = own.filter(|work| !work.metadata.is_deleting());
+        let template = self.index.template(&template_of(binding.spec));
+        let namespace = template.filter(|template| is_everywhere(template, &self.skipped));
+        if let Some(namespace) = &namespace {
+            // With a copy everything in it would go.
+            let reference = template_reference(namespace);
+            for work in own {
+                let change = WorkChange::to_namespace(namespace, binding, work);
+                self.writer
+                    .change(&Key::of(work), change, &reference)
+                    .await?;
+            }
+            return self.let_go(binding).await;
+        }
         let mut targets: BTreeMap<Key, Option<String>> = own
-            .filter(|work| !work.metadata.is_deleting())
             .map(|work| (Key::of(work), work.metadata.uid.clone()))
             .collect();
         // A Work that was just made may not be in the cache yet.
@@ -162,7 +174,16 @@ impl BindingReconciler {
             .map(|(key, uid)| self.writer.delete(key, uid.clone()));
         futures::future::try_join_all(deletions).await?;
 
-        let place = place.to_string();
+        self.let_go(binding).await
+    }
+
+    /// Removes our finalizer from a binding.
+    async fn let_go(&self, binding: BindingRef<'_>) -> Result<(), BoxError> {
+        let mut finalizers = binding.metadata.finalizers.iter().flatten();
+        let place = finalizers.position(|finalizer| finalizer == binding.finalizer());
+        let Some(place) = place.map(|place| place.to_string()) else {
+            return Ok(());
+        };
         let ours = ["metadata", "finalizers", place.as_str()];
         let mut patch = JsonPatch::default();
         patch.test(ours, binding.finalizer().into());

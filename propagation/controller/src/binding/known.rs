@@ -123,13 +123,17 @@ impl Known {
             },
             policy_suspension: self.policy.as_ref().and_then(Policy::suspension),
             works: works.iter().collect(),
-            is_everywhere: objects::group_kind(template) == ("", "Namespace")
-                && is_propagated(template, skipped),
+            is_everywhere: is_everywhere(template, skipped),
             referrers: referrers
                 .map(|referrer| (referrer.key.clone(), referrer.suspensions()))
                 .collect::<BTreeMap<_, _>>(),
         }
     }
+}
+
+/// Returns `true` for a Namespace that every member has, whether or not a policy selects it.
+pub(super) fn is_everywhere(template: &Value, skipped: &Skipped) -> bool {
+    objects::group_kind(template) == ("", "Namespace") && is_propagated(template, skipped)
 }
 
 impl Referrer {

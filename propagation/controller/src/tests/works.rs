@@ -63,6 +63,14 @@ async fn narrowed_namespace_stays() {
     let manifest = &work.spec.workload.manifests[0];
     assert_eq!(manifest["metadata"]["labels"]["team"], "a");
     assert_eq!(manifest.annotation(names::CLUSTER_BINDING_NAME), None);
+
+    // Nor does it go with its binding, which somebody has deleted.
+    let wrote = stage.change("DELETE", &path, &json!({})).await;
+    let deleted = wrote.iter().filter(|write| write.starts_with("DELETE"));
+    assert!(
+        deleted.filter(|write| write.contains("/works/")).count() == 0,
+        "{wrote:?}"
+    );
 }
 
 fn namespace_work(cluster: &str) -> String {

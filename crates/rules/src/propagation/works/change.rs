@@ -56,7 +56,7 @@ pub enum WorkChange {
 impl WorkChange {
     /// Returns the write that gives the Work of a Namespace back from a binding to the Namespace, which keeps its copies
     /// up to date then: with the copy everything in it would go.
-    pub(super) fn to_namespace(namespace: &Value, binding: BindingRef<'_>, work: &Work) -> Self {
+    pub fn to_namespace(namespace: &Value, binding: BindingRef<'_>, work: &Work) -> Self {
         let (metadata, spec) = (&work.metadata, &work.spec);
         let reference = binding.reference().into_iter().map(|(key, _)| key);
         let of_binding = [names::CONFLICT_RESOLUTION, names::MANIFEST_GENERATION];
