@@ -141,10 +141,10 @@ impl BindingReconciler {
         }
         self.rivals.forget(&rivals::Part::Identity(binding.key()));
         let id = works::id(binding, works);
-        let own = works
-            .iter()
-            .filter(|work| id.is_some() && work.metadata.label(binding.id_label()) == id);
-        let own = own.filter(|work| !work.metadata.is_deleting());
+        let own = works.iter().filter(|work| {
+            let is_own = id.is_some() && work.metadata.label(binding.id_label()) == id;
+            is_own && !work.metadata.is_deleting()
+        });
         let template = self.index.template(&template_of(binding.spec));
         let namespace = template.filter(|template| is_everywhere(template, &self.skipped));
         if let Some(namespace) = &namespace {

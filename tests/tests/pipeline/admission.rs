@@ -2,6 +2,14 @@
 //! embedded one evaluates no admission policies.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
+/// Returns `true` if what was refused, or was not, is what is expected: a refusal with this text, or none.
+pub(crate) fn is_refusal(refused: Option<&str>, expected: Option<&str>) -> bool {
+    match (refused, expected) {
+        (Some(refused), Some(expected)) => refused.contains(expected),
+        (refused, expected) => refused == expected,
+    }
+}
+
 mod real {
     use std::collections::BTreeSet;
 
@@ -27,6 +35,8 @@ mod real {
         wait::until,
     };
     use serde_json::{Value, from_value, json};
+
+    use super::is_refusal;
 
     const DENIED: &str = "denied request: ";
 
@@ -409,11 +419,7 @@ mod real {
                     (json!({ "spec": { "priority": 1 } }), None),
                 ] {
                     let refused = patch("web", change.clone()).await;
-                    let is_expected = match (&refused, expected) {
-                        (Some(text), Some(expected)) => text.contains(expected),
-                        (None, None) => true,
-                        _ => false,
-                    };
+                    let is_expected = is_refusal(refused.as_deref(), expected);
                     ensure!(is_expected, "{change}: {refused:?}");
                 }
                 let touched = json!({ "metadata": { "labels": { "touched": "true" } } });
@@ -503,11 +509,7 @@ mod real {
             while refusal(wrong).await.is_none() {}
             for (policy, expected) in override_policies() {
                 let refused = refusal(&policy).await.map(|error| error.to_string());
-                let is_expected = match (&refused, expected) {
-                    (Some(text), Some(expected)) => text.contains(expected),
-                    (None, None) => true,
-                    _ => false,
-                };
+                let is_expected = is_refusal(refused.as_deref(), expected);
                 ensure!(is_expected, "{policy}: {refused:?}");
             }
             Ok(())

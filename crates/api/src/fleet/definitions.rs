@@ -3,6 +3,7 @@
 mod amendments;
 mod columns;
 mod definition;
+mod members;
 mod overrides;
 mod update;
 
@@ -12,24 +13,19 @@ use serde_json::{Value, json};
 use super::binding::{BindingSpec, BindingStatus};
 use super::envelope::EnvelopeContent;
 use super::eviction::{BudgetSpec, EvictionSpec, EvictionStatus};
-use super::member::{
-    InternalMemberClusterSpec, InternalMemberClusterStatus, MemberClusterSpec, MemberClusterStatus,
-};
 use super::placement::{PlacementSpec, PlacementStatus};
 use super::snapshot::{PolicySnapshotSpec, PolicySnapshotStatus, ResourceSnapshotSpec};
 use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
 use super::{
     AppliedWork, Binding, ClusterResourceEnvelope, ClusterResourceOverride,
     ClusterResourceOverrideSnapshot, ClusterResourcePlacementDisruptionBudget,
-    ClusterResourcePlacementEviction, InternalMemberCluster, MemberCluster, Placement,
-    PolicySnapshot, ResourceEnvelope, ResourceOverride, ResourceOverrideSnapshot, ResourceSnapshot,
-    Work,
+    ClusterResourcePlacementEviction, Placement, PolicySnapshot, ResourceEnvelope,
+    ResourceOverride, ResourceOverrideSnapshot, ResourceSnapshot, Work,
 };
 use crate::Scope;
 use crate::crd::{age, schema};
 use amendments::{
     Amendment, amended, apply_strategy, at, first_of, immutable, one_of, rules, selection_scope,
-    with_short_names,
 };
 use definition::{Definition, definition};
 
@@ -39,7 +35,7 @@ pub fn definitions() -> Vec<Value> {
         of_placements(Scope::Cluster),
         of_works(),
         of_placements(Scope::Namespaced),
-        of_members(),
+        members::definitions(),
         of_envelopes(),
         of_evictions(),
         of_overrides(),
@@ -103,26 +99,6 @@ fn of_works() -> Vec<Value> {
             columns: vec![age()],
         }
         .of::<AppliedWork>(Scope::Cluster),
-    ]
-}
-
-fn of_members() -> Vec<Value> {
-    let members = Definition {
-        short_names: json!(["cluster"]),
-        spec: member(),
-        status: Some(schema::<MemberClusterStatus>()),
-        columns: columns::of_members(),
-    }
-    .of::<MemberCluster>(Scope::Cluster);
-    vec![
-        with_short_names(members),
-        Definition {
-            short_names: json!(["imc"]),
-            spec: internal_member(),
-            status: Some(schema::<InternalMemberClusterStatus>()),
-            columns: vec![age()],
-        }
-        .of::<InternalMemberCluster>(Scope::Namespaced),
     ]
 }
 
@@ -396,67 +372,6 @@ fn policy_snapshot() -> Value {
 fn policy_snapshot_status() -> Value {
     let bound = at("targetClusters", json!({ "maxItems": 1000 }));
     amended(schema::<PolicySnapshotStatus>(), &[bound])
-}
-
-fn heartbeat_period() -> Amendment {
-    let period = json!({ "minimum": 1, "maximum": 600, "default": 60 });
-    at("heartbeatPeriodSeconds", period)
-}
-
-/// The rules of a taint: its key is a qualified name, and its value that of a label.
-const TAINT: [(&str, &str); 5] = [
-    (
-        "self.key.substring(self.key.indexOf('/') + 1).matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
-        "taint key name segment must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-    ),
-    (
-        "self.key.substring(self.key.indexOf('/') + 1).size() <= 63",
-        "taint key name segment must be 63 characters or less",
-    ),
-    (
-        "!self.key.contains('/') \
-         || self.key.substring(0, self.key.indexOf('/')).matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
-        "taint key prefix must be a lowercase DNS subdomain",
-    ),
-    (
-        "self.key.indexOf('/') <= 253",
-        "taint key prefix must be 253 characters or less",
-    ),
-    (
-        "!has(self.value) || self.value.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",
-        "taint value must be a valid label value",
-    ),
-];
-/// The rule that no taint is there twice. The time at which one was added makes no difference.
-const UNIQUE_TAINTS: &str = "self.all(one, self.exists_one(other, other.key == one.key && other.effect == one.effect \
-    && (has(other.value) ? other.value : '') == (has(one.value) ? one.value : '')))";
-
-fn member() -> Value {
-    amended(
-        schema::<MemberClusterSpec>(),
-        &[
-            heartbeat_period(),
-            at("", json!({ "required": ["identity"] })),
-            at("identity", json!({ "required": ["kind", "name"] })),
-            at("taints", json!({ "maxItems": 100 })),
-            at("taints", rules(&[(UNIQUE_TAINTS, "taints must be unique")])),
-            at("taints[].key", json!({ "minLength": 1, "maxLength": 317 })),
-            at("taints[].value", json!({ "maxLength": 63 })),
-            at("taints[]", rules(&TAINT)),
-            at(
-                "deleteOptions.validationMode",
-                first_of(&["Strict", "Skip"]),
-            ),
-            at("taints[].effect", one_of(&["NoSchedule"])),
-        ],
-    )
-}
-
-fn internal_member() -> Value {
-    amended(
-        schema::<InternalMemberClusterSpec>(),
-        &[heartbeat_period(), at("state", one_of(&["Join", "Leave"]))],
-    )
 }
 
 fn eviction() -> Value {

@@ -54,7 +54,7 @@ pub struct MemberClusterSpec {
     /// The seconds between two heartbeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_period_seconds: Option<i32>,
-    /// What KubeFleet's webhook asks before it is deleted. Nothing of ours asks.
+    /// The options of its deletion. Only KubeFleet's webhook reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete_options: Option<DeleteOptions>,
     /// What keeps placements away that do not tolerate it.
@@ -65,7 +65,7 @@ pub struct MemberClusterSpec {
     pub taints: Vec<Taint>,
 }
 
-/// What KubeFleet's webhook asks before a cluster is deleted.
+/// The options of the deletion of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {

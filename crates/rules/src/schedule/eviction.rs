@@ -40,13 +40,13 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
     if !facts.scheduler.evicts {
         return Vec::new();
     }
-    let is_halted = is_halted(facts.scheduler, facts.fleet.clusters);
+    let leaving = Leaving::of(facts.scheduler, facts.fleet.clusters);
     let mut tasks = Vec::new();
     for target in binding.targets() {
         let Some(cluster) = facts.fleet.get(&target.name) else {
             continue;
         };
-        let due = due(cluster, facts.placement, is_halted);
+        let due = leaving.due(cluster, facts.placement);
         if let Some((taint, at)) = due
             && at <= now
             && !is_suspended(binding, &target.name)
@@ -62,33 +62,48 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
     tasks
 }
 
-/// Returns `true` if so much of the fleet is not ready that no workload leaves a cluster because of that.
-pub(super) fn is_halted(scheduler: &Scheduler, clusters: &[&ClusterView]) -> bool {
-    let is_unready = |cluster: &&&ClusterView| cluster.spec.taints.iter().any(is_of_health);
-    let unready = clusters.iter().filter(is_unready).count();
-    let threshold = scheduler.unhealthy_threshold;
-    threshold.is_exceeded(unready, clusters.len())
+/// The taints for which workloads leave clusters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    /// True if so much of the fleet is not ready that no workload leaves a cluster because of that.
+    pub(super) is_halted: bool,
+}
+
+impl Leaving {
+    pub(super) fn of(scheduler: &Scheduler, clusters: &[&ClusterView]) -> Self {
+        let is_unready = |cluster: &&&ClusterView| cluster.spec.taints.iter().any(is_of_health);
+        let unready = clusters.iter().filter(is_unready).count();
+        let threshold = scheduler.unhealthy_threshold;
+        Self {
+            is_halted: threshold.is_exceeded(unready, clusters.len()),
+        }
+    }
+
+    fn counts(self, taint: &Taint) -> bool {
+        !(self.is_halted && is_of_health(taint))
+    }
+
+    /// Returns the taint for which workloads of this placement have to leave a cluster first, and the time at which they
+    /// have to.
+    pub(super) fn due<'a>(
+        self,
+        cluster: &'a ClusterView,
+        placement: &Placement,
+    ) -> Option<(&'a Taint, Timestamp)> {
+        let taints = cluster.spec.taints.iter();
+        let counted = taints.filter(|taint| self.counts(taint));
+        first_untolerated(counted, &placement.cluster_tolerations)
+    }
 }
 
 /// Returns those of the clusters that workloads may have to leave.
-pub fn left_clusters<'a>(scheduler: &Scheduler, all: Vec<&'a ClusterView>) -> Vec<&'a ClusterView> {
-    let is_halted = is_halted(scheduler, &all);
-    let counts = |taint: &Taint| !(is_halted && is_of_health(taint));
-    let mut left = all;
-    left.retain(|cluster| cluster.spec.taints.iter().any(counts));
-    left
-}
-
-/// Returns the taint for which workloads of this placement have to leave a cluster first, and the time at which they
-/// have to; while that is halted, only for what somebody wants.
-pub(super) fn due<'a>(
-    cluster: &'a ClusterView,
-    placement: &Placement,
-    is_halted: bool,
-) -> Option<(&'a Taint, Timestamp)> {
-    let taints = cluster.spec.taints.iter();
-    let counted = taints.filter(|taint| !(is_halted && is_of_health(taint)));
-    first_untolerated(counted, &placement.cluster_tolerations)
+pub fn left_clusters<'a>(
+    scheduler: &Scheduler,
+    mut all: Vec<&'a ClusterView>,
+) -> Vec<&'a ClusterView> {
+    let leaving = Leaving::of(scheduler, &all);
+    all.retain(|cluster| cluster.spec.taints.iter().any(|one| leaving.counts(one)));
+    all
 }
 
 fn is_of_health(taint: &Taint) -> bool {

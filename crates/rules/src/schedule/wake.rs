@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use karmada_api::ClusterView;
 use objects::Metadata;
 
-use super::eviction::{due, end_of, has_to_leave, is_halted, is_suspended};
+use super::eviction::{Leaving, end_of, has_to_leave, is_suspended};
 use super::facts::{Scheduler, named};
 use super::failback::may_return;
 use super::groups::{affinities, affinity_in_use};
@@ -72,9 +72,9 @@ fn next_decisions(
         return Vec::new();
     };
     let is_unscheduled = is_unscheduled(binding);
-    let is_halted = is_halted(scheduler, clusters);
+    let leaving = Leaving::of(scheduler, clusters);
     // The cluster that ends the halt may be one that does not concern the binding.
-    let is_held = is_halted && has_to_leave(scheduler, binding, clusters);
+    let is_held = leaving.is_halted && has_to_leave(scheduler, binding, clusters);
     let retry =
         (is_unscheduled || is_held).then(|| now.saturating_add(RETRY).unwrap_or(Timestamp::MAX));
     let targets = binding.targets().filter(|_| scheduler.evicts);
@@ -84,6 +84,6 @@ fn next_decisions(
     let begins = targets
         .filter_map(|target| named(clusters, &target.name))
         .chain(others)
-        .filter_map(|cluster| due(cluster, &placement, is_halted));
+        .filter_map(|cluster| leaving.due(cluster, &placement));
     begins.map(|(_, at)| at).chain(retry).collect()
 }

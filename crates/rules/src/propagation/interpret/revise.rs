@@ -46,33 +46,29 @@ pub fn completions<'a>(
     let Some(completions) = completions.and_then(|number| i32::try_from(number).ok()) else {
         return BTreeMap::new();
     };
-    // Those of an elastic one follow its parallelism (Kubernetes, "Elastic Indexed Jobs").
-    let spec = |field: &str| template.pointer("/spec")?.get(field);
-    let is_indexed = spec("completionMode").is_some_and(|mode| mode == "Indexed");
-    if is_indexed && spec("completions") == spec("parallelism") {
-        kept.clear();
+    let replicas = clusters.iter().map(|cluster| {
+        let replicas = cluster.replicas.unwrap_or_default();
+        (cluster.name.as_str(), i64::from(replicas))
+    });
+    let all: BTreeMap<_, _> = replicas.collect();
+    let mut others = all.clone();
+    others.retain(|name, _| !kept.contains_key(name));
+    let sum = kept.values().copied().fold(0, i32::saturating_add);
+    let left = completions.saturating_sub(sum).max(0);
+    // Where nobody took the rest, the Job would look complete: that its shares cannot change is to be told.
+    let is_short = left > 0 && others.values().all(|replicas| *replicas <= 0);
+    if is_short || is_elastic(template) {
+        return webster(completions, &all, template.uid());
     }
-    let replicas = |kept: &BTreeMap<&str, i32>| {
-        let others = clusters.iter();
-        let others = others.filter(|cluster| !kept.contains_key(&*cluster.name));
-        let replicas = others.map(|cluster| {
-            let replicas = cluster.replicas.unwrap_or_default();
-            (cluster.name.as_str(), i64::from(replicas))
-        });
-        replicas.collect::<BTreeMap<_, _>>()
-    };
-    let left = |kept: &BTreeMap<&str, i32>| {
-        let kept = kept.values().copied().fold(0, i32::saturating_add);
-        completions.saturating_sub(kept).max(0)
-    };
-    let takes_some = replicas(&kept).values().any(|replicas| *replicas > 0);
-    if left(&kept) > 0 && !takes_some {
-        // Nobody would do the rest, and the Job look complete: that its share cannot change is to be told.
-        kept.clear();
-    }
-    let shares = webster(left(&kept), &replicas(&kept), template.uid());
-    kept.extend(shares);
+    kept.extend(webster(left, &others, template.uid()));
     kept
+}
+
+/// Returns `true` for a Job whose completions follow its parallelism (Kubernetes, "Elastic Indexed Jobs").
+fn is_elastic(job: &Value) -> bool {
+    let spec = |field: &str| job.pointer("/spec")?.get(field);
+    let is_indexed = spec("completionMode").is_some_and(|mode| mode == "Indexed");
+    is_indexed && spec("completions") == spec("parallelism")
 }
 
 #[cfg(test)]
