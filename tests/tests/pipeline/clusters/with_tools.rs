@@ -57,6 +57,14 @@ ports: [{port: 8080}]
 END
 ";
 
+/// Reads the objects of every kind, as the garbage collector does within half a minute. Of a kind that nobody has read
+/// before, the first list can fail while Kubernetes deletes it, and be repeated no earlier than after five minutes
+/// (<https://github.com/operator-framework/operator-controller/issues/1437>).
+const READ_EVERY_KIND: &str = "
+kinds=$(kubectl --context karmada get crds -o jsonpath='{.items[*].metadata.name}')
+kubectl --context karmada get ${kinds// /,} -A -o name
+";
+
 const VALUE: &str =
     "kubectl --context member1 -n shop get configmap settings -o jsonpath='{.data.a}'";
 
@@ -148,6 +156,7 @@ async fn make_and_remove(install: &[&str], before_removal: &str) -> Result<()> {
         program.kill().await?;
     }
     reader.run(before_removal).await?;
+    reader.run(READ_EVERY_KIND).await?;
     follow(&reader, Page::Fleet, "Remove it").await?;
     ensure!(reader.run(VALUE).await? == "1");
     ensure!(slices.get_opt(&copy).await?.is_none());
