@@ -105,4 +105,9 @@ impl Fleet {
         members.connected.remove(name);
         members.doubted.remove(name);
     }
+
+    /// Ends the connections to all members.
+    pub(crate) fn disconnect_all(&self) {
+        *self.members.lock() = Members::default();
+    }
 }

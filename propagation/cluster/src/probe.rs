@@ -50,12 +50,17 @@ impl MemberController for Prober {
     type Key = Key;
 
     fn keys(&self) -> Vec<(String, Key)> {
-        // What was seen in an earlier term of leadership is no agreement with what is seen now.
-        self.health.lock().clear();
         let names = self.index.names().into_iter();
         names
             .map(|name| (name.clone(), Key::cluster_scoped(name)))
             .collect()
+    }
+
+    fn end_term(&self) {
+        // In the next term another leader has seen what came after this.
+        self.index.forget_observed();
+        self.health.lock().clear();
+        self.fleet.disconnect_all();
     }
 
     async fn reconcile(&self, name: &str, key: &Key) -> Result<Contact, ReconcileError> {

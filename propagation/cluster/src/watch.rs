@@ -159,6 +159,11 @@ impl SharedIndex {
         self.index.lock().heard.begin();
     }
 
+    /// Forgets what was observed of every cluster, so that nothing is written of one before it has answered again.
+    pub(crate) fn forget_observed(&self) {
+        self.index.lock().observed.clear();
+    }
+
     /// Returns the names of all clusters.
     pub(crate) fn names(&self) -> Vec<String> {
         let index = self.index.lock();

@@ -36,6 +36,9 @@ pub trait MemberController: Send + Sync + 'static {
     /// Returns every known object with its member; called each time leadership begins.
     fn keys(&self) -> Vec<(String, Self::Key)>;
 
+    /// Forgets what only the leader may know; called each time leadership is lost.
+    fn end_term(&self) {}
+
     /// Reads the object from the caches, decides, and applies the decision. A failed key is requeued with
     /// backoff.
     fn reconcile(
@@ -254,7 +257,7 @@ pub fn spawn_after<C: MemberController>(
                 // Losing the lease drops the reconciles in progress, so that none writes beside the next
                 // leader.
                 biased;
-                () = leadership.lost() => {}
+                () = leadership.lost() => loops.controller.end_term(),
                 () = loops.run() => {}
             }
         }

@@ -177,6 +177,52 @@ async fn mute_member_is_unknown() {
     assert_eq!(ready["reason"], "ClusterStatusNeverUpdated");
 }
 
+/// Case I104: a leader loses its lease for a while, in which the member dies and another leader says so. When it leads again,
+/// it writes nothing of what it saw before.
+#[tokio::test(start_paused = true)]
+async fn new_term_remembers_nothing() {
+    const DIED: &str = "2026-11-28T08:00:00Z";
+    let (stage, member) = registered().await;
+    let _running = start_inside(&stage, &member, &["--leader-elect"]);
+    let is_complete = |cluster: &DynamicObject| has(cluster, "CompleteAPIEnablements", "True");
+    let cluster = stage.until("m1", is_complete).await;
+    assert!(has(&cluster, "Ready", "True"));
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/cluster-controller";
+    let holder = async || member.get(lease).await["spec"]["holderIdentity"].clone();
+    let first = holder().await;
+    let other = json!({ "spec": { "holderIdentity": "other" } });
+    member.send("PATCH", lease, &other).await;
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(holder().await, "other", "it knows that by now");
+
+    let fail = || member.refuse("GET /readyz", 500, "InternalError", "etcd is gone");
+    fail();
+    let mut status = stage.cluster("m1").await.data["status"].clone();
+    let list = status["conditions"].as_array_mut().unwrap();
+    list.retain(|condition| condition["type"] != "Ready");
+    list.push(
+        json!({ "type": "Ready", "status": "False", "reason": "ClusterNotHealthy",
+        "message": "seen by the other", "lastTransitionTime": DIED }),
+    );
+    let path = "/apis/cluster.karmada.io/v1alpha1/clusters/m1/status";
+    stage
+        .api
+        .send("PATCH", path, &json!({ "status": status }))
+        .await;
+    while holder().await != first {
+        sleep(Duration::from_secs(1)).await;
+    }
+    // One request is refused at a time, and it probes every ten seconds.
+    for _ in 0..20 {
+        sleep(Duration::from_secs(1)).await;
+        fail();
+    }
+    let cluster = stage.cluster("m1").await;
+    let ready = conditions(&cluster, "Ready").unwrap();
+    let seen = [&ready["status"], &ready["lastTransitionTime"]];
+    assert_eq!(seen, ["False", DIED], "it was never called ready: {ready}");
+}
+
 /// Case I101: the control plane is away for a while. What has changed in the member is told then, and the Lease renewed
 /// within its validity.
 #[tokio::test(start_paused = true)]
