@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::watch::SharedIndex;
 
-/// `bindings{reason}`, `unsupported_bindings` and `assumed_bindings`.
+/// `bindings{reason}`, `unsupported_bindings`, `assumed_bindings` and `halted_evictions`.
 #[derive(Debug)]
 pub(crate) struct BindingMetrics(pub(crate) Arc<SharedIndex>);
 
@@ -23,17 +23,26 @@ impl Collector for BindingMetrics {
         for (reason, count) in counts.by_reason {
             gauge(count).encode(family.encode_family(&[("reason", reason)])?)?;
         }
-        let help = "Bindings that are left as they are, because their placement is not supported";
-        let name = "unsupported_bindings";
-        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        gauge(counts.left_alone).encode(metric)?;
-        let help = "Bindings with pods that take room before their clusters report them";
-        let name = "assumed_bindings";
-        gauge(counts.assumed).encode(encoder.encode_descriptor(
-            name,
-            help,
-            None,
-            MetricType::Gauge,
-        )?)
+        for (name, count, help) in [
+            (
+                "unsupported_bindings",
+                counts.left_alone,
+                "Bindings that are left as they are, because their placement is not supported",
+            ),
+            (
+                "assumed_bindings",
+                counts.assumed,
+                "Bindings with pods that take room before their clusters report them",
+            ),
+            (
+                "halted_evictions",
+                counts.halted,
+                "Bindings that stay in clusters that are not ready, because too many clusters are not",
+            ),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            gauge(count).encode(metric)?;
+        }
+        Ok(())
     }
 }

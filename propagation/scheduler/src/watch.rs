@@ -12,7 +12,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::{ClusterView, ResourceBindingSpec};
 use karmada_rules::schedule::{
-    Scheduler, concerns, is_observed, is_unscheduled, left_clusters, waits_for_room,
+    Scheduler, concerns, halted_evictions, is_observed, is_unscheduled, left_clusters,
+    waits_for_room,
 };
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
@@ -25,6 +26,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::assumptions::AssumedBindings;
+use crate::binding::AnyBinding;
 use crate::index::{Index, Snapshot};
 
 /// The index behind a lock, and the queue of the bindings that its changes wake.
@@ -43,6 +45,8 @@ pub(crate) struct Counts {
     pub(crate) left_alone: usize,
     /// Those that take room which their clusters do not report yet.
     pub(crate) assumed: usize,
+    /// Those that stay where the cluster is not ready, because too much of the fleet is not.
+    pub(crate) halted: usize,
 }
 
 impl SharedIndex {
@@ -177,10 +181,14 @@ impl SharedIndex {
     pub(crate) fn counts(&self) -> Counts {
         let index = self.index.lock();
         let assumed = index.assumed.iter().flat_map(AssumedBindings::keys);
+        let clusters: Vec<_> = all(&index.clusters).collect();
+        let ours: Vec<_> = index.ours().collect();
+        let views = ours.iter().map(AnyBinding::view);
         Counts {
             by_reason: index.by_reason(),
             left_alone: index.left_alone.len(),
             assumed: assumed.count(),
+            halted: halted_evictions(&index.scheduler, views, &clusters),
         }
     }
 }
@@ -238,8 +246,11 @@ impl Index {
 
 /// Returns the clusters that workloads may have to leave.
 fn left<'a>(scheduler: &Scheduler, clusters: &'a Cache<ClusterView>) -> Vec<&'a ClusterView> {
-    let all = clusters.iter().map(|(_, cluster)| &**cluster);
-    left_clusters(scheduler, all.collect())
+    left_clusters(scheduler, all(clusters).collect())
+}
+
+fn all(clusters: &Cache<ClusterView>) -> impl Iterator<Item = &ClusterView> {
+    clusters.iter().map(|(_, cluster)| &**cluster)
 }
 
 /// Returns `true` if the clusters differ in what decides about bindings.

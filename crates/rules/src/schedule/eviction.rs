@@ -66,7 +66,7 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     /// True if so much of the fleet is not ready that no workload leaves a cluster because of that.
-    pub(super) is_halted: bool,
+    is_halted: bool,
 }
 
 impl Leaving {
@@ -77,6 +77,16 @@ impl Leaving {
         Self {
             is_halted: threshold.is_exceeded(unready, clusters.len()),
         }
+    }
+
+    /// Returns `true` if the binding would have to leave one of these clusters, but for the halt.
+    pub(super) fn is_held(
+        self,
+        scheduler: &Scheduler,
+        binding: BindingRef<'_>,
+        clusters: &[&ClusterView],
+    ) -> bool {
+        self.is_halted && has_to_leave(scheduler, binding, clusters)
     }
 
     fn counts(self, taint: &Taint) -> bool {
@@ -126,6 +136,17 @@ pub(super) fn has_to_leave(
                 first_untolerated(&cluster.spec.taints, &placement.cluster_tolerations).is_some()
             })
         })
+}
+
+/// Counts the bindings that stay in clusters that are not ready because too much of the fleet is not.
+pub fn halted_evictions<'a>(
+    scheduler: &Scheduler,
+    bindings: impl Iterator<Item = BindingRef<'a>>,
+    clusters: &[&ClusterView],
+) -> usize {
+    let leaving = Leaving::of(scheduler, clusters);
+    let held = bindings.filter(|binding| leaving.is_held(scheduler, *binding, clusters));
+    held.count()
 }
 
 /// Returns the tasks of a binding that returns to an earlier group: one for each target that it leaves. `None`

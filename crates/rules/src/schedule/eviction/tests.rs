@@ -194,6 +194,21 @@ fn halted_move_is_put_off() {
     assert_eq!(next, Some(at("2026-11-22T08:05:00Z")));
 }
 
+/// It is counted as one that waits for the end of the halt, unless it need not leave.
+#[test]
+fn halted_moves_are_counted() {
+    let taint = json!([{ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" }]);
+    let tolerated = json!([{ "operator": "Exists" }]);
+    let bindings = [json!([]), tolerated].map(|of| binding(&of, &Value::Null));
+    let count = |taints: &Value| {
+        let bindings = bindings.iter().map(BindingRef::from);
+        halted_evictions(&scheduler(), bindings, &[&cluster(taints)])
+    };
+    assert_eq!(count(&taint), 1);
+    let other = json!([{ "key": "dns", "effect": "NoExecute" }]);
+    assert_eq!(count(&other), 0, "that of another key is left");
+}
+
 /// What is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.
 #[test]
 fn suspended_move_ends() {
