@@ -194,8 +194,8 @@ impl Ownership for TestOwner {
         })
     }
 
-    fn retains_replicas(&self, _: &Value) -> bool {
-        false
+    fn retains_replicas(&self, manifest: &Value) -> bool {
+        manifest["metadata"]["labels"]["retains-replicas"] == "true"
     }
 
     fn adoption(&self, unit: &Unit<'_, Source>, manifest: &Value, object: &Value) -> Adoption {

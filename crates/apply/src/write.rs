@@ -104,7 +104,12 @@ impl<O: Ownership> Applier<O> {
             };
             match self.write(writes, one, &path, plan, style).await {
                 Ok(written) => {
-                    self.stored(attempt, written.as_ref());
+                    if is_change(object.as_ref(), written.as_ref()) {
+                        self.stored(attempt, written.as_ref());
+                    } else if written.is_some() {
+                        // Where a webhook makes the same of it again, a later change of another's undoes nothing.
+                        self.give_up(one);
+                    }
                     let written = self.record_write(one, &path, object, written).await?;
                     self.findings.lock().clear(one);
                     return Ok(Outcome::Written(written));
@@ -225,7 +230,7 @@ impl<O: Ownership> Applier<O> {
         object: Option<Value>,
         written: Option<Value>,
     ) -> Result<Written, MemberError> {
-        let is_new = written.is_some();
+        let is_new = is_change(object.as_ref(), written.as_ref());
         if is_new {
             self.records.lock().touch(&one.unit.key);
         }
@@ -311,6 +316,12 @@ impl<O: Ownership> Applier<O> {
             ApplyPlan::Replace { body } => self.requests.replace(writes, path, &body).await,
         }
     }
+}
+
+/// Returns `true` if an object was written otherwise than it was: what a webhook makes the same again is not.
+fn is_change(before: Option<&Value>, written: Option<&Value>) -> bool {
+    let version = |object: &Value| object.resource_version().to_owned();
+    written.is_some_and(|written| before.map(version) != Some(version(written)))
 }
 
 /// Returns the verdict that an error is, if it is to be expected again.

@@ -101,8 +101,16 @@ fn keep_known(
                 let named = object
                     .iter()
                     .find(|other| name.is_some() && other.get("name") == name);
-                if let Some(found) = named.or_else(|| object.get(index)) {
-                    keep_known(part, Some(found), &format!("{path}[{index}]"), paths);
+                let path = format!("{path}[{index}]");
+                let lacking = |other: &&Value| {
+                    let mut paths = Vec::new();
+                    keep_known(&mut part.clone(), Some(other), &path, &mut paths);
+                    paths.len()
+                };
+                // An API may put elements into another order, and a webhook may add some before them.
+                let found = named.or_else(|| object.iter().min_by_key(lacking));
+                if let Some(found) = found {
+                    keep_known(part, Some(found), &path, paths);
                 }
             }
             true
@@ -236,6 +244,20 @@ mod tests {
     fn settings() -> Value {
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "greeting": "hello" },
             "metadata": { "name": "settings", "uid": "u", "labels": { "app": "web" } } })
+    }
+
+    /// Case P96: an element without a name is one that the object has somewhere, in whatever order an API keeps them.
+    #[test]
+    fn moved_elements_are_known() {
+        let [memory, external] =
+            ["memory", "external"].map(|of| json!({ "type": "x", of: { "name": "y" } }));
+        let with = |metrics: &[&Value]| json!({ "spec": { "metrics": metrics } });
+        let object = with(&[&external, &memory]);
+        let mut body = with(&[&memory, &external]);
+        assert_eq!(take_left_out(&mut body, &object), [""; 0]);
+        let mut body = with(&[&memory, &json!({ "type": "x", "newer": 1 })]);
+        assert_eq!(take_left_out(&mut body, &object), ["spec.metrics[1].newer"]);
+        assert_eq!(body, with(&[&memory, &json!({ "type": "x" })]));
     }
 
     /// A kind with a generation shows each edit in it; of any other kind the content is compared.

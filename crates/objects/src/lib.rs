@@ -9,13 +9,14 @@
 //! - How is a field read that others write? [`lenient`].
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
 //! - Does it differ from its manifest? [`drift`]; in what, [`difference`]. What does it keep when that is applied? [`retain`]. And when it is
-//!   replaced? [`replacement`].
+//!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
 //!   How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom? [`reverse_index`].
 
+pub mod allocated;
 pub mod amounts;
 pub mod condition;
 pub mod difference;

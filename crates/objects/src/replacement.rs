@@ -13,6 +13,9 @@ use crate::metadata::Written;
 use crate::retain::{health_check_port, without_generated};
 use crate::{api_version, kind, metadata};
 
+/// The annotation by which the API shows how often a DaemonSet's template has changed in its cluster.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// Returns the whole object that replaces `object` at the version that was read: the manifest, and what the object
 /// keeps of its own.
 pub fn replacement(manifest: &Value, object: &Value, written: &Written) -> Value {
@@ -36,6 +39,13 @@ pub fn replacement(manifest: &Value, object: &Value, written: &Written) -> Value
 /// Leaves the replicas of `body` as whoever scales the object has set them.
 pub fn keep_replicas(body: &mut Value, object: &Value) {
     copy(body, object, "/spec", "replicas");
+}
+
+/// Leaves what a cluster allocates to a Service, and `body` leaves open, as the object has it.
+pub fn keep_allocated(body: &mut Value, object: &Value) {
+    if (api_version(body), kind(body)) == ("v1", "Service") {
+        service(body, object);
+    }
 }
 
 /// Returns `true` if both have the same labels and annotations.
@@ -100,6 +110,9 @@ fn keep_filled(body: &mut Value, object: &Value) {
             copy(body, object, "", "data");
         }
         ("batch/v1", "Job") => job(body, object),
+        ("apps/v1", "DaemonSet") => {
+            copy(body, object, "/metadata/annotations", TEMPLATE_GENERATION);
+        }
         ("rbac.authorization.k8s.io/v1", "ClusterRole")
             if body.get("aggregationRule").is_some_and(Value::is_object) =>
         {

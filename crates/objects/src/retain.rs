@@ -1,17 +1,43 @@
 //! What an object keeps of its own when its manifest is applied: the values that its cluster has filled in.
 
-use serde_json::{Value, json};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
 
 use crate::fields::{insert, remove};
 use crate::managed_fields::Managers;
+use crate::replacement::TEMPLATE_GENERATION;
 use crate::{Metadata, api_version, kind};
+
+/// The metadata that only a server sets.
+const OF_THE_SERVER: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// What an API server makes of the class of a Pod, and refuses from another cluster.
+const OF_PRIORITY_CLASS: [&str; 2] = ["preemptionPolicy", "priority"];
 
 /// Returns the manifest as its object is created: without what the cluster generates.
 pub fn without_generated(manifest: &Value) -> Value {
     let mut body = manifest.clone();
+    remove(&mut body, "/metadata", &OF_THE_SERVER);
     match (api_version(manifest), kind(manifest)) {
         ("batch/v1", "Job") => generated_selector(&mut body),
-        ("v1", "Secret") => token(&mut body),
+        ("apps/v1", "DaemonSet") => {
+            remove(&mut body, "/metadata/annotations", &[TEMPLATE_GENERATION]);
+        }
+        ("v1", "Pod") => remove(&mut body, "/spec", &OF_PRIORITY_CLASS),
+        ("v1", "Secret") => {
+            encode(&mut body);
+            token(&mut body);
+        }
         ("rbac.authorization.k8s.io/v1", "ClusterRole") => aggregated_rules(&mut body),
         _ => {}
     }
@@ -54,6 +80,26 @@ pub fn pinned(mut body: Value, object: &Value) -> Value {
 fn generated_selector(body: &mut Value) {
     if body.pointer("/spec/manualSelector") != Some(&Value::Bool(true)) {
         remove(body, "/spec", &["selector"]);
+    }
+}
+
+/// Puts what a Secret has as plain text where its API server puts it, who never shows the text again.
+fn encode(secret: &mut Value) {
+    let Some(texts) = secret.get("stringData").and_then(Value::as_object) else {
+        return;
+    };
+    let encoded = texts.iter().map(|(key, text)| {
+        let text = STANDARD.encode(text.as_str()?);
+        Some((key.clone(), Value::from(text)))
+    });
+    // What is no text is for the API server to refuse.
+    let Some(encoded) = encoded.collect::<Option<Map<_, _>>>() else {
+        return;
+    };
+    remove(secret, "", &["stringData"]);
+    match secret.get_mut("data").and_then(Value::as_object_mut) {
+        Some(data) => data.extend(encoded),
+        None => insert(secret, "", "data", encoded.into()),
     }
 }
 
@@ -127,6 +173,50 @@ mod tests {
         let theirs = json!({ "imagePullSecrets": [{ "name": "c" }, { "name": "b" }] });
         let merged = json!([{ "name": "c" }, { "name": "b" }, { "name": "a" }]);
         assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], merged);
+    }
+
+    /// What the server of another cluster has set stays there.
+    #[test]
+    fn metadata_of_servers_stay() {
+        let read = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a", "uid": "u",
+                "resourceVersion": "7", "creationTimestamp": null, "managedFields": [], "labels": {} },
+            "spec": { "priority": 0, "preemptionPolicy": "PreemptLowerPriority", "priorityClassName": "a" } });
+        let expected = json!({ "apiVersion": "v1", "kind": "Pod",
+            "metadata": { "name": "a", "labels": {} }, "spec": { "priorityClassName": "a" } });
+        assert_eq!(without_generated(&read), expected);
+    }
+
+    /// A text in a Secret goes where its server would put it, over what is there.
+    #[test]
+    fn secret_texts_are_encoded() {
+        let secret = |rest: Value| {
+            let mut secret = json!({ "apiVersion": "v1", "kind": "Secret" });
+            secret
+                .as_object_mut()
+                .unwrap()
+                .extend(rest.as_object().unwrap().clone());
+            secret
+        };
+        for (given, encoded) in [
+            (
+                json!({ "data": { "a": "eA==", "b": "eA==" }, "stringData": { "a": "ä" } }),
+                json!({ "data": { "a": "w6Q=", "b": "eA==" } }),
+            ),
+            (
+                json!({ "stringData": { "a": "" } }),
+                json!({ "data": { "a": "" } }),
+            ),
+            (
+                json!({ "data": null, "stringData": null }),
+                json!({ "data": null, "stringData": null }),
+            ),
+            (
+                json!({ "stringData": { "a": 1 } }),
+                json!({ "stringData": { "a": 1 } }),
+            ),
+        ] {
+            assert_eq!(without_generated(&secret(given)), secret(encoded));
+        }
     }
 
     /// Nothing is pinned to an object without uid.

@@ -30,8 +30,8 @@ pub fn first_untolerated<'a>(
         .min_by_key(|(_, at)| *at)
 }
 
-/// Returns the time until which the taint is tolerated: the earliest of all tolerations of it, and `None` for
-/// ever.
+/// Returns the time until which the taint is tolerated: the earliest of all tolerations of it, and `None` for ever, or
+/// as long as it has no date.
 fn tolerated_until(taint: &Taint, tolerations: &[Toleration]) -> Option<Timestamp> {
     let mut used = tolerations
         .iter()
@@ -40,12 +40,11 @@ fn tolerated_until(taint: &Taint, tolerations: &[Toleration]) -> Option<Timestam
     if used.peek().is_none() {
         return Some(Timestamp::UNIX_EPOCH);
     }
-    // A taint of unknown age counts as an old one.
-    let added = taint.time_added.as_ref();
-    let added = added.map_or(Timestamp::UNIX_EPOCH, |time| time.0);
     let seconds = used
         .filter_map(|toleration| toleration.toleration_seconds)
         .min()?;
+    // Who keeps the taints dates a new one in a moment; the time of toleration begins then.
+    let added = taint.time_added.as_ref()?.0;
     let until = added.saturating_add(SignedDuration::from_secs(seconds.max(0)));
     Some(until.unwrap_or(Timestamp::MAX))
 }

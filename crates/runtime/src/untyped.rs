@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::{ApiResource, DynamicResourceScope};
 use objects::GroupVersionKind;
+use objects::allocated::Allocated;
 use objects::managed_fields::writers;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
@@ -21,6 +22,7 @@ pub struct Untyped {
     /// True if the text has the kind.
     is_named: bool,
     writers: Box<[Box<str>]>,
+    allocated: Allocated,
 }
 
 impl Untyped {
@@ -28,6 +30,13 @@ impl Untyped {
     pub fn value(&self) -> Value {
         // Made from a value: it parses.
         self.text.read().unwrap_or_default()
+    }
+
+    /// Returns the object as others wrote it, with the metadata it was read with: without what its API server allocated.
+    pub fn template(&self) -> Value {
+        let mut object = self.value();
+        self.allocated.remove_from(&mut object);
+        object
     }
 
     /// Returns the managers that wrote something of the object outside of metadata and status.
@@ -61,6 +70,7 @@ impl From<Value> for Untyped {
     /// Takes metadata of the object as far as they can be read.
     fn from(mut object: Value) -> Self {
         let writers = writers(&object).map(Into::into).collect();
+        let allocated = Allocated::of(&object);
         if let Some(Value::Object(fields)) = object.get_mut("metadata") {
             fields.remove("managedFields");
         }
@@ -70,6 +80,7 @@ impl From<Value> for Untyped {
             text: Packed::from(&object),
             is_named: object.get("apiVersion").is_some(),
             writers,
+            allocated,
         }
     }
 }

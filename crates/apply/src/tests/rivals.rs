@@ -94,6 +94,35 @@ async fn edit_knows_no_pause() {
     assert!(stage.sync(&source).await[0].written);
 }
 
+/// Case P98: a member keeps an object from being as its manifest, as a webhook may. A scaler that changes it undoes nothing
+/// of ours, and what was there already is not told as written.
+#[tokio::test(start_paused = true)]
+async fn idle_writes_are_not_undone() {
+    let mut stage = Stage::watching().await;
+    let mut manifest = deployment();
+    manifest["metadata"]["labels"]["retains-replicas"] = json!("true");
+    manifest["spec"]["fromTheFuture"] = json!({ "a": 1 });
+    let source = Source {
+        style: WriteStyle::Replace,
+        ..source(&json!([manifest]))
+    };
+    assert!(stage.sync(&source).await[0].written);
+    stage.woken().await;
+    stage.api.writes();
+    // Who writes the subresource `scale`, which this API lacks, owns nothing of the object.
+    let as_scale = format!("{WEB}?fieldManager=tester");
+    for replicas in 3..9 {
+        let scaled = json!({ "spec": { "replicas": replicas } });
+        stage.api.send("PATCH", &as_scale, &scaled).await;
+        stage.woken().await;
+        let synced = stage.sync(&source).await.remove(0);
+        assert_eq!(synced.contested, None, "after {replicas}");
+        assert!(!synced.written);
+        assert_eq!(stage.api.writes(), [format!("PUT {WEB}")], "it was tried");
+    }
+    assert_eq!(stage.api.get(WEB).await["spec"]["replicas"], 8);
+}
+
 /// A unit that comes and goes with its objects, as under failover, is nobody's contention.
 #[tokio::test(start_paused = true)]
 async fn removal_ends_contention() {

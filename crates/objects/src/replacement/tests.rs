@@ -49,6 +49,28 @@ fn foreign_metadata_stays() {
     ));
 }
 
+/// Case P97: the API counts the changes of a DaemonSet's template in its cluster: it is no difference that it has counted
+/// others elsewhere.
+#[test]
+fn daemon_set_counts_for_itself() {
+    let with = |count: &str| {
+        named(
+            "apps/v1",
+            "DaemonSet",
+            &json!({ "metadata": { "name": "a",
+            "annotations": { TEMPLATE_GENERATION: count } } }),
+        )
+    };
+    let written = Written {
+        annotations: BTreeSet::from([TEMPLATE_GENERATION.to_owned()]),
+        ..Written::default()
+    };
+    let body = replacement(&with("1"), &with("3"), &written);
+    assert!(has_same_metadata(&body, &with("3")), "{body}");
+    let created = without_generated(&with("1"));
+    assert_eq!(created["metadata"]["annotations"], json!({}));
+}
+
 /// Of a Service the addresses stay that its type has, and the node ports that are left open, by name or by number.
 #[test]
 fn service_keeps_addresses() {

@@ -239,17 +239,15 @@ impl<'a> Facts<'a> {
             let mut items = items.iter();
             items.any(|item| item.cluster_name == **cluster && item.applied == Some(true))
         };
-        if self.expected.iter().all(is_applied) {
-            // Nothing is known of a binding that has no clusters yet.
-            return (is_known || !self.expected.is_empty()).then(|| {
-                let message = "All works have been successfully applied";
-                new_condition(
-                    FULLY_APPLIED,
-                    condition::TRUE,
-                    "FullyAppliedSuccess",
-                    message.to_owned(),
-                )
-            });
+        // What has no clusters is applied nowhere.
+        if !self.expected.is_empty() && self.expected.iter().all(is_applied) {
+            let message = "All works have been successfully applied";
+            return Some(new_condition(
+                FULLY_APPLIED,
+                condition::TRUE,
+                "FullyAppliedSuccess",
+                message.to_owned(),
+            ));
         }
         let has_failed = items.iter().any(|item| item.applied != Some(true));
         (is_known || has_failed).then(|| {

@@ -48,7 +48,7 @@ impl SharedIndex {
 
     /// Returns a template's newest version, with its kind, which the elements of a list lack.
     pub(crate) fn template(&self, TemplateKey { kind, key }: &TemplateKey) -> Option<Value> {
-        let mut object = self.templates.get(kind, key)?.value();
+        let mut object = self.templates.get(kind, key)?.template();
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(kind.api_version()));
         fields.insert("kind".to_owned(), json!(kind.kind));

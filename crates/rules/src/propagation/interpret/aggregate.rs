@@ -53,8 +53,8 @@ fn put_together(
         }
         ("networking.k8s.io" | "extensions", "Ingress") => Some(load_balancer(members)),
         ("", "Pod") => pod(template, current, members),
-        ("", "PersistentVolumeClaim") => phase(members, claim),
-        ("", "PersistentVolume") => phase(members, volume),
+        ("", "PersistentVolumeClaim") => phase(claim(members)),
+        ("", "PersistentVolume") => phase(volume(members)),
         ("policy", "PodDisruptionBudget") => Some(disruption_budget(members)),
         ("autoscaling", "HorizontalPodAutoscaler") => {
             Some(sums(members, &["currentReplicas", "desiredReplicas"]))
@@ -121,9 +121,6 @@ fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Valu
     }
     let mut status = counts(current, members);
     let active = status.get("active").and_then(Value::as_i64) != Some(0);
-    // The API refuses another start of a job that has one.
-    let start = text(current, "startTime").or_else(|| earliest(members, "startTime"));
-    status.insert("startTime".to_owned(), json!(start));
     let failed: Vec<_> = members
         .iter()
         .filter(|member| {
@@ -138,6 +135,17 @@ fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Valu
                 .status
                 .is_some_and(|status| condition(status, "Complete").is_some())
         });
+    let has_started = |member: &MemberStatus<'_>| {
+        let status = member.status;
+        status.is_some_and(|status| text(status, "startTime").is_some())
+    };
+    let all_started = !failed.is_empty() || members.iter().all(has_started);
+    // The API refuses another start of a job that has one: it waits for the last member to tell its own.
+    let start = text(current, "startTime").or_else(|| {
+        let first = earliest(members, "startTime");
+        first.filter(|_| all_started)
+    });
+    status.insert("startTime".to_owned(), json!(start));
     let at = statuses(members)
         .filter_map(|status| condition(status, "Failed").or_else(|| condition(status, "Complete")))
         .filter_map(|condition| text(condition, "lastTransitionTime"))
@@ -273,28 +281,26 @@ fn summary(container: &Value) -> Value {
     })
 }
 
-fn phase(
-    members: &[MemberStatus<'_>],
-    choose: fn(&[&str]) -> Option<String>,
-) -> Option<Map<String, Value>> {
-    let phases: Vec<_> = statuses(members)
-        .filter_map(|status| text(status, "phase"))
-        .collect();
-    let phase = choose(&phases)?;
-    Some(Map::from_iter([("phase".to_owned(), phase.into())]))
+fn phase(phase: Option<&str>) -> Option<Map<String, Value>> {
+    Some(Map::from_iter([("phase".to_owned(), phase?.into())]))
 }
 
-fn claim(phases: &[&str]) -> Option<String> {
-    let lost = phases.iter().find(|phase| **phase == "Lost");
-    let unbound = phases.iter().find(|phase| **phase != "Bound");
-    let phase = lost.or(unbound).or_else(|| phases.first())?;
-    Some((*phase).to_owned())
+fn claim<'a>(members: &[MemberStatus<'a>]) -> Option<&'a str> {
+    let phases = || statuses(members).filter_map(|status| text(status, "phase"));
+    let lost = phases().find(|phase| *phase == "Lost");
+    let unbound = || phases().find(|phase| *phase != "Bound");
+    lost.or_else(unbound).or_else(|| phases().next())
 }
 
-fn volume(phases: &[&str]) -> Option<String> {
-    let order = ["Failed", "Pending", "Available", "Bound", "Released"];
-    let phase = order.into_iter().find(|phase| phases.contains(phase))?;
-    Some(phase.to_owned())
+fn volume(members: &[MemberStatus<'_>]) -> Option<&'static str> {
+    let phases = members.iter().map(|member| match member.status {
+        Some(status) => text(status, "phase"),
+        // One that was not heard of is no more bound than others.
+        None => Some("Pending"),
+    });
+    let phases: Vec<_> = phases.flatten().collect();
+    let mut order = ["Failed", "Pending", "Available", "Bound", "Released"].into_iter();
+    order.find(|phase| phases.contains(phase))
 }
 
 fn disruption_budget(members: &[MemberStatus<'_>]) -> Map<String, Value> {

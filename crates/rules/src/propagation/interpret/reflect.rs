@@ -1,7 +1,7 @@
 //! The part of an object's status that is reported from a member, by its kind.
 
 use karmada_api::names::TEMPLATE_GENERATION;
-use objects::{Metadata, group_kind};
+use objects::{Metadata, api_version, group_kind};
 use serde_json::{Map, Value};
 
 /// The counts of a `Deployment`.
@@ -63,7 +63,8 @@ pub(super) fn reflect(object: &Value, status: &Value) -> Option<Value> {
         ("policy", "PodDisruptionBudget") => {
             Some(fields(status, &["disruptedPods"], &DISRUPTION_BUDGET))
         }
-        ("autoscaling", "HorizontalPodAutoscaler") => {
+        // Of the older version Karmada reports all.
+        ("autoscaling", "HorizontalPodAutoscaler") if api_version(object) == "autoscaling/v2" => {
             Some(fields(status, &["currentReplicas"], &["desiredReplicas"]))
         }
         _ => Some(status.clone()),

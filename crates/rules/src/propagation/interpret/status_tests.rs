@@ -34,6 +34,11 @@ fn kind_decides_reflected_status() {
             Some(json!({ "currentReplicas": 1, "desiredReplicas": 0 })),
         ),
         (
+            json!({ "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+            "status": { "currentReplicas": 1, "currentCPUUtilizationPercentage": 50 } }),
+            Some(json!({ "currentReplicas": 1, "currentCPUUtilizationPercentage": 50 })),
+        ),
+        (
             json!({ "apiVersion": "x/v1", "kind": "Y", "status": { "z": [] } }),
             Some(json!({ "z": [] })),
         ),
@@ -134,6 +139,16 @@ fn job_ends_with_its_copies() {
         ["FailureTarget", "Failed"]
     );
     assert!(kinds(&[m1, member("m2", &active)]).is_empty());
+    // Its start cannot be set anew: it is that of the first, once all have told theirs.
+    let start = |members: &[MemberStatus<'_>]| {
+        let patch = template_status(&template, members, true);
+        let applied = apply(&template, &patch.unwrap_or_default());
+        applied["status"]["startTime"].clone()
+    };
+    let silent = json!({});
+    assert_eq!(start(&[m1, member("m2", &silent)]), Value::Null);
+    let earlier = json!({ "active": 1, "startTime": "2026-11-22T07:59:00Z" });
+    assert_eq!(start(&[m1, member("m2", &earlier)]), "2026-11-22T07:59:00Z");
 }
 
 /// The API lets no container run again that has ended and may not restart: it stays so, though its copy is gone.
@@ -233,6 +248,14 @@ fn other_kinds_have_rules_of_their_own() {
         of("v1", claim, &[phase("Bound"), phase("Bound")]),
         Some(phase("Bound"))
     );
+    let bound = phase("Bound");
+    let volume = json!({ "apiVersion": "v1", "kind": "PersistentVolume", "status": {} });
+    let mute = MemberStatus {
+        status: None,
+        ..member("m2", &bound)
+    };
+    let patch = template_status(&volume, &[member("m1", &bound), mute], true).unwrap();
+    assert_eq!(apply(&volume, &patch)["status"], phase("Pending"));
     let budget = json!({ "currentHealthy": 1, "disruptedPods": { "a": "2026-11-22T08:00:00Z" } });
     let budget = of(
         "policy/v1",

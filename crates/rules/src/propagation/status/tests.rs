@@ -169,6 +169,19 @@ fn new_cluster_is_not_applied() {
     assert_eq!(condition_of(&pending, FULLY_APPLIED).status, "False");
 }
 
+/// A binding that has lost its last cluster is applied nowhere.
+#[test]
+fn nowhere_is_not_applied() {
+    let (_, mut binding) = fixtures::deployment();
+    binding.spec.clusters = None;
+    let (nowhere, _) = written(&binding, &[]);
+    let condition = condition_of(&nowhere, FULLY_APPLIED);
+    assert_eq!(
+        (condition.status.as_str(), condition.reason.as_str()),
+        ("False", "FullyAppliedFailed")
+    );
+}
+
 /// A copy that nobody needs is listed until it is gone.
 #[test]
 fn unneeded_copy_is_listed() {

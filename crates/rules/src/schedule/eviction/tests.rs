@@ -92,8 +92,10 @@ fn untolerated_taint_begins_task() {
     }
     let no_schedule = json!({ "key": "dns", "effect": "NoSchedule" });
     assert_eq!(begun(&no_schedule, &json!([])), (None, None));
-    let of_unknown_age = json!({ "key": "dns", "effect": "NoExecute" });
-    let task = begun(&of_unknown_age, &tolerated(json!(300))).0.unwrap();
+    // As `kubectl patch` leaves it, until the cluster-controller dates it.
+    let undated = json!({ "key": "dns", "effect": "NoExecute" });
+    assert_eq!(begun(&undated, &tolerated(json!(300))), (None, None));
+    let task = begun(&undated, &json!([])).0.unwrap();
     assert_eq!((&*task.from_cluster, task.replicas), ("m1", Some(2)));
     assert_eq!(task.purge_mode, "Gracefully");
     assert_eq!(task.creation_timestamp, Some(Time(at(NOW))));

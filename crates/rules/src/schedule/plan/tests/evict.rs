@@ -5,7 +5,8 @@ pub(super) fn tainted(names: &[&str]) -> Vec<ClusterView> {
     let mut clusters = fleet();
     for cluster in &mut clusters {
         if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
-            let taint = json!({ "key": "dns", "effect": "NoExecute" });
+            let taint =
+                json!({ "key": "dns", "effect": "NoExecute", "timeAdded": "2020-01-01T00:00:00Z" });
             cluster.spec.taints = from_value(json!([taint])).unwrap();
         }
     }
