@@ -50,10 +50,12 @@ async fn request(server: SocketAddr) -> io::Result<Vec<u8>> {
 fn unanswered(error: &io::Error) -> Unanswered {
     use io::ErrorKind;
     Unanswered::Failed(match error.kind() {
-        // An ICMP error is as quick and as clear as a refusal.
+        // An ICMP error is as quick and as clear as a refusal. Cilium says EPERM of a Service without endpoints
+        // (https://github.com/cilium/cilium/issues/45184), and the kernel EACCES where a filter prohibits it.
         ErrorKind::ConnectionRefused
         | ErrorKind::HostUnreachable
-        | ErrorKind::NetworkUnreachable => ServiceNetworkClass::Refused,
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::PermissionDenied => ServiceNetworkClass::Refused,
         ErrorKind::ConnectionReset
         | ErrorKind::ConnectionAborted
         | ErrorKind::BrokenPipe
@@ -76,4 +78,22 @@ fn is_agents(response: &[u8], cluster: &str) -> bool {
     let body = &response[head + END_OF_HEAD.len()..];
     let document = serde_json::from_slice(body);
     is_ok && document.is_ok_and(|document: VoteDocument| document.cluster == cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Service without endpoints is refused, however the network of the node says so; what the node itself lacks is no
+    /// observation.
+    #[test]
+    fn refusals_are_told_apart() {
+        use io::ErrorKind::{ConnectionRefused, HostUnreachable, PermissionDenied};
+        for kind in [ConnectionRefused, HostUnreachable, PermissionDenied] {
+            let refused = Unanswered::Failed(ServiceNetworkClass::Refused);
+            assert_eq!(unanswered(&kind.into()), refused, "{kind}");
+        }
+        let exhausted = io::Error::from_raw_os_error(24);
+        assert_eq!(unanswered(&exhausted), Unanswered::Internal);
+    }
 }
