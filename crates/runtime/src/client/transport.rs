@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::Uri;
+use http::uri::Scheme;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::TokioIo;
@@ -19,6 +20,12 @@ use crate::error::BoxError;
 
 /// The time to a connection with an address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// The idle time after which a server is asked for a sign of life.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+/// The time from one of these questions to the next.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// The number of questions without an answer by which a connection is dead.
+const KEEPALIVE_RETRIES: u32 = 2;
 /// The time to one that a proxy leads on, which connects, too.
 const TUNNEL_LIMIT: Duration = Duration::from_secs(15);
 
@@ -39,6 +46,10 @@ impl Transport {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT_LIMIT));
+        // HTTP/2 has pings of its own; a watch over HTTP/1.1 would wait for a dead server until its five minutes end.
+        http.set_keepalive(Some(KEEPALIVE_AFTER));
+        http.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+        http.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
         let Some(proxy) = proxy else {
             return Self::Direct(http);
         };
@@ -69,7 +80,7 @@ impl Service<Uri> for Transport {
             Self::Proxied(proxy, tunnel) => {
                 let proxy = proxy.clone();
                 let name = server.host().unwrap_or_default().to_owned();
-                let led = timeout(TUNNEL_LIMIT, tunnel.call(server));
+                let led = timeout(TUNNEL_LIMIT, tunnel.call(with_port(server)));
                 async move {
                     let led = led.await.map_err(BoxError::from);
                     let led = led.and_then(|led| led.map_err(BoxError::from));
@@ -85,6 +96,20 @@ impl Service<Uri> for Transport {
             }
         }
     }
+}
+
+/// Returns the address with the port of its scheme: a proxy is asked for that of HTTPS otherwise.
+fn with_port(server: Uri) -> Uri {
+    let mut parts = server.into_parts();
+    let is_http = parts.scheme.as_ref() == Some(&Scheme::HTTP);
+    if let Some(authority) = &parts.authority
+        && is_http
+        && authority.port().is_none()
+        && let Ok(authority) = format!("{authority}:80").parse()
+    {
+        parts.authority = Some(authority);
+    }
+    Uri::from_parts(parts).unwrap_or_default()
 }
 
 /// A proxy leads nowhere.
@@ -137,6 +162,22 @@ mod tests {
             asked.contains("proxy-authorization: Basic dXNlcjpzZWNyZXQ="),
             "{asked}"
         );
+    }
+
+    /// A proxy would lead to the port of HTTPS where none is named.
+    #[test]
+    fn plain_scheme_has_port() {
+        for (server, asked) in [
+            (
+                "http://member.example/apis",
+                "http://member.example:80/apis",
+            ),
+            ("http://[fd00::1]", "http://[fd00::1]:80/"),
+            ("http://member.example:8080/", "http://member.example:8080/"),
+            ("https://member.example/", "https://member.example/"),
+        ] {
+            assert_eq!(with_port(server.parse().unwrap()), asked);
+        }
     }
 
     /// A proxy that refuses is named, and the server as well.
