@@ -22,7 +22,7 @@ const WRONG: [(&str, &str, &str); 18] = [
     (
         "karmada-rs",
         "loadBalancer=nginx",
-        "- at '/loadBalancer': value must be one of 'kubernetes', 'haproxy', 'none'",
+        "- at '/loadBalancer': value must be one of 'kubernetes', 'none'",
     ),
     (
         "karmada-rs",
