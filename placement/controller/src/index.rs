@@ -110,7 +110,7 @@ pub(crate) struct Placed {
     pub(crate) policies: Vec<Arc<PolicySnapshot>>,
     pub(crate) snapshots: Vec<Arc<StoredSnapshot>>,
     pub(crate) bindings: Vec<Arc<Binding>>,
-    /// The names of the snapshots that runs are about to give.
+    /// The names of the snapshots that runs give, or have given last.
     pub(crate) pinned: BTreeSet<String>,
 }
 

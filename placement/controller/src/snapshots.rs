@@ -66,6 +66,12 @@ impl Controller for SnapshotReconciler {
         }
         self.hold(&placed.placement).await?;
         let policies = plan_policies(&placed.placement, &placed.policies(), &placed.named())?;
+        // While it cannot be told what it selects, no cluster gets or loses anything for another policy.
+        if !policies.is_empty()
+            && !(self.knows(key, &placed) && self.selection(key, &placed).is_some())
+        {
+            return Ok(());
+        }
         let written = self.write(key, "policy_snapshot", policies).await?;
         if written == Progress::Overtaken {
             return Ok(());
@@ -99,18 +105,35 @@ impl SnapshotReconciler {
         Ok(())
     }
 
-    /// Selects, and snapshots what is selected.
-    async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
-        let placement = &*placed.placement;
-        // Everything has been listed once the watch of the last kind says so, which wakes it again.
-        match self.index.hub.knows(placement) {
-            Knowledge::Complete => {}
-            Knowledge::Growing => return Ok(()),
+    /// Returns `true` if all is known of which a placement may select something.
+    fn knows(&self, key: &Key, placed: &Placed) -> bool {
+        match self.index.hub.knows(&placed.placement) {
+            Knowledge::Complete => true,
+            // Everything has been listed once the watch of the last kind says so, which wakes it again.
+            Knowledge::Growing => false,
             // Without them, what is placed would look as if they were deleted.
             Knowledge::Forbidden(kind) => {
                 self.note(key, &Err(Refusal::of_forbidden(&kind)));
-                return Ok(());
+                false
             }
+        }
+    }
+
+    /// Returns what a placement selects, if its selectors are as they may be.
+    fn selection(&self, key: &Key, placed: &Placed) -> Option<Selection> {
+        match select(&placed.placement, &self.of, &self.index.hub) {
+            Ok(selection) => Some(selection),
+            Err(invalid) => {
+                self.note(key, &Err(Refusal::from(&invalid)));
+                None
+            }
+        }
+    }
+
+    /// Selects, and snapshots what is selected.
+    async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
+        if !self.knows(key, placed) {
+            return Ok(());
         }
         if !placed.snapshots.is_empty()
             && let Some(end) = self.index.bursts.open(key)
@@ -119,16 +142,12 @@ impl SnapshotReconciler {
             return Ok(());
         }
         self.index.bursts.close(key);
-        let selection = match select(placement, &self.of, &self.index.hub) {
-            Ok(selection) => selection,
-            Err(invalid) => {
-                self.note(key, &Err(Refusal::from(&invalid)));
-                return Ok(());
-            }
+        let Some(selection) = self.selection(key, placed) else {
+            return Ok(());
         };
         let outline = outline(&selection);
         let (existing, named) = (placed.snapshots(), placed.named());
-        let snapshots = plan_resources(placement, selection.objects, &existing, &named)?;
+        let snapshots = plan_resources(&placed.placement, selection.objects, &existing, &named)?;
         self.write(key, "resource_snapshot", snapshots).await?;
         self.note(key, &Ok(outline));
         // One that waits for the latest snapshot has it now.

@@ -241,11 +241,6 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
     vec![
         (
             "spec.policy.clusterNames",
-            is_fixed && names.is_empty(),
-            "is needed by PickFixed",
-        ),
-        (
-            "spec.policy.clusterNames",
             distinct.len() < names.len(),
             "has a name twice",
         ),

@@ -44,6 +44,34 @@ async fn contradiction_is_told() {
     assert_eq!(names(&stage, SNAPSHOTS).await, ["crp-twice-0-snapshot"]);
 }
 
+/// Case F98: an edit of the policy and a wrong selector in one: no cluster loses anything before the selector is mended.
+#[tokio::test(start_paused = true)]
+async fn wrong_selector_moves_nobody() {
+    let fixed = |names: &[&str]| json!({ "placementType": "PickFixed", "clusterNames": names });
+    let stage = Stage::with_clusters(&["c1", "c2"]).await;
+    place(&stage, &fixed(&["c1", "c2"])).await;
+    let path = format!("{PLACEMENTS}/crp-all");
+    let before = bindings(&stage).await;
+    assert_eq!(before.len(), 2);
+    let selectors = stage.get(&path).await["spec"]["resourceSelectors"].clone();
+    let twice = json!([selectors[0], selectors[0]]);
+    let wrong = json!({ "spec": { "policy": fixed(&["c2"]), "resourceSelectors": twice } });
+    stage.change("PATCH", &path, &wrong).await;
+    let told = told(&stage, "crp-all").await.0;
+    assert_eq!(told, "Scheduled False InvalidResourceSelectors");
+    assert_eq!(names(&stage, POLICIES).await, ["crp-all-0"]);
+    assert_eq!(bindings(&stage).await, before);
+
+    let mended = json!({ "spec": { "resourceSelectors": selectors } });
+    stage.change("PATCH", &path, &mended).await;
+    assert_eq!(names(&stage, POLICIES).await, ["crp-all-0", "crp-all-1"]);
+    // Nobody is left in the end.
+    let nobody = json!({ "spec": { "policy": fixed(&[]) } });
+    stage.change("PATCH", &path, &nobody).await;
+    stage.settle().await;
+    assert_eq!(bindings(&stage).await, [""; 0]);
+}
+
 /// A kind that the controller may not list is named: as long as it may not, what is placed of it would look as if it
 /// were deleted. Once it may, it is placed.
 #[tokio::test(start_paused = true)]

@@ -143,6 +143,31 @@ async fn finish(stage: &Stage, name: &str) {
     }
 }
 
+/// Case F99: a snapshot that a run has given is kept, to go back to, however many edits come after it.
+#[tokio::test(start_paused = true)]
+async fn releases_are_kept() {
+    let stage = external().await;
+    for (name, index) in [("first", "0"), ("second", "1")] {
+        stage.send("POST", RUNS, &run(name, index, "Run")).await;
+        stage.settle().await;
+        finish(&stage, name).await;
+        assert_eq!(said(&stage, name).await, "UpdateRunSucceeded");
+        let edit = json!({ "data": { "key": name } });
+        stage.change("PATCH", MAP, &edit).await;
+    }
+    for value in 0..12 {
+        let edit = json!({ "data": { "key": value.to_string() } });
+        stage.change("PATCH", MAP, &edit).await;
+    }
+    let snapshots = stage.list(SNAPSHOTS).await;
+    let mut kept = snapshots.iter().map(|one| one.name());
+    assert!(kept.any(|name| name == "crp-all-0-snapshot"));
+    stage.send("POST", RUNS, &run("back", "0", "Run")).await;
+    stage.settle().await;
+    finish(&stage, "back").await;
+    assert_eq!(said(&stage, "back").await, "UpdateRunSucceeded");
+}
+
 /// Case F86: the strategy External gives nothing to anybody, and the placement says who decides.
 #[tokio::test(start_paused = true)]
 async fn nothing_goes_without_a_run() {

@@ -1,5 +1,6 @@
 //! The runs of the hub, the strategies that they name, and the approvals that they wait for.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 
 use crate::by_parent::ByParent;
+
+/// The number of finished runs of a placement whose snapshots are kept: as many as it keeps of what it selects.
+const RELEASES: usize = 10;
 
 /// The runs of the hub and what they name.
 #[derive(Debug)]
@@ -69,10 +73,16 @@ impl RunIndex {
         runs.filter(|(_, run)| !is_finished(run) && !run.metadata.is_deleting())
     }
 
-    /// Returns the names of the snapshots of a placement that its runs ask for by name.
+    /// Returns the names of the snapshots of a placement that its runs ask for, or have given last: those are releases to
+    /// which another run may go back, however often the placement has changed since.
     pub(crate) fn pinned(&self, placement: &Key) -> BTreeSet<String> {
-        let runs = self.open(placement);
-        runs.filter_map(|(_, run)| snapshot_of(run, [])).collect()
+        let runs = self.by_placement.sources(placement);
+        let runs = runs.filter_map(|key| self.runs.get(key));
+        let (mut released, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
+        released.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
+        released.truncate(RELEASES);
+        let runs = open.into_iter().chain(released);
+        runs.filter_map(|run| snapshot_of(run, [])).collect()
     }
 
     /// Counts the runs by the reason of what they say last; empty for those that have said nothing.

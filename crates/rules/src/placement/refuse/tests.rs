@@ -81,10 +81,6 @@ fn contradictions_are_named() {
     let toleration = json!({ "key": "a", "operator": "Exists" });
     for (policy, problem) in [
         (
-            json!({ "placementType": "PickFixed" }),
-            "spec.policy.clusterNames is needed by PickFixed",
-        ),
-        (
             json!({ "placementType": "PickFixed", "clusterNames": ["a", "a"] }),
             "spec.policy.clusterNames has a name twice",
         ),

@@ -16,10 +16,13 @@ const MOST: usize = 100;
 /// The most bytes of JSON that the differences of a list have, of all its objects: etcd takes 1.5 MiB for the binding.
 const MOST_BYTES: usize = 400 * 1024;
 
-/// Returns the objects of which a condition is not True.
-pub(super) fn failed(works: &[&Work], kind: &str) -> Vec<FailedPlacement> {
+/// Returns the objects of which a condition of these kinds is False, each with the first.
+pub(super) fn failed(works: &[&Work], kinds: &[&str]) -> Vec<FailedPlacement> {
     let failed = manifests(works).filter_map(|(identifier, manifest)| {
-        let condition = find(&manifest.conditions, kind).filter(|one| one.status == FALSE)?;
+        let conditions = kinds
+            .iter()
+            .filter_map(|kind| find(&manifest.conditions, kind));
+        let condition = conditions.into_iter().find(|one| one.status == FALSE)?;
         Some(FailedPlacement {
             identifier,
             condition: condition.clone(),

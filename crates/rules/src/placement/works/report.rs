@@ -60,13 +60,18 @@ pub fn report(
         let in_progress = [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS];
         condition.is_some_and(|one| one.status == FALSE && !in_progress.contains(&&*one.reason))
     };
-    let failure = [APPLIED, AVAILABLE]
-        .into_iter()
-        .find(|kind| is_failure(kind));
-    after.failed_placements = failure.map_or_else(Vec::new, |kind| failed(works, kind));
+    let answered_by = |kind: &str| {
+        let answered = works.iter().filter(|work| reported(work, kind).is_some());
+        answered.copied().collect::<Vec<_>>()
+    };
+    after.failed_placements = if is_failure(APPLIED) || is_failure(AVAILABLE) {
+        // Whoever mends what cannot be applied is to see what does not run, too.
+        failed(&answered_by(APPLIED), &[APPLIED, AVAILABLE])
+    } else {
+        Vec::new()
+    };
     let kind = if is_reported { DIFF_REPORTED } else { APPLIED };
-    let answered = works.iter().filter(|work| reported(work, kind).is_some());
-    let answered: Vec<_> = answered.copied().collect();
+    let answered = answered_by(kind);
     after.drifted_placements = drifted(&answered);
     // As upstream's, differences are told once all are known: the condition says what is not.
     after.diffed_placements = if is_failure(DIFF_REPORTED) {
@@ -158,7 +163,7 @@ fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Conditi
         Answer::No(work) => {
             let name = work.metadata.name();
             let mut message = format!("Work object {name} has failed to report diff");
-            if let Some(failed) = failed(&[work], DIFF_REPORTED).first() {
+            if let Some(failed) = failed(&[work], &[DIFF_REPORTED]).first() {
                 message = format!("{message}: {}", failed.condition.message);
             }
             condition(

@@ -290,6 +290,34 @@ fn wrapped_failure_names_its_envelope() {
     assert_eq!(status["failedPlacements"][0]["envelope"], envelope);
 }
 
+/// Whoever mends what cannot be applied sees what does not run, too.
+#[test]
+fn every_failure_is_listed() {
+    let mut recorded = Recorded::seed("crp-1-work-not-available");
+    recorded.binding.status = None;
+    let before = recorded.report(Synchronization::Synchronized).unwrap();
+    let unavailable = before["failedPlacements"].as_array().unwrap().len();
+    let status = recorded.works[0].status.as_mut().unwrap();
+    let mut first = status
+        .manifest_conditions
+        .first_mut()
+        .unwrap()
+        .conditions
+        .iter_mut();
+    first.find(|one| one.type_ == "Applied").unwrap().status = "False".to_owned();
+    let mut of_work = status.conditions.iter_mut();
+    of_work.find(|one| one.type_ == "Applied").unwrap().status = "False".to_owned();
+    let after = recorded.report(Synchronization::Synchronized).unwrap();
+    let failed = after["failedPlacements"].as_array().unwrap();
+    let kinds: Vec<_> = failed
+        .iter()
+        .map(|one| one["condition"]["type"].as_str())
+        .collect();
+    let mut expected = vec![Some("Available"); unavailable];
+    expected.insert(0, Some("Applied"));
+    assert_eq!(kinds, expected);
+}
+
 /// Case F38: an envelope with a bad entry keeps everything of its placement as it is.
 #[test]
 fn bad_envelope_is_named() {
