@@ -1,6 +1,6 @@
 //! Load balancers, which serve the traffic of `MultiClusterIngress`es as `rules` desires.
 //!
-//! A provider owns a folder with its flags, errors and Event reasons. Adding one takes that folder and,
+//! A provider owns a folder with its flags and errors. Adding one takes that folder and,
 //! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`.
 
 mod balancer;
