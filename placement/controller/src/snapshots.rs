@@ -67,10 +67,11 @@ impl Controller for SnapshotReconciler {
         self.hold(&placed.placement).await?;
         let policies = plan_policies(&placed.placement, &placed.policies(), &placed.named())?;
         // While it cannot be told what it selects, no cluster gets or loses anything for another policy.
-        if !policies.is_empty()
-            && !(self.knows(key, &placed) && self.selection(key, &placed).is_some())
-        {
-            return Ok(());
+        if !policies.is_empty() {
+            let is_told = self.knows(key, &placed) && self.selection(key, &placed).is_some();
+            if !is_told {
+                return Ok(());
+            }
         }
         let written = self.write(key, "policy_snapshot", policies).await?;
         if written == Progress::Overtaken {

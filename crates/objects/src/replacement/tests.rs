@@ -49,7 +49,7 @@ fn foreign_metadata_stays() {
     ));
 }
 
-/// Case P97: the API counts the changes of a DaemonSet's template in its cluster: it is no difference that it has counted
+/// Case P97: the API counts the changes of a `DaemonSet`'s template in its cluster: it is no difference that it has counted
 /// others elsewhere.
 #[test]
 fn daemon_set_counts_for_itself() {

@@ -160,7 +160,7 @@ async fn releases_are_kept() {
         stage.change("PATCH", MAP, &edit).await;
     }
     let snapshots = stage.list(SNAPSHOTS).await;
-    let mut kept = snapshots.iter().map(|one| one.name());
+    let mut kept = snapshots.iter().map(Metadata::name);
     assert!(kept.any(|name| name == "crp-all-0-snapshot"));
     stage.send("POST", RUNS, &run("back", "0", "Run")).await;
     stage.settle().await;

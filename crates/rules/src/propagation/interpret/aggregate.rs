@@ -111,6 +111,17 @@ fn counts(current: &Value, members: &[MemberStatus<'_>]) -> Map<String, Value> {
     counts
 }
 
+/// Returns the time at which a job has started, once all members tell theirs, or it is over: the API refuses another
+/// start of a job that has one.
+fn started<'a>(members: &[MemberStatus<'a>], is_over: bool) -> Option<&'a str> {
+    let has_started = |member: &MemberStatus<'_>| {
+        let status = member.status;
+        status.is_some_and(|status| text(status, "startTime").is_some())
+    };
+    let is_known = is_over || members.iter().all(has_started);
+    earliest(members, "startTime").filter(|_| is_known)
+}
+
 /// A finished job does not change any more.
 fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
     if condition(current, "Complete")
@@ -135,16 +146,8 @@ fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Valu
                 .status
                 .is_some_and(|status| condition(status, "Complete").is_some())
         });
-    let has_started = |member: &MemberStatus<'_>| {
-        let status = member.status;
-        status.is_some_and(|status| text(status, "startTime").is_some())
-    };
-    let all_started = !failed.is_empty() || members.iter().all(has_started);
-    // The API refuses another start of a job that has one: it waits for the last member to tell its own.
-    let start = text(current, "startTime").or_else(|| {
-        let first = earliest(members, "startTime");
-        first.filter(|_| all_started)
-    });
+    let is_over = !failed.is_empty();
+    let start = text(current, "startTime").or_else(|| started(members, is_over));
     status.insert("startTime".to_owned(), json!(start));
     let at = statuses(members)
         .filter_map(|status| condition(status, "Failed").or_else(|| condition(status, "Complete")))
