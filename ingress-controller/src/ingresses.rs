@@ -1,20 +1,14 @@
 //! The writes to `MultiClusterIngress`es.
 
-use std::time::Duration;
-
 use karmada_api::MultiClusterIngress;
+use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch, patch_status};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use objects::Key;
-use objects::last_writer::rival;
 use objects::patch::{JsonPatch, guarded};
 use serde_json::{Value, json};
-use tokio::time::timeout;
-
-/// The longest duration of a read that only serves a message.
-const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// A part of an ingress that we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,11 +89,12 @@ impl Ingresses {
 
     /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.
     pub(crate) async fn last_other_writer(&self, key: &Key, part: Part) -> Option<String> {
-        let api = self.api(key);
-        let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
-        let entries = found.ok()?.ok()?.metadata.managed_fields?;
         let (parent, fields) = part.fields();
-        rival(&entries, crate::identity::NAME, parent, fields).map(str::to_owned)
+        let paths: Vec<_> = fields
+            .iter()
+            .map(|field| format!("/{parent}/{field}"))
+            .collect();
+        find_rival(&self.api(key), &key.name, crate::identity::NAME, &paths).await
     }
 
     fn api(&self, key: &Key) -> Api<MultiClusterIngress> {

@@ -1,11 +1,10 @@
 //! Brings `status.remedyActions` of one cluster to what the remedies require.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use karmada_api::{Cluster, TRAFFIC_CONTROL};
-use karmada_rules::remedy::{ActionChange, Cause, RemedyPlan, observed, plan};
-use karmada_runtime::contention::Contention;
+use karmada_rules::remedy::{ActionChange, Allowance, Cause, RemedyPlan, observed, plan};
+use karmada_runtime::contention::{Contention, find_rival};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -16,11 +15,10 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
 use objects::Key;
-use objects::last_writer::rival;
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::json;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::events::{action_changed, condition_changed, contested, kept_unblocked, would_act};
 use crate::index::Snapshot;
@@ -28,9 +26,6 @@ use crate::watch::SharedIndex;
 
 /// The number of clusters in a page of a list. A cluster may have 100 kB.
 const PAGE: u32 = 100;
-
-/// The longest duration of a read that only serves a message.
-const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
@@ -66,9 +61,11 @@ impl Controller for Reconciler {
         };
         self.explain(key, &snapshot);
         let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
-        let may_block = snapshot.over_bound.is_none();
-        let (now, complete) = (snapshot.now, snapshot.complete);
-        let plan = plan(&snapshot.cluster, remedies, now, complete, may_block);
+        let allowance = Allowance {
+            complete: snapshot.complete,
+            may_block: snapshot.over_bound.is_none(),
+        };
+        let plan = plan(&snapshot.cluster, remedies, snapshot.now, allowance);
         // Before the write: its echo may arrive before its response.
         self.index.set_unsettled(key, plan != RemedyPlan::Unchanged);
         match plan {
@@ -188,17 +185,9 @@ impl Reconciler {
 
     /// Records who undoes every write of the cluster's actions, if that can be found out.
     async fn report_contention(&self, key: &Key, cluster: &Cluster) {
-        let found = timeout(READ_LIMIT, self.clusters.get_metadata(&key.name)).await;
-        let entries = found.ok().and_then(Result::ok);
-        let entries = entries.and_then(|found| found.metadata.managed_fields);
-        let entries = entries.unwrap_or_default();
-        let manager = rival(
-            &entries,
-            crate::identity::NAME,
-            "status",
-            &["remedyActions"],
-        );
-        let manager = manager.unwrap_or("another client");
+        let actions = ["/status/remedyActions".to_owned()];
+        let manager = find_rival(&self.clusters, &key.name, crate::identity::NAME, &actions).await;
+        let manager = manager.as_deref().unwrap_or("another client");
         tracing::warn!(
             cluster = key.name,
             manager,

@@ -12,7 +12,7 @@ use karmada_rules::health::campaign::{Tenure, abstention};
 use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, Participation, ReportPlan, Reporter};
 use karmada_rules::health::signal::PerSignal;
-use karmada_runtime::contention::Contention;
+use karmada_runtime::contention::{Contention, find_rival};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::watch::{Decoded, events_of};
@@ -20,7 +20,6 @@ use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
-use objects::last_writer::rival;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -317,14 +316,11 @@ impl<'a> Leader<'a> {
     /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of
     /// a list is the last one who wrote any of its elements.
     async fn report_contention(&self, kind: &str) {
-        let found = self.clusters.get_metadata(&self.report.cluster);
-        let found = timeout(READ_LIMIT, found).await.ok().and_then(Result::ok);
-        let entries = found.and_then(|found| found.metadata.managed_fields);
-        let entries = entries.unwrap_or_default();
-        let manager = rival(&entries, crate::identity::NAME, "status", &["conditions"]);
+        let (name, conditions) = (&self.report.cluster, ["/status/conditions".to_owned()]);
+        let manager = find_rival(&self.clusters, name, crate::identity::NAME, &conditions).await;
         tracing::warn!(
             condition = kind,
-            manager = manager.unwrap_or("another client"),
+            manager = manager.as_deref().unwrap_or("another client"),
             "Another writer undoes every write of the condition, will write again after growing pauses"
         );
     }

@@ -30,18 +30,6 @@ fn newest<'a>(
     writers.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
 }
 
-/// Returns the manager other than `own` that last wrote one of these `fields` of `parent`.
-pub fn rival<'a>(
-    entries: &'a [ManagedFieldsEntry],
-    own: &str,
-    parent: &str,
-    fields: &[&str],
-) -> Option<&'a str> {
-    let others = entries.iter();
-    let others = others.filter(|entry| entry.manager.as_deref() != Some(own));
-    last_writer(others, parent, fields)?.manager.as_deref()
-}
-
 /// Returns the manager other than `own` that last wrote one of the fields at these `paths`, which are JSON pointers
 /// (RFC 6901). Of a list whose elements are known by keys, each element counts.
 pub fn rival_at<'a>(
@@ -99,8 +87,9 @@ mod tests {
               "fieldsV1": { "f:status": { "f:b": {} } } },
         ]))
         .unwrap();
-        assert_eq!(rival(&entries, "ours", "status", &["a"]), Some("late"));
-        assert_eq!(rival(&entries, "ours", "status", &["c"]), None);
+        let rival = |field: &str| rival_at(&entries, "ours", &[format!("/status/{field}")]);
+        assert_eq!(rival("a"), Some("late"));
+        assert_eq!(rival("c"), None);
     }
 
     /// The rival wrote one of the fields that differ, be it a whole value, an element of a list, or a label; who wrote

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use embedded_apiserver::ApiServer;
 use http::header::ACCEPT;
 use http::{Method, Request};

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy};
 
 use super::bound::{BlockBound, Claim, MaxBlocked, OverBound};
-use super::{ActionChange, RemedyPlan, Scope, plan};
+use super::{ActionChange, Allowance, RemedyPlan, Scope, plan};
 
 /// The future of a cluster, as far as remedies decide about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Forecast {
 }
 
 /// Returns the future of `clusters`, which are all of the fleet, under `remedies`, which are all there are:
-/// the state in which [`plan`] has nothing left to write at `now`. `complete` is as for [`plan`].
+/// the state in which [`plan`] has nothing left to write at `now`. `complete` is as in an [`Allowance`].
 pub fn forecast<'a>(
     clusters: impl IntoIterator<Item = &'a Cluster>,
     remedies: &[&Remedy],
@@ -46,10 +46,13 @@ pub fn forecast<'a>(
         let mut is_settled = true;
         for (known, remedies) in &mut fleet {
             known.over_bound = bound.over(known.name());
-            let may_block = known.over_bound.is_none();
+            let allowance = Allowance {
+                complete,
+                may_block: known.over_bound.is_none(),
+            };
             let remedies = remedies.iter().copied();
             if let RemedyPlan::Write { actions, changes } =
-                plan(&known.cluster, remedies, now, complete, may_block)
+                plan(&known.cluster, remedies, now, allowance)
             {
                 is_settled = false;
                 known.write(actions, changes);

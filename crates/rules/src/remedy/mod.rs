@@ -105,17 +105,28 @@ pub fn observed<'a>(
     remedies.into_iter().filter_map(observed).collect()
 }
 
-/// Plans the actions of `cluster` at `now`. `remedies` are those whose scope covers it, in any order. While
-/// `complete` is false, a remedy could not be read yet: then actions are added but not cleared, since the
-/// unread remedy may require them. While `may_block` is false, [`BlockBound`] keeps the cluster unblocked.
-/// An action that cannot be read is written over, but not before everything that decides about it is known.
+/// What a plan may do to a cluster, whatever its remedies say.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    /// False while a remedy could not be read yet: then actions are added but not cleared, since the unread remedy may
+    /// require them.
+    pub complete: bool,
+    /// False while [`BlockBound`] keeps the cluster unblocked.
+    pub may_block: bool,
+}
+
+/// Plans the actions of `cluster` at `now`. `remedies` are those whose scope covers it, in any order. An action that
+/// cannot be read is written over, but not before everything that decides about it is known.
 pub fn plan<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
     now: Timestamp,
-    complete: bool,
-    may_block: bool,
+    allowance: Allowance,
 ) -> RemedyPlan {
+    let Allowance {
+        complete,
+        may_block,
+    } = allowance;
     // A cluster that is leaving keeps its actions: lifting a block would send it traffic again.
     if cluster.metadata.deletion_timestamp.is_some() {
         return RemedyPlan::Unchanged;

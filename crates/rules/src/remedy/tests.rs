@@ -9,6 +9,19 @@ use serde_json::{Value, from_value, json};
 use super::*;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+/// All is read, and the bound is not reached.
+const FREE: Allowance = Allowance {
+    complete: true,
+    may_block: true,
+};
+const UNREAD: Allowance = Allowance {
+    complete: false,
+    ..FREE
+};
+const BOUND: Allowance = Allowance {
+    may_block: false,
+    ..FREE
+};
 
 fn cluster(name: &str, conditions: &[(&str, &str)], actions: Option<&[&str]>) -> Cluster {
     let conditions: Vec<Value> = conditions
@@ -161,13 +174,13 @@ fn unreadable_condition_changes_nothing() {
             json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when(operator, "False")]});
         let dns = remedy("dns", matching);
         for actions in [json!(null), json!([TRAFFIC_CONTROL])] {
-            let plan = plan(&unclear(&odd, &actions), [&dns], NOW, true, true);
+            let plan = plan(&unclear(&odd, &actions), [&dns], NOW, FREE);
             assert_eq!(plan, RemedyPlan::Unchanged, "{operator} {actions}");
         }
         // What other remedies decide holds.
         let alert = remedy("alert", json!({"actions": ["Alert"]}));
         let member = unclear(&odd, &json!(["Drain", TRAFFIC_CONTROL]));
-        let plan = plan(&member, [&dns, &alert], NOW, true, true);
+        let plan = plan(&member, [&dns, &alert], NOW, FREE);
         assert_eq!(written(plan), ["Alert", TRAFFIC_CONTROL]);
     }
 }
@@ -180,17 +193,13 @@ fn unclear_actions_are_overwritten() {
         let mut member = cluster("member1", &[], None);
         member.status = from_value(json!({"remedyActions": garbage})).unwrap();
         assert_eq!(
-            written(plan(&member, [&acting], NOW, true, true)),
+            written(plan(&member, [&acting], NOW, FREE)),
             [TRAFFIC_CONTROL],
             "{garbage}"
         );
+        assert_eq!(written(plan(&member, [], NOW, FREE)), [""; 0], "{garbage}");
         assert_eq!(
-            written(plan(&member, [], NOW, true, true)),
-            [""; 0],
-            "{garbage}"
-        );
-        assert_eq!(
-            plan(&member, [], NOW, false, true),
+            plan(&member, [], NOW, UNREAD),
             RemedyPlan::Unchanged,
             "{garbage}"
         );
@@ -200,7 +209,7 @@ fn unclear_actions_are_overwritten() {
         );
         let unclear = unclear(&json!(7), &garbage);
         assert_eq!(
-            plan(&unclear, [&dns], NOW, true, true),
+            plan(&unclear, [&dns], NOW, FREE),
             RemedyPlan::Unchanged,
             "{garbage}"
         );
@@ -213,18 +222,9 @@ fn deleted_remedy_requires_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
+    assert_eq!(plan(&member, [&deleting], NOW, FREE), RemedyPlan::Unchanged);
     assert_eq!(
-        plan(&member, [&deleting], NOW, true, true),
-        RemedyPlan::Unchanged
-    );
-    assert_eq!(
-        plan(
-            &member,
-            [&remedy("r", json!({"actions": []}))],
-            NOW,
-            true,
-            true
-        ),
+        plan(&member, [&remedy("r", json!({"actions": []}))], NOW, FREE),
         RemedyPlan::Unchanged
     );
 }
@@ -235,10 +235,7 @@ fn deleted_cluster_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(
-        plan(&member, [&acting], NOW, true, true),
-        RemedyPlan::Unchanged
-    );
+    assert_eq!(plan(&member, [&acting], NOW, FREE), RemedyPlan::Unchanged);
 }
 
 /// Unknown actions are passed on sorted and unique.
@@ -249,14 +246,14 @@ fn unknown_actions_are_passed_on() {
         json!({"actions": [TRAFFIC_CONTROL, "Drain", TRAFFIC_CONTROL]}),
     );
     let b = remedy("b", json!({"actions": ["Drain", "Alert"]}));
-    let plan = plan(&cluster("member1", &[], None), [&b, &a], NOW, true, true);
+    let plan = plan(&cluster("member1", &[], None), [&b, &a], NOW, FREE);
     assert_eq!(written(plan), ["Alert", "Drain", TRAFFIC_CONTROL]);
 }
 
 /// The last action cleared leaves no field behind.
 #[test]
 fn last_action_removes_field() {
-    let plan = |actions| plan(&cluster("member1", &[], actions), [], NOW, true, true);
+    let plan = |actions| plan(&cluster("member1", &[], actions), [], NOW, FREE);
     assert_eq!(
         plan(Some(&[TRAFFIC_CONTROL])),
         RemedyPlan::Write {
@@ -281,7 +278,7 @@ fn last_action_removes_field() {
 fn unsorted_list_is_corrected() {
     let both = remedy("r", json!({"actions": ["A", "B"]}));
     let member = cluster("member1", &[], Some(&["B", "A", "A"]));
-    assert_eq!(written(plan(&member, [&both], NOW, true, true)), ["A", "B"]);
+    assert_eq!(written(plan(&member, [&both], NOW, FREE)), ["A", "B"]);
 }
 
 /// While a remedy is unread actions are added but not cleared.
@@ -290,10 +287,10 @@ fn unread_remedy_clears_nothing() {
     let alert = remedy("r", json!({"actions": ["Alert"]}));
     let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
     assert_eq!(
-        written(plan(&member, [&alert], NOW, false, true)),
+        written(plan(&member, [&alert], NOW, UNREAD)),
         ["Alert", TRAFFIC_CONTROL]
     );
-    assert_eq!(plan(&member, [], NOW, false, true), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [], NOW, UNREAD), RemedyPlan::Unchanged);
 }
 
 /// A change names the remedy and condition that caused it.
@@ -307,8 +304,7 @@ fn change_names_its_cause() {
         &cluster("member1", &[(DNS_READY, "False")], None),
         [&dns],
         NOW,
-        true,
-        true,
+        FREE,
     ) else {
         panic!("nothing to write");
     };
@@ -323,7 +319,7 @@ fn change_names_its_cause() {
 fn bound_withholds_only_blocks() {
     let both = remedy("r", json!({"actions": ["Alert", TRAFFIC_CONTROL]}));
     let member = cluster("member1", &[], None);
-    assert_eq!(written(plan(&member, [&both], NOW, true, false)), ["Alert"]);
+    assert_eq!(written(plan(&member, [&both], NOW, BOUND)), ["Alert"]);
 }
 
 fn arbitrary_remedy() -> impl Strategy<Value = Value> {
@@ -358,11 +354,12 @@ proptest! {
         let remedies: Vec<Remedy> = specs.into_iter().enumerate().map(|(i, spec)| remedy(&format!("r{i}"), spec)).collect();
         let conditions: Vec<_> = status.map(|status| (DNS_READY, status)).into_iter().collect();
         let mut member = cluster("m1", &conditions, current.as_deref());
-        let forward = plan(&member, &remedies, NOW, complete, true);
-        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), NOW, complete, true));
+        let allowance = Allowance { complete, ..FREE };
+        let forward = plan(&member, &remedies, NOW, allowance);
+        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), NOW, allowance));
         if let RemedyPlan::Write { actions, .. } = forward {
             member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
-            prop_assert_eq!(plan(&member, &remedies, NOW, complete, true), RemedyPlan::Unchanged);
+            prop_assert_eq!(plan(&member, &remedies, NOW, allowance), RemedyPlan::Unchanged);
         }
     }
 

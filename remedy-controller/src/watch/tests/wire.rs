@@ -1,7 +1,7 @@
 //! Objects as a real Karmada serves them, with any one value changed.
 
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_rules::remedy::{MaxBlocked, RemedyPlan, plan};
+use karmada_rules::remedy::{Allowance, MaxBlocked, RemedyPlan, plan};
 use lab_parts::mutations::mutations;
 
 use super::*;
@@ -33,8 +33,10 @@ fn decide(index: &mut Index, cluster: &str) -> RemedyPlan {
         &snapshot.cluster,
         remedies,
         snapshot.now,
-        snapshot.complete,
-        snapshot.over_bound.is_none(),
+        Allowance {
+            complete: snapshot.complete,
+            may_block: snapshot.over_bound.is_none(),
+        },
     )
 }
 

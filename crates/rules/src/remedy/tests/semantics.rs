@@ -117,7 +117,7 @@ fn check(remedy: &Remedy, status: Option<&str>, row: &Row<'_>) {
             must.retain(|action| row.holds && before.is_some_and(|before| before.contains(action)));
         }
         must.sort_unstable();
-        let is = match plan(&cluster, covering, now, true, true) {
+        let is = match plan(&cluster, covering, now, FREE) {
             RemedyPlan::Unchanged => cluster.remedy_actions().to_vec(),
             RemedyPlan::Write { actions, .. } => actions,
         };
