@@ -745,6 +745,7 @@ async fn others_versions_take_nothing() {
     }
 }
 
+/// Who only observes claims no template.
 #[tokio::test(start_paused = true)]
 async fn who_only_observes_writes_nothing() {
     let mut stage = Stage::new().await;
@@ -753,6 +754,10 @@ async fn who_only_observes_writes_nothing() {
     stage.start(&["--observe-only"]).await;
     assert_eq!(stage.written(), [""; 0]);
     assert_eq!(stage.events("Deployment").await, [""; 0]);
+    // There was something to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert!(!stage.written().is_empty());
 }
 
 /// A controller that dies after any of its writes leaves nothing that the next one does not finish.

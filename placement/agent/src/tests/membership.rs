@@ -215,6 +215,10 @@ async fn observer_sends_no_heartbeat() {
     seconds(120).await;
     assert_eq!(beats(&stage), 0);
     assert_eq!(status(&stage).await, json!(null));
+    stage.kill().await;
+    stage.start(&[]).await;
+    seconds(120).await;
+    assert!(beats(&stage) > 0, "it is to send some");
 }
 
 /// Case F92: an agent that is asked to tells of the namespaces, and of a new one at once; who is no longer asked takes it back.

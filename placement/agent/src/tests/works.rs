@@ -474,7 +474,7 @@ async fn touched_sidecar_leaves() {
     assert_eq!(names, ["main"]);
 }
 
-/// Who only observes counts what would be written.
+/// Who only observes applies nothing.
 #[tokio::test(start_paused = true)]
 async fn observer_writes_nothing() {
     let mut stage = Stage::new().await;
@@ -486,6 +486,10 @@ async fn observer_writes_nothing() {
     stage.start(&["--observe-only"]).await;
     assert_eq!(stage.hub.writes(), [""; 0]);
     assert_eq!(stage.member.writes(), [""; 0]);
+    // There was something to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert!(!stage.written().is_empty());
 }
 
 /// Case F39: before what depends on it comes what it depends on, whatever the order of the manifests.

@@ -166,6 +166,10 @@ async fn observer_writes_nothing() {
     stage.send("POST", CLUSTERS, &new).await;
     stage.start(&["--observe-only"]).await;
     assert_eq!(stage.written(), [""; 0]);
+    // There was something to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert!(!stage.written().is_empty());
 }
 
 /// What somebody changed or deleted is as before again, and another identity is given the rights.

@@ -233,6 +233,10 @@ async fn observer_places_nothing() {
     place(&stage, &json!({ "placementType": "PickAll" })).await;
     assert_eq!(stage.written(), [""; 0]);
     assert_eq!(status(&stage).await, json!(null));
+    // There was something to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert!(!stage.written().is_empty());
 }
 
 /// Case F50: the program may die at any write: what the next one makes of it is the same, and then nothing is left to

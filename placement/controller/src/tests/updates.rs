@@ -413,6 +413,10 @@ async fn observer_updates_nothing() {
         [""; 0]
     );
     assert_eq!(said(&stage, "go").await, "");
+    // There was something to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert!(!stage.written().is_empty());
 }
 
 /// Case F84: the program may die at any write of a run: the next one brings it to the same end, and never gives a cluster

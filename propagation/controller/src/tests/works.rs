@@ -758,6 +758,10 @@ async fn observer_makes_no_works() {
     stage.send("PATCH", &web(DEPLOYMENT), &label).await;
     stage.start(&["--observe-only"]).await;
     assert_eq!(stage.written(), [""; 0]);
+    // There was something to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert!(!stage.written().is_empty());
 }
 
 /// The record of an edit wakes the binding before the watch shows the Works that were written for it.
