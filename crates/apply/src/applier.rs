@@ -1,6 +1,5 @@
 //! Applies the manifests of units, and observes their objects.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +10,8 @@ use karmada_runtime::contention::Contention;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, Selected, WatchState};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
-use objects::drift::take_left_out;
-use objects::ownership::{Comparison, ObservedObject};
-use objects::{GroupVersionKind, Key, metadata};
+use objects::ownership::ObservedObject;
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -21,12 +19,12 @@ use tokio::time::Instant;
 use crate::error::MemberError;
 use crate::findings::{Findings, REJECTION, Verdict};
 use crate::outcome::Outcome;
-use crate::ownership::{Ownership, WriteStyle};
-use crate::plan::{ApplyPlan, plan, replacing};
+use crate::ownership::Ownership;
 use crate::records::Records;
 use crate::requests::Requests;
 use crate::result::{Again, SyncResult, Synced};
 use crate::schemas::Schemas;
+use crate::settled::Need;
 use crate::unit::{LastWrite, ManifestRef, Object, Unit};
 use crate::wake::{Wake, woken};
 
@@ -194,14 +192,14 @@ impl<O: Ownership> Applier<O> {
             return self.left(one, verdict);
         }
         if let ObservedObject::Present(object) = &cached {
-            match self.settled(one, object).await {
-                Ok(Some(note)) => {
+            match self.need(one, object).await {
+                Ok(Need::Nothing { note }) => {
                     return Synced {
                         note,
                         ..Synced::observed(cached)
                     };
                 }
-                Ok(None) => {}
+                Ok(Need::Write) => {}
                 Err(error) => return Synced::failed(error, cached),
             }
         }
@@ -243,32 +241,6 @@ impl<O: Ownership> Applier<O> {
         self.sees_all && self.watches.state(&one.kind()) == WatchState::Complete
     }
 
-    /// Returns the note on a manifest whose object needs nothing, and `None` if it needs a write.
-    pub(crate) async fn settled(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-    ) -> Result<Option<Option<String>>, MemberError> {
-        if !self.is_settled(one, object).await? {
-            return Ok(None);
-        }
-        let has_note = |note: Option<&str>| {
-            let record = self.records.lock().of(one);
-            record.is_some_and(|record| record.has_note(note))
-        };
-        if has_note(None) {
-            return Ok(Some(None));
-        }
-        let note = self.note(one, object).await?;
-        let Some(text) = note.as_deref() else {
-            self.records.lock().note(one, None);
-            return Ok(Some(None));
-        };
-        // With another, the cluster may know more by now.
-        let is_known = has_note(Some(text)) || one.unit.notes.contains(text);
-        Ok(is_known.then_some(note))
-    }
-
     /// Returns the object as the watch shows it.
     fn cached(&self, one: &ManifestRef<'_, O::Source>) -> ObservedObject {
         let kind = one.kind();
@@ -301,148 +273,6 @@ impl<O: Ownership> Applier<O> {
             Ok(settled) => Synced::observed(settled.map_or(object, ObservedObject::Settled)),
             Err(error) => Synced::failed(error, object),
         }
-    }
-
-    /// Returns the object if a sync would find nothing to apply. Only a live look can tell: a field that has
-    /// left the manifest shows in the managed fields, which the cache lacks.
-    async fn find_settled(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        cached: &Value,
-    ) -> Result<Option<Value>, MemberError> {
-        if !self.finds_nothing(one, cached).await? {
-            return Ok(None);
-        }
-        let path = self.requests.path(one).await?;
-        match self.requests.get(&path).await? {
-            Some(object) if self.finds_nothing(one, &object).await? => Ok(Some(object)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Returns `true` if a sync would find nothing to write, whatever was written last.
-    async fn finds_nothing(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-    ) -> Result<bool, MemberError> {
-        let customized = self.customized(one, object).await?;
-        let one = ManifestRef {
-            manifest: &customized,
-            ..*one
-        };
-        Ok(self.needs_nothing(&one, object, LastWrite::Unknown))
-    }
-
-    /// Returns the manifest as it is to replace `object`, with what a script or a webhook keeps of that.
-    pub(crate) async fn customized<'m>(
-        &self,
-        one: &ManifestRef<'m, O::Source>,
-        object: &Value,
-    ) -> Result<Cow<'m, Value>, MemberError> {
-        let is_replaced = self.ownership.write_style(one.unit) == WriteStyle::Replace;
-        if !is_replaced || self.ownership.customization(one.manifest).is_none() {
-            return Ok(Cow::Borrowed(one.manifest));
-        }
-        let body = replacing(&*self.ownership, one, object);
-        let customized = self.ownership.customize(body, object).await;
-        let failed = |reason| MemberError::Customization {
-            object: one.name(),
-            reason,
-        };
-        customized.map(Cow::Owned).map_err(failed)
-    }
-
-    /// Returns `true` if a sync would find nothing to write to the object.
-    fn needs_nothing(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-        last: LastWrite,
-    ) -> bool {
-        let style = self.ownership.write_style(one.unit);
-        plan(&*self.ownership, one, Some(object), style, last) == ApplyPlan::Unchanged
-    }
-
-    /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
-    async fn is_settled(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-    ) -> Result<bool, MemberError> {
-        // What says so may be where a record does not look, as its owners are.
-        if self.ownership.unit_of(object).as_ref() != Some(&one.unit.key) {
-            return Ok(false);
-        }
-        let style = self.ownership.write_style(one.unit);
-        let comparison = self.comparison(one, Some(object));
-        // Another script may want another object.
-        let customization = self.ownership.customization(one.manifest);
-        let record = self.records.lock().of(one);
-        let record = record.filter(|record| record.is_by(customization));
-        let last = match record {
-            // The edit may have taken a field out, which only the managed fields show.
-            Some(before) if !before.is_of(one) => return Ok(false),
-            Some(before) if before.has_left(object) && before.is_compared(comparison) => {
-                return Ok(true);
-            }
-            _ if comparison.looks_beyond() => return Ok(false),
-            // What somebody added shows in them, too.
-            Some(before) if style == WriteStyle::Replace && !before.has_left_content(object) => {
-                return Ok(false);
-            }
-            Some(_) => LastWrite::OfManifest,
-            None => one.unit.last_write,
-        };
-        let may_hide_more = style == WriteStyle::Replace && self.hides_others(one, object);
-        if last == LastWrite::Unknown || may_hide_more {
-            return Ok(false);
-        }
-        let mut known = one.manifest.clone();
-        if style == WriteStyle::Replace {
-            take_left_out(&mut known, object);
-        }
-        let known = ManifestRef {
-            manifest: &known,
-            ..*one
-        };
-        let customized = self.customized(&known, object).await?;
-        let known = ManifestRef {
-            manifest: &customized,
-            ..known
-        };
-        let is_settled = self.needs_nothing(&known, object, last);
-        if is_settled {
-            self.settle(one, object, comparison);
-        }
-        Ok(is_settled)
-    }
-
-    /// Returns `true` if others have written something of an object from the cache, outside of metadata and status.
-    /// Only a live look can tell what.
-    pub(crate) fn hides_others(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
-        if metadata::field(object, "managedFields").is_some() {
-            return false;
-        }
-        let cached = self.watches.get(&one.kind(), &one.key());
-        let managers = self.ownership.managers();
-        cached.is_some_and(|cached| managers.are_with_others(cached.writers()))
-    }
-
-    pub(crate) fn settle(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-        comparison: Comparison,
-    ) {
-        let managers = self.ownership.managers();
-        let is_ours = match self.ownership.write_style(one.unit) {
-            WriteStyle::Apply | WriteStyle::ApplyUnforced => managers.have_applied_all(object),
-            WriteStyle::Replace => managers.have_updated_all(object),
-        };
-        let customization = self.ownership.customization(one.manifest);
-        let mut records = self.records.lock();
-        records.settle(one, object, is_ours, (comparison, customization));
     }
 }
 

@@ -4,7 +4,7 @@
 //! A program builds a [`Unit`] from the object that lists the manifests, and calls [`Applier::sync`] for it at each
 //! change of the unit and at each [`Wake`]. Then, for each manifest, wave by wave:
 //!
-//! 1. `applier` takes the object from the watch. If `records` has nothing left to do about it, that was all.
+//! 1. `applier` takes the object from the watch. If it is `settled` by what `records` has, that was all.
 //! 2. `write` has it read live by `requests`, unless the record shows that nobody but us has written it, or it was never there.
 //! 3. `plan` decides: nothing, a creation, an application, a replacement, or a refusal. Pure. Where the owner asks for
 //!    that, `compare` has the cluster tell first what the write would change, and `findings` keeps what was found of an
@@ -33,6 +33,7 @@ mod requests;
 mod result;
 mod rivals;
 mod schemas;
+mod settled;
 mod unit;
 mod wake;
 mod write;

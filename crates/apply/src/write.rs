@@ -16,6 +16,7 @@ use crate::outcome::{Outcome, Written};
 use crate::ownership::{Ownership, WriteStyle};
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
+use crate::settled::Need;
 use crate::unit::{LastWrite, ManifestRef};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
@@ -172,7 +173,7 @@ impl<O: Ownership> Applier<O> {
             return leave(compared.await.or_else(rejected)?);
         }
         if let Some(found) = &object
-            && let Some(note) = self.settled(one, found).await?
+            && let Need::Nothing { note } = self.need(one, found).await?
         {
             self.findings.lock().clear(one);
             return Ok(Look::Nothing(Outcome::Written(Written {
