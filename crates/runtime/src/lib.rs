@@ -3,7 +3,7 @@
 //! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate runs
 //! them until shutdown. A change flows through it in this order:
 //!
-//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads what changes, and `delivery` passes it on and tells `reading` and
+//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads what changes, each object `decoded` as far as possible, and `delivery` passes it on and tells `reading` and
 //!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
 //!   `packed` text, or by `partial`; the program's own
@@ -29,6 +29,7 @@ pub mod client;
 mod conflicts;
 pub mod contention;
 pub mod controller;
+mod decoded;
 mod delivery;
 pub mod dynamic;
 pub mod error;
