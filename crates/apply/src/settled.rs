@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use objects::drift::take_left_out;
 use objects::metadata;
 use objects::ownership::Comparison;
+use objects::retain::without_generated;
 use serde_json::Value;
 
 use crate::applier::Applier;
@@ -150,7 +151,7 @@ impl<O: Ownership> Applier<O> {
         if last == LastWrite::Unknown || may_hide_more {
             return Ok(false);
         }
-        let mut known = one.manifest.clone();
+        let mut known = without_generated(one.manifest);
         if style == WriteStyle::Replace {
             take_left_out(&mut known, object);
         }

@@ -266,7 +266,7 @@ impl<O: Ownership> Applier<O> {
         };
         // Other writes drop what apply refuses.
         let stored = self.requests.try_out(path, &body, object.is_some()).await?;
-        let mut known = one.manifest.clone();
+        let mut known = without_generated(one.manifest);
         take_left_out(&mut known, &stored);
         Ok(known)
     }

@@ -4,10 +4,13 @@ use serde_json::Value;
 
 use crate::fields::remove;
 use crate::managed_fields::{all_fields, element};
-use crate::{api_version, kind};
+use crate::{Metadata, api_version, kind};
 
 /// The fields of a Service's spec that its API server fills in, beside the node ports.
 const OF_SPEC: [&str; 3] = ["healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"];
+
+/// Where kubectl keeps what a user has applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The fields of an object that its API server would have allocated if it is a Service: an element of a list need not
 /// say so.
@@ -19,34 +22,45 @@ pub struct Allocated {
 }
 
 impl Allocated {
-    /// Finds what nobody owns: a server allocates after it has recorded who wrote what, so that only what a user asks for
-    /// has an owner. Nothing is found without managed fields of the ports.
+    /// Finds what nobody has asked for. A server allocates after it has recorded who wrote what, so that only what a user
+    /// sets has an owner, unless it is set to what was allocated before: that shows where kubectl keeps what it applied.
+    /// Nothing is found where nobody owns the part that it is in.
     pub fn of(object: &Value) -> Self {
-        let Some(ports) = object.pointer("/spec/ports").and_then(Value::as_array) else {
+        let Some(part) = object.get("spec").filter(|part| may_be_service(part)) else {
             return Self::default();
         };
         let owned = all_fields(object);
-        let spec = &owned["f:spec"];
-        let Some(owned_ports) = spec["f:ports"].as_object() else {
+        let Some(owned) = owned.get("f:spec").filter(|owned| owned.is_object()) else {
             return Self::default();
         };
-        let is_owned = |port: &Value| {
-            owned_ports.iter().any(|(key, fields)| {
-                fields.get("f:nodePort").is_some()
-                    && element(key).is_none_or(|element| element.is(port))
-            })
+        let applied = applied(object);
+        let applied = applied.as_ref().and_then(|applied| applied.get("spec"));
+        let of_spec = OF_SPEC.into_iter().filter(|name| {
+            let is_asked = owned.get(format!("f:{name}")).is_some()
+                || applied.is_some_and(|applied| applied.get(name).is_some());
+            part.get(name).is_some() && !is_asked
+        });
+        let ports = part.get("ports").and_then(Value::as_array);
+        let owned = owned.get("f:ports").and_then(Value::as_object);
+        let applied = applied.and_then(|applied| applied.get("ports")?.as_array());
+        let is_allocated = |port: &Value| {
+            let owned = owned.into_iter().flatten();
+            let mut of_port = owned.filter(|(key, _)| element(key).is_some_and(|key| key.is(port)));
+            let is_asked = applied.into_iter().flatten().any(|applied| {
+                applied.get("nodePort") == port.get("nodePort")
+                    && applied.get("port") == port.get("port")
+            });
+            let is = |fields: &Value, name: &str| fields.get(name).is_some();
+            !is_asked
+                && of_port.clone().any(|(_, fields)| is(fields, "f:port"))
+                && !of_port.any(|(_, fields)| is(fields, "f:nodePort"))
         };
-        let has = |part: &Value, name: &str| part.get(name).is_some();
-        let allocated = ports
-            .iter()
-            .zip(0..)
-            .filter(|(port, _)| has(port, "nodePort") && !is_owned(port));
-        let of_spec = OF_SPEC
-            .into_iter()
-            .filter(|name| has(&object["spec"], name) && spec.get(format!("f:{name}")).is_none());
+        let ports = ports.into_iter().flatten().zip(0..);
+        let node_ports =
+            ports.filter(|(port, _)| port.get("nodePort").is_some() && is_allocated(port));
         Self {
-            node_ports: allocated.map(|(_, index)| index).collect(),
             of_spec: of_spec.collect(),
+            node_ports: node_ports.map(|(_, index)| index).collect(),
         }
     }
 
@@ -59,6 +73,40 @@ impl Allocated {
         for index in &self.node_ports {
             remove(object, &format!("/spec/ports/{index}"), &["nodePort"]);
         }
+    }
+}
+
+fn may_be_service(spec: &Value) -> bool {
+    spec.get("ports").is_some() || OF_SPEC.iter().any(|name| spec.get(name).is_some())
+}
+
+/// Returns what a user has applied.
+fn applied(object: &Value) -> Option<Value> {
+    serde_json::from_str(object.annotation(LAST_APPLIED)?).ok()
+}
+
+/// Leaves what could be allocated, and `body` leaves open, as another version of a Service has it.
+pub fn keep_allocated(body: &mut Value, object: &Value) {
+    let (Some(body), Some(object)) = (body.get_mut("spec"), object.get("spec")) else {
+        return;
+    };
+    for name in OF_SPEC {
+        keep(body, object, name);
+    }
+    let ports = body.get_mut("ports").and_then(Value::as_array_mut);
+    let others = object.get("ports").and_then(Value::as_array);
+    let pairs = ports
+        .into_iter()
+        .flatten()
+        .zip(others.into_iter().flatten());
+    for (port, other) in pairs.filter(|(port, other)| port.get("port") == other.get("port")) {
+        keep(port, other, "nodePort");
+    }
+}
+
+fn keep(body: &mut Value, object: &Value, name: &str) {
+    if let (Some(body), Some(value)) = (body.as_object_mut(), object.get(name)) {
+        body.entry(name).or_insert_with(|| value.clone());
     }
 }
 
@@ -101,15 +149,57 @@ mod tests {
         );
     }
 
-    /// Where nobody owns the ports, it cannot be told who asked for what.
+    /// What nobody owns is not taken for allocated, but where others own what is around it.
     #[test]
     fn unknown_authors_keep_all() {
         for fields in [json!({}), json!({ "f:spec": { "f:ports": {} } })] {
-            let is_known = fields.pointer("/f:spec/f:ports").is_some();
             let ports = left(&fields)["ports"].take();
-            assert_eq!(ports[0].get("nodePort").is_none(), is_known, "{fields}");
+            assert_eq!(ports[0]["nodePort"], 30_080, "{fields}");
         }
-        let owned_whole = json!({ "f:spec": { "f:ports": { ".": {}, "f:nodePort": {} } } });
-        assert_eq!(left(&owned_whole)["ports"][0]["port"], 80);
+    }
+
+    /// Who applies what was allocated before owns nothing of it, and has asked for it all the same.
+    #[test]
+    fn applied_port_is_asked_for() {
+        let port = json!({ "port": 80, "nodePort": 32_410 });
+        let applied = json!({ "spec": { "ports": [port], "ipFamilies": ["IPv4"] } });
+        let key = r#"k:{"port":80,"protocol":"TCP"}"#;
+        let owned = json!({ "f:spec": { "f:ports": { key: { ".": {}, "f:port": {} } } } });
+        let service = json!({ "apiVersion": "v1", "kind": "Service",
+            "metadata": { "name": "web", "annotations": { LAST_APPLIED: applied.to_string() },
+                "managedFields": [{ "manager": "kubectl", "fieldsV1": owned }] },
+            "spec": { "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "ports": [port] } });
+        let mut left = service.clone();
+        Allocated::of(&service).remove_from(&mut left);
+        let mut expected = service;
+        expected["spec"]
+            .as_object_mut()
+            .unwrap()
+            .remove("ipFamilyPolicy");
+        assert_eq!(left, expected);
+    }
+
+    /// A Service without ports has families that were chosen for it, too.
+    #[test]
+    fn headless_has_no_families() {
+        let owned = json!({ "f:spec": { "f:clusterIP": {} } });
+        let mut service = json!({ "apiVersion": "v1", "kind": "Service",
+            "metadata": { "managedFields": [{ "manager": "kubectl", "fieldsV1": owned }] },
+            "spec": { "clusterIP": "None", "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" } });
+        Allocated::of(&service).remove_from(&mut service);
+        assert_eq!(service["spec"], json!({ "clusterIP": "None" }));
+    }
+
+    /// What is open is kept of the same port only.
+    #[test]
+    fn same_port_is_kept() {
+        let service = |ports: Value| json!({ "spec": { "ports": ports } });
+        let mut body =
+            service(json!([{ "port": 80 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]));
+        let other = json!([{ "port": 80, "nodePort": 2 }, { "port": 9, "nodePort": 3 }, { "port": 82, "nodePort": 4 }]);
+        keep_allocated(&mut body, &service(other));
+        let kept =
+            json!([{ "port": 80, "nodePort": 2 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]);
+        assert_eq!(body, service(kept));
     }
 }

@@ -75,6 +75,9 @@ pub fn take_left_out(body: &mut Value, object: &Value) -> Vec<String> {
     paths
 }
 
+/// The most elements of a list that are looked at for one that is not in its place.
+const SEARCHED: usize = 100;
+
 /// Takes out of `part` what `object` lacks of it, and returns `false` if that is all of it.
 fn keep_known(
     part: &mut Value,
@@ -101,20 +104,31 @@ fn keep_known(
                 let named = object
                     .iter()
                     .find(|other| name.is_some() && other.get("name") == name);
-                let path = format!("{path}[{index}]");
-                let lacking = |other: &&Value| {
-                    let mut paths = Vec::new();
-                    keep_known(&mut part.clone(), Some(other), &path, &mut paths);
-                    paths.len()
-                };
                 // An API may put elements into another order, and a webhook may add some before them.
-                let found = named.or_else(|| object.iter().min_by_key(lacking));
-                if let Some(found) = found {
-                    keep_known(part, Some(found), &path, paths);
+                let at_index = object.get(index);
+                let mut candidates = at_index.into_iter().chain(object.iter().take(SEARCHED));
+                let found = named.or_else(|| candidates.find(|other| has_all(other, part)));
+                if let Some(found) = found.or(at_index) {
+                    keep_known(part, Some(found), &format!("{path}[{index}]"), paths);
                 }
             }
             true
         }
+        _ => true,
+    }
+}
+
+/// Returns `true` if an object lacks nothing of `part`. Within lists it does not look: each element would be compared
+/// with each.
+fn has_all(object: &Value, part: &Value) -> bool {
+    match (part, object) {
+        (Value::Object(part), Value::Object(object)) => part.iter().all(|(name, part)| {
+            let object = object.get(name).filter(|object| !object.is_null());
+            match object {
+                Some(object) => has_all(object, part),
+                None => is_empty(part) || is_zero(part),
+            }
+        }),
         _ => true,
     }
 }

@@ -41,13 +41,6 @@ pub fn keep_replicas(body: &mut Value, object: &Value) {
     copy(body, object, "/spec", "replicas");
 }
 
-/// Leaves what a cluster allocates to a Service, and `body` leaves open, as the object has it.
-pub fn keep_allocated(body: &mut Value, object: &Value) {
-    if (api_version(body), kind(body)) == ("v1", "Service") {
-        service(body, object);
-    }
-}
-
 /// Returns `true` if both have the same labels and annotations.
 pub fn has_same_metadata(left: &Value, right: &Value) -> bool {
     let nothing = Map::new();

@@ -82,7 +82,10 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         index.heed_promises(program.clock);
     }
     index.watch(program, &client);
-    let bindings = BindingMetrics(Arc::clone(&index));
+    let bindings = BindingMetrics {
+        index: Arc::clone(&index),
+        clock: program.clock,
+    };
     program
         .registry
         .register_collector(bindings, &[("bindings", "reason")]);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -12,12 +13,15 @@ use crate::watch::SharedIndex;
 
 /// `bindings{reason}`, `unsupported_bindings`, `assumed_bindings` and `halted_evictions`.
 #[derive(Debug)]
-pub(crate) struct BindingMetrics(pub(crate) Arc<SharedIndex>);
+pub(crate) struct BindingMetrics {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) clock: fn() -> Timestamp,
+}
 
 impl Collector for BindingMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let gauge = |count| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        let counts = self.0.counts();
+        let counts = self.index.counts();
         let help = "Bindings of this scheduler, by the reason of their condition Scheduled";
         let mut family = encoder.encode_descriptor("bindings", help, None, MetricType::Gauge)?;
         for (reason, count) in counts.by_reason {
@@ -36,7 +40,7 @@ impl Collector for BindingMetrics {
             ),
             (
                 "halted_evictions",
-                counts.halted,
+                self.index.halted_evictions((self.clock)()),
                 "Bindings that stay in clusters that are not ready, because too many clusters are not",
             ),
         ] {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::{ClusterView, ResourceBindingSpec};
 use karmada_rules::schedule::{
-    Scheduler, concerns, halted_evictions, is_observed, is_unscheduled, left_clusters,
+    Scheduler, concerns, halted_clusters, is_held, is_observed, is_unscheduled, left_clusters,
     waits_for_room,
 };
 use karmada_runtime::cache::{Cache, Transition};
@@ -45,8 +45,6 @@ pub(crate) struct Counts {
     pub(crate) left_alone: usize,
     /// Those that take room which their clusters do not report yet.
     pub(crate) assumed: usize,
-    /// Those that stay where the cluster is not ready, because too much of the fleet is not.
-    pub(crate) halted: usize,
 }
 
 impl SharedIndex {
@@ -181,15 +179,30 @@ impl SharedIndex {
     pub(crate) fn counts(&self) -> Counts {
         let index = self.index.lock();
         let assumed = index.assumed.iter().flat_map(AssumedBindings::keys);
-        let clusters: Vec<_> = all(&index.clusters).collect();
-        let ours: Vec<_> = index.ours().collect();
-        let views = ours.iter().map(AnyBinding::view);
         Counts {
             by_reason: index.by_reason(),
             left_alone: index.left_alone.len(),
             assumed: assumed.count(),
-            halted: halted_evictions(&index.scheduler, views, &clusters),
         }
+    }
+}
+
+impl SharedIndex {
+    /// Counts the bindings that stay in clusters that are not ready, because too much of the fleet is not.
+    pub(crate) fn halted_evictions(&self, now: Timestamp) -> usize {
+        let (bindings, clusters) = {
+            let index = self.index.lock();
+            let halted = halted_clusters(&index.scheduler, all(&index.clusters).collect());
+            if halted.is_empty() {
+                return 0;
+            }
+            let halted: Vec<_> = halted.into_iter().cloned().collect();
+            (index.ours().collect::<Vec<_>>(), halted)
+        };
+        // Without the lock: no decision waits for a scrape.
+        let clusters: Vec<_> = clusters.iter().collect();
+        let views = bindings.iter().map(AnyBinding::view);
+        views.filter(|view| is_held(*view, &clusters, now)).count()
     }
 }
 

@@ -9,7 +9,7 @@ use karmada_api::names;
 use serde_json::Value;
 
 /// The version of the fields that count and of their hash.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// The annotations and labels of Karmada that users set: a change of one is an edit.
 const OF_USERS: [&str; 3] = [
@@ -240,9 +240,9 @@ mod tests {
         assert_eq!(
             Fingerprint::of(&json!({ "kind": "A", "metadata": { "labels": { "a": "b" } } }))
                 .to_string(),
-            "1:d3239673e13c9ae5:246a650811076195"
+            "2:d3239673e13c9ae5:246a650811076195"
         );
-        for text in ["", "2:0:0", "1:0", "1:0:x", "1:0:0:0"] {
+        for text in ["", "1:0:0", "2:0", "2:0:x", "2:0:0:0"] {
             assert_eq!(text.parse::<Fingerprint>(), Err(UnknownVersion), "{text}");
         }
     }

@@ -5,7 +5,6 @@
 
 use karmada_api::names;
 use objects::fields::remove;
-use objects::replacement::keep_allocated;
 use objects::{Key, Metadata, kind, metadata};
 use serde_json::{Map, Value};
 
@@ -198,21 +197,15 @@ pub fn conflict_resolution(object: &Value, in_binding: Option<&str>) -> &'static
 
 /// Returns `true` if two manifests ask for the same in the member. A claim does not change what a member
 /// runs, nor does a generation that counts such changes: neither is worth a write to every member. The name
-/// of another policy is, once the template follows it. Karmada's manifests have what the control plane has allocated to
-/// a Service: that a `wanted` one leaves it open is not worth one either.
-pub fn is_same(current: &Value, wanted: &Value, follows_claim: bool) -> bool {
-    if current == wanted {
+/// of another policy is, once the template follows it.
+pub fn is_same(left: &Value, right: &Value, follows_claim: bool) -> bool {
+    if left == right {
         return true;
     }
-    let policies = (Claim::of(current), Claim::of(wanted));
+    let policies = (Claim::of(left), Claim::of(right));
     let is_handed_over =
-        matches!(&policies, (Some(current), Some(wanted)) if current.policy() != wanted.policy());
-    if follows_claim && is_handed_over {
-        return false;
-    }
-    let mut wanted = without_claim(wanted);
-    keep_allocated(&mut wanted, current);
-    without_claim(current) == wanted
+        matches!(&policies, (Some(left), Some(right)) if left.policy() != right.policy());
+    !(follows_claim && is_handed_over) && without_claim(left) == without_claim(right)
 }
 
 fn is_claim(key: &str) -> bool {

@@ -59,7 +59,7 @@ fn attempt(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, Aff
         _ => tiers,
     };
     let fitting = filter::fitting(facts, tiers).map_err(AffinityFailure::Unfit)?;
-    let selected = select::select(facts, tiers, &fitting)?;
+    let selected = select::select(facts, tiers, &fitting).map_err(AffinityFailure::of_selection)?;
     divide::divide(facts, tiers, &selected)
 }
 

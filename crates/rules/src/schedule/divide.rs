@@ -9,7 +9,7 @@ use karmada_api::{ResourceBindingSpec, TargetCluster, TargetComponent, names};
 use super::capacity::Candidate;
 use super::cluster_selector::selects;
 use super::facts::Facts;
-use super::failure::AffinityFailure;
+use super::failure::{AffinityFailure, Step};
 use super::strategy::{Assignment, ReplicaStrategy};
 use super::tiers::Tiers;
 use super::trigger;
@@ -76,9 +76,18 @@ fn by_room<'a>(
         Assignment::Fresh => Change::fresh(replicas, selected),
         Assignment::Steady => Change::steady(replicas, selected),
     };
-    match facts.strategy {
-        ReplicaStrategy::Aggregated => change.among_few().divide(uid),
-        _ => change.divide(uid),
+    let change = match facts.strategy {
+        ReplicaStrategy::Aggregated => change.among_few(),
+        _ => change,
+    };
+    let divided = change.divide(uid);
+    divided.map_err(|room| AffinityFailure::Short(room, step(facts)))
+}
+
+fn step(facts: Facts<'_>) -> Step {
+    match trigger::assignment(facts.binding) {
+        Assignment::Fresh => Step::FreshScale,
+        Assignment::Steady => Step::ScaleUp,
     }
 }
 
@@ -103,7 +112,7 @@ fn overflow<'a>(
         rest -= part;
     }
     if rest > 0 {
-        return Err(AffinityFailure::Overflows);
+        return Err(AffinityFailure::Overflows(step(facts)));
     }
     Ok(divided)
 }
@@ -196,13 +205,16 @@ impl<'a> Change<'a> {
     }
 
     /// Divides the replicas in proportion to the room.
-    fn divide(self, uid: &str) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
+    ///
+    /// # Errors
+    /// Returns the room, in replicas, if it is too little.
+    fn divide(self, uid: &str) -> Result<BTreeMap<&'a str, i32>, i64> {
         let sum = self
             .room
             .iter()
             .fold(0, |sum: i64, (_, room)| sum.saturating_add(*room));
         if sum < i64::from(self.replicas) {
-            return Err(AffinityFailure::Short(sum));
+            return Err(sum);
         }
         let room = self.room.into_iter().collect();
         let mut divided = self.stay;

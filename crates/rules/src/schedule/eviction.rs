@@ -66,7 +66,7 @@ fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     /// True if so much of the fleet is not ready that no workload leaves a cluster because of that.
-    is_halted: bool,
+    pub(super) is_halted: bool,
 }
 
 impl Leaving {
@@ -77,16 +77,6 @@ impl Leaving {
         Self {
             is_halted: threshold.is_exceeded(unready, clusters.len()),
         }
-    }
-
-    /// Returns `true` if the binding would have to leave one of these clusters, but for the halt.
-    pub(super) fn is_held(
-        self,
-        scheduler: &Scheduler,
-        binding: BindingRef<'_>,
-        clusters: &[&ClusterView],
-    ) -> bool {
-        self.is_halted && has_to_leave(scheduler, binding, clusters)
     }
 
     fn counts(self, taint: &Taint) -> bool {
@@ -138,15 +128,36 @@ pub(super) fn has_to_leave(
         })
 }
 
-/// Counts the bindings that stay in clusters that are not ready because too much of the fleet is not.
-pub fn halted_evictions<'a>(
+/// Returns those of the clusters that workloads would have to leave, but that too much of the fleet is not ready.
+pub fn halted_clusters<'a>(
     scheduler: &Scheduler,
-    bindings: impl Iterator<Item = BindingRef<'a>>,
-    clusters: &[&ClusterView],
-) -> usize {
-    let leaving = Leaving::of(scheduler, clusters);
-    let held = bindings.filter(|binding| leaving.is_held(scheduler, *binding, clusters));
-    held.count()
+    mut all: Vec<&'a ClusterView>,
+) -> Vec<&'a ClusterView> {
+    let is_halted = scheduler.evicts && Leaving::of(scheduler, &all).is_halted;
+    all.retain(|cluster| is_halted && cluster.spec.taints.iter().any(is_of_health));
+    all
+}
+
+/// Returns `true` if the binding would leave one of these `halted` clusters by now.
+pub fn is_held(binding: BindingRef<'_>, halted: &[&ClusterView], now: Timestamp) -> bool {
+    let mut targets = binding.targets().filter_map(|target| {
+        let cluster = named(halted, &target.name)?;
+        (!is_suspended(binding, &target.name)).then_some(cluster)
+    });
+    let Some(first) = targets.next() else {
+        return false;
+    };
+    binding.placement().is_some_and(|placement| {
+        std::iter::once(first).chain(targets).any(|cluster| {
+            let of_health = cluster
+                .spec
+                .taints
+                .iter()
+                .filter(|taint| is_of_health(taint));
+            let due = first_untolerated(of_health, &placement.cluster_tolerations);
+            due.is_some_and(|(_, at)| at <= now)
+        })
+    })
 }
 
 /// Returns the tasks of a binding that returns to an earlier group: one for each target that it leaves. `None`

@@ -8,17 +8,43 @@ use std::fmt;
 pub enum AffinityFailure {
     /// No cluster fits.
     Unfit(Unfit),
-    /// The clusters that fit have room for this many replicas only.
-    Short(i64),
+    /// The clusters that fit have room for this many replicas only, with the step of the division that found it.
+    Short(i64, Step),
     /// The clusters of all tiers together lack room.
-    Overflows,
+    Overflows(Step),
     /// The placement cannot be met or understood.
     Error(String),
     /// The placement asks for what this scheduler does not do.
     Unsupported(String),
 }
 
+/// A step of the division of replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// More replicas than there are get a cluster.
+    ScaleUp,
+    /// All of them get one anew.
+    FreshScale,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ScaleUp => "failed to assign replicas: failed to scale up",
+            Self::FreshScale => "failed to assign replicas: failed to do fresh scale",
+        })
+    }
+}
+
 impl AffinityFailure {
+    /// Returns the failure of the selection of clusters.
+    pub(super) fn of_selection(self) -> Self {
+        match self {
+            Self::Error(message) => Self::Error(format!("failed to select clusters: {message}")),
+            other => other,
+        }
+    }
+
     pub(super) fn error(message: &str) -> Self {
         Self::Error(message.to_owned())
     }
@@ -49,7 +75,7 @@ pub(super) fn reason(failures: &[AffinityFailure]) -> &'static str {
         NO_CLUSTER_FIT
     } else if failures
         .iter()
-        .all(|failure| matches!(failure, Unfit(_) | Short(_) | Overflows))
+        .all(|failure| matches!(failure, Unfit(_) | Short(..) | Overflows(_)))
     {
         UNSCHEDULABLE
     } else {
@@ -61,13 +87,14 @@ impl fmt::Display for AffinityFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfit(unfit) => unfit.fmt(f),
-            Self::Short(available) => write!(
+            Self::Short(available, step) => write!(
                 f,
-                "Clusters available replicas {available} are not enough to schedule."
+                "{step}: Clusters available replicas {available} are not enough to schedule."
             ),
-            Self::Overflows => {
-                f.write_str("Clusters available replicas are not enough to schedule.")
-            }
+            Self::Overflows(step) => write!(
+                f,
+                "{step}: Clusters available replicas are not enough to schedule."
+            ),
             Self::Error(message) => f.write_str(message),
             Self::Unsupported(what) => write!(f, "Unsupported: {what}"),
         }

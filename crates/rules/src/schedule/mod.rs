@@ -54,7 +54,7 @@ pub use assumptions::Assumptions;
 pub use cluster_selector::selects;
 pub use divide::webster;
 pub use estimates::Estimates;
-pub use eviction::{halted_evictions, left_clusters};
+pub use eviction::{halted_clusters, is_held, left_clusters};
 pub use facts::{KnownClusters, Pass, Room, Scheduler, UnhealthyThreshold};
 pub use failure::{AffinityFailure, NO_CLUSTER_FIT, UNSCHEDULABLE, Unfit};
 pub use neighbours::Neighbours;

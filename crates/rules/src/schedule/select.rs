@@ -11,7 +11,7 @@ use super::facts::{Facts, named};
 use super::failure::AffinityFailure;
 use super::filter::closing_taint;
 use super::regions::{self, Bounds, Demand, bound, most};
-use super::strategy::{Assignment, ReplicaStrategy, has_static_weights};
+use super::strategy::{Assignment, ReplicaStrategy, has_static_weights, is_divided};
 use super::tiers::Tiers;
 use super::{sets, trigger};
 
@@ -39,14 +39,14 @@ pub(super) fn select<'a>(
     }
     prefer(&mut candidates);
     let replicas = facts.binding.spec.replicas.unwrap_or_default();
-    let divides = facts.strategy.divides();
     let selected = match (by(constraints, "region"), by(constraints, "cluster")) {
         (Some(region), cluster) => {
             let bounds = Bounds::of(region, cluster);
             if let Some(kept) = kept_regions(facts, &candidates, bounds) {
                 return Ok(kept);
             }
-            let demand = if divides {
+            // What follows a workload under its policy goes to the regions of that.
+            let demand = if is_divided(facts.placement) {
                 Demand::Together(replicas)
             } else {
                 Demand::Each(replicas)
@@ -54,7 +54,7 @@ pub(super) fn select<'a>(
             by_region(&candidates, bounds, demand)?
         }
         (None, Some(cluster)) => {
-            let needed = divides.then_some(i64::from(replicas));
+            let needed = facts.strategy.divides().then_some(i64::from(replicas));
             by_cluster(candidates, cluster, needed)?
         }
         (None, None) => {

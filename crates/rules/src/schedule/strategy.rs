@@ -38,6 +38,14 @@ pub(super) fn is_set(spec: &ResourceBindingSpec, placement: &Placement) -> bool 
     has_components && placement.spread_constraints.iter().any(wants_one_cluster)
 }
 
+/// Returns `true` if the placement divides replicas, whether its template has any or not.
+pub(super) fn is_divided(placement: &Placement) -> bool {
+    let scheduling = placement.replica_scheduling.as_ref();
+    scheduling.is_some_and(|scheduling| {
+        scheduling.replica_scheduling_type.as_deref() != Some("Duplicated")
+    })
+}
+
 /// Returns `true` if clusters have fixed weights, whether or not a template has replicas that are divided by them
 /// (Karmada's `isStaticWeightedStrategy`).
 pub(super) fn has_static_weights(placement: &Placement) -> bool {

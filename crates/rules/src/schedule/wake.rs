@@ -74,7 +74,7 @@ fn next_decisions(
     let is_unscheduled = is_unscheduled(binding);
     let leaving = Leaving::of(scheduler, clusters);
     // The cluster that ends the halt may be one that does not concern the binding.
-    let is_held = leaving.is_held(scheduler, binding, clusters);
+    let is_held = leaving.is_halted && has_to_leave(scheduler, binding, clusters);
     let retry =
         (is_unscheduled || is_held).then(|| now.saturating_add(RETRY).unwrap_or(Timestamp::MAX));
     let targets = binding.targets().filter(|_| scheduler.evicts);

@@ -160,8 +160,9 @@ async fn releases_are_kept() {
         stage.change("PATCH", MAP, &edit).await;
     }
     let snapshots = stage.list(SNAPSHOTS).await;
-    let mut kept = snapshots.iter().map(Metadata::name);
-    assert!(kept.any(|name| name == "crp-all-0-snapshot"));
+    let kept: Vec<_> = snapshots.iter().map(Metadata::name).collect();
+    assert!(kept.contains(&"crp-all-0-snapshot"), "{kept:?}");
+    assert!(!kept.contains(&"crp-all-2-snapshot"), "{kept:?}");
     stage.send("POST", RUNS, &run("back", "0", "Run")).await;
     stage.settle().await;
     finish(&stage, "back").await;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Scope;
+use karmada_api::condition::TRUE;
+use karmada_api::fleet::conditions::SUCCEEDED;
 use karmada_api::fleet::names::TARGET_RUN;
 use karmada_api::fleet::{
     ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
@@ -19,7 +21,7 @@ use objects::{Key, Metadata};
 
 use crate::by_parent::ByParent;
 
-/// The number of finished runs of a placement whose snapshots are kept: as many as it keeps of what it selects.
+/// The number of snapshots that runs have given, and that are kept of a placement: as many as it keeps of what it selects.
 const RELEASES: usize = 10;
 
 /// The runs of the hub and what they name.
@@ -78,11 +80,18 @@ impl RunIndex {
     pub(crate) fn pinned(&self, placement: &Key) -> BTreeSet<String> {
         let runs = self.by_placement.sources(placement);
         let runs = runs.filter_map(|key| self.runs.get(key));
-        let (mut released, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
-        released.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
-        released.truncate(RELEASES);
-        let runs = open.into_iter().chain(released);
-        runs.filter_map(|run| snapshot_of(run, [])).collect()
+        let (mut ended, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
+        ended.retain(|run| has_succeeded(run));
+        ended.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
+        let given = |run: &Arc<ClusterStagedUpdateRun>| snapshot_of(run, []);
+        let mut pinned: BTreeSet<String> = open.into_iter().filter_map(given).collect();
+        let mut released = 0;
+        for name in ended.into_iter().filter_map(given) {
+            if released < RELEASES && pinned.insert(name) {
+                released += 1;
+            }
+        }
+        pinned
     }
 
     /// Counts the runs by the reason of what they say last; empty for those that have said nothing.
@@ -110,6 +119,11 @@ impl RunIndex {
             ),
         ]
     }
+}
+
+fn has_succeeded(run: &ClusterStagedUpdateRun) -> bool {
+    let said = run.status.as_ref().and_then(said);
+    said.is_some_and(|said| said.type_ == SUCCEEDED && said.status == TRUE)
 }
 
 /// Returns the run that an approval request was made for.

@@ -217,7 +217,7 @@ fn unrecorded_binding_is_recorded() {
         assert_eq!(activation, Activation::Keeps(expected));
     }
     let unknown = Record {
-        template: "2:0:0".to_owned(),
+        template: "1:0:0".to_owned(),
         ..now.clone()
     };
     let activation = bound(&lazy("a"), &template(1), Some(&unknown), "a", false);

@@ -217,21 +217,6 @@ fn claim_makes_no_difference() {
     assert!(!is_same(manifest, &edited, false));
 }
 
-/// Case P95: what the control plane allocated to a Service is in the Works that Karmada made, and not worth a write.
-#[test]
-fn allocated_ports_make_no_difference() {
-    let service = |port: Value| {
-        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
-            "spec": { "type": "NodePort", "ports": [port] } })
-    };
-    let open = service(json!({ "port": 80 }));
-    let allocated = service(json!({ "port": 80, "nodePort": 32410 }));
-    let asked = service(json!({ "port": 80, "nodePort": 30080 }));
-    assert!(is_same(&allocated, &open, false));
-    assert!(!is_same(&open, &asked, false));
-    assert!(!is_same(&allocated, &asked, false));
-}
-
 /// The name of another policy makes a difference once the template follows it.
 #[test]
 fn followed_policy_makes_difference() {

@@ -1,11 +1,14 @@
 //! A Work as it should be, and the way there from what it is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use karmada_api::{Work, names};
+use karmada_api::work::APPLIED;
+use karmada_api::{Work, condition, names};
+use objects::allocated::keep_allocated;
 use objects::patch::JsonPatch;
 use objects::wanted::Wanted;
-use objects::{Key, Metadata};
+use objects::{Key, Metadata, kind};
 use serde_json::{Value, json};
 
 use crate::binding_ref::BindingRef;
@@ -168,9 +171,31 @@ impl DesiredWork {
         })
     }
 
+    /// Returns the manifest with what the control plane has allocated to its Service, if Karmada has put that into a Work
+    /// and no member refuses it: leaving it open is not worth a write then.
+    fn beside_allocated(&self, work: &Work, current: &Value) -> Cow<'_, Value> {
+        let is_theirs = work
+            .metadata
+            .annotation(names::MANIFEST_GENERATION)
+            .is_none();
+        let applied = work.condition(APPLIED);
+        let is_refused = applied.is_some_and(|applied| applied.status == condition::FALSE);
+        if !is_theirs || is_refused || kind(current) != "Service" {
+            return Cow::Borrowed(&self.manifest);
+        }
+        let mut manifest = self.manifest.clone();
+        keep_allocated(&mut manifest, current);
+        Cow::Owned(manifest)
+    }
+
     fn patch(&self, work: &Work) -> WorkChange {
-        let is_same = matches!(work.spec.workload.manifests.as_slice(),
-            [manifest] if manifest::is_same(manifest, &self.manifest, self.follows_claim));
+        let is_same = match work.spec.workload.manifests.as_slice() {
+            [current] => {
+                let wanted = self.beside_allocated(work, current);
+                manifest::is_same(current, &wanted, self.follows_claim)
+            }
+            _ => false,
+        };
         let mut spec = JsonPatch::default();
         let current = [
             work.spec.preserve_resources_on_deletion,

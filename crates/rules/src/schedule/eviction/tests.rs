@@ -196,19 +196,36 @@ fn halted_move_is_put_off() {
     assert_eq!(next, Some(at("2026-11-22T08:05:00Z")));
 }
 
-/// It is counted as one that waits for the end of the halt, unless it need not leave.
+/// What would leave is held: not what tolerates the taint, or still does, or is suspended, nor for a taint of another key.
 #[test]
-fn halted_moves_are_counted() {
-    let taint = json!([{ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" }]);
-    let tolerated = json!([{ "operator": "Exists" }]);
-    let bindings = [json!([]), tolerated].map(|of| binding(&of, &Value::Null));
-    let count = |taints: &Value| {
-        let bindings = bindings.iter().map(BindingRef::from);
-        halted_evictions(&scheduler(), bindings, &[&cluster(taints)])
+fn halted_moves_are_held() {
+    let taint = |key: &str| json!([{ "key": key, "effect": "NoExecute", "timeAdded": "2026-11-22T07:59:00Z" }]);
+    let unready = cluster(&taint("cluster.karmada.io/not-ready"));
+    let halted = halted_clusters(&scheduler(), vec![&unready]);
+    assert_eq!(halted.len(), 1);
+    let held = |tolerations: &Value| {
+        let binding = binding(tolerations, &Value::Null);
+        is_held((&binding).into(), &halted, at(NOW))
     };
-    assert_eq!(count(&taint), 1);
-    let other = json!([{ "key": "dns", "effect": "NoExecute" }]);
-    assert_eq!(count(&other), 0, "that of another key is left");
+    assert!(held(&json!([])));
+    assert!(held(
+        &json!([{ "operator": "Exists", "tolerationSeconds": 60 }])
+    ));
+    for seconds in [json!(61), Value::Null] {
+        assert!(!held(
+            &json!([{ "operator": "Exists", "tolerationSeconds": seconds }])
+        ));
+    }
+    let mut suspended = binding(&json!([]), &Value::Null);
+    suspended.spec.suspension = from_value(json!({ "dispatching": true })).unwrap();
+    assert!(!is_held((&suspended).into(), &halted, at(NOW)));
+
+    let mut other = cluster(&taint("dns"));
+    other.metadata.name = Some("m2".to_owned());
+    let halted = halted_clusters(&scheduler(), vec![&unready, &other, &unready]);
+    assert_eq!(halted, [&unready, &unready], "two of three are not ready");
+    let halted = halted_clusters(&scheduler(), vec![&unready, &other]);
+    assert_eq!(halted, [] as [&ClusterView; 0]);
 }
 
 /// What is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.

@@ -419,7 +419,7 @@ fn cluster_bounds_hold() {
     assert_eq!(targets(&settled(running, &fleet())), one_each);
     let binding = settled(unscheduled(&spread(4, 5), 1), &fleet());
     let (_, reason, message) = scheduled_condition(&binding);
-    let error = "the number of feasible clusters is less than spreadConstraint.MinGroups";
+    let error = "failed to select clusters: the number of feasible clusters is less than spreadConstraint.MinGroups";
     assert_eq!((&*reason, &*message), ("SchedulerError", error));
 }
 

@@ -123,7 +123,7 @@ fn assert_waits(stored: &Value) {
     assert_eq!(condition["reason"], "Unschedulable");
     assert_eq!(
         condition["message"],
-        "Clusters available replicas 0 are not enough to schedule."
+        "failed to assign replicas: failed to scale up: Clusters available replicas 0 are not enough to schedule."
     );
 }
 

@@ -74,7 +74,7 @@ fn full_tiers_move_nothing() {
     assert_eq!((&*value, &*reason), ("False", "Unschedulable"));
     assert_eq!(
         message,
-        "Clusters available replicas are not enough to schedule."
+        "failed to assign replicas: failed to scale up: Clusters available replicas are not enough to schedule."
     );
     assert_is_scheduled(&settled(short, &with_rooms([0, 0, 2, 3])));
 }

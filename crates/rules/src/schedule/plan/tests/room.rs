@@ -141,6 +141,37 @@ fn map_follows_fixed_weights() {
     assert_eq!(targets(&after).len(), 3);
 }
 
+/// What has no replicas goes to the regions of the workload whose policy it has.
+#[test]
+fn map_follows_to_regions() {
+    let mut placement = by_room(false);
+    let bounds = spread(Some((1, 2)), (3, 4));
+    json_patch::merge(&mut placement, &bounds);
+    let mut clusters = with_room(&[9, 9, 9, 9]);
+    for (cluster, region) in clusters.iter_mut().zip(["a", "z", "z", "z"]) {
+        cluster.spec.region = region.to_owned();
+    }
+    let workload = settled(unscheduled(&placement, 6), &clusters);
+    let mut map = unscheduled(&placement, 0);
+    map["spec"].as_object_mut().unwrap().remove("replicas");
+    let map = settled(map, &clusters);
+    let names = |binding| {
+        targets(binding)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+    };
+    let (of_workload, of_map) = (names(&workload), names(&map));
+    assert!(
+        of_workload.contains(&"member1".to_owned()),
+        "{of_workload:?}"
+    );
+    assert!(
+        of_workload.iter().all(|name| of_map.contains(name)),
+        "{of_map:?}"
+    );
+}
+
 /// A trigger divides all replicas anew.
 #[test]
 fn trigger_divides_afresh() {
@@ -169,7 +200,7 @@ fn lack_of_room_waits() {
         assert_eq!((&*value, &*reason), ("False", "Unschedulable"));
         assert_eq!(
             message,
-            "Clusters available replicas 3 are not enough to schedule."
+            "failed to assign replicas: failed to scale up: Clusters available replicas 3 are not enough to schedule."
         );
         assert_is_scheduled(&settled(short, &with_room(&[2, 2])));
     }
@@ -287,7 +318,8 @@ fn spread_failures_are_named() {
         json_patch::merge(&mut placement, &bounds);
         let after = settled(unscheduled(&placement, 12), &in_regions());
         let (_, reason, message) = scheduled_condition(&after);
-        assert_eq!((&*reason, &*message), ("SchedulerError", error));
+        let error = format!("failed to select clusters: {error}");
+        assert_eq!((&*reason, &*message), ("SchedulerError", &*error));
     }
 }
 

@@ -85,7 +85,10 @@ fn whole(member: usize, workers: i32) -> Value {
 fn assert_refused(binding: &Value) {
     let (value, reason, message) = scheduled_condition(binding);
     assert_eq!((&*value, &*reason), ("False", "SchedulerError"));
-    assert_eq!(message, "no enough resource when selecting 1 clusters");
+    assert_eq!(
+        message,
+        "failed to select clusters: no enough resource when selecting 1 clusters"
+    );
 }
 
 /// A set goes to the roomiest cluster that has room for all of it: two clusters with room for a half each have none. Case

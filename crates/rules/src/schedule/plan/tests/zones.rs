@@ -29,7 +29,10 @@ fn zones_and_providers_only_filter() {
         let (_, reason, message) =
             scheduled_condition(&settled(unscheduled(&by(&[field]), 1), &in_zones()));
         assert_eq!(reason, "SchedulerError");
-        assert_eq!(message, "just support cluster and region spread constraint");
+        assert_eq!(
+            message,
+            "failed to select clusters: just support cluster and region spread constraint"
+        );
     }
     let (_, reason, message) = scheduled_condition(&settled(
         unscheduled(&by(&["zone", "cluster"]), 1),
@@ -49,7 +52,10 @@ fn label_makes_no_groups() {
     let alone = json!({ "spreadConstraints": [label] });
     let (_, reason, message) = scheduled_condition(&settled(unscheduled(&alone, 3), &fleet()));
     assert_eq!(reason, "SchedulerError");
-    assert_eq!(message, "just support cluster and region spread constraint");
+    assert_eq!(
+        message,
+        "failed to select clusters: just support cluster and region spread constraint"
+    );
     let mut beside = by(&["cluster"]);
     let constraints = beside["spreadConstraints"].as_array_mut().unwrap();
     constraints.push(label);
