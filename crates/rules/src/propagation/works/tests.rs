@@ -770,3 +770,38 @@ fn failed_script_holds_its_cluster() {
     assert_eq!(world.step("member2"), WorkStep::Unrevised("no".to_owned()));
     assert!(matches!(world.step("member1"), WorkStep::Apply(_)));
 }
+
+/// Case P95: what the control plane has allocated stays in the Work that Karmada made of a Service, unless a member
+/// refuses it; a Work of ours is as it is to be.
+#[test]
+fn allocated_fields_are_tolerated() {
+    let services = fixtures::bound().into_iter();
+    let mut services = services.filter(|(template, _)| template["kind"] == "Service");
+    let (mut template, binding) = services.next().unwrap();
+    let spec = template["spec"].as_object_mut().unwrap();
+    assert!(spec.remove("ipFamilies").is_some());
+    let name = work_name((&binding).into());
+    let mut world = World {
+        binding,
+        template,
+        works: works_of(&name),
+        ..World::recorded()
+    };
+    let is_kept = |world: &World| world.step("member1") == unchanged();
+    assert!(is_kept(&world));
+    let of_member =
+        |work: &&mut Work| work.metadata.namespace.as_deref() == Some("karmada-es-member1");
+    let work = world.works.iter_mut().find(of_member).unwrap();
+    let conditions = &mut work.status.as_mut().unwrap().conditions;
+    conditions
+        .iter_mut()
+        .find(|one| one.type_ == "Applied")
+        .unwrap()
+        .status = "False".to_owned();
+    assert!(!is_kept(&world), "it is refused");
+    world.works = works_of(&name);
+    let work = world.works.iter_mut().find(of_member).unwrap();
+    let annotations = work.metadata.annotations.get_or_insert_default();
+    annotations.insert(names::MANIFEST_GENERATION.to_owned(), "1".to_owned());
+    assert!(!is_kept(&world), "it is ours");
+}
