@@ -10,11 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::fields::insert;
 use crate::metadata::Written;
-use crate::retain::{health_check_port, without_generated};
+use crate::retain::{TEMPLATE_GENERATION, health_check_port, without_generated};
 use crate::{api_version, kind, metadata};
-
-/// The annotation by which the API shows how often a `DaemonSet`'s template has changed in its cluster.
-pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Returns the whole object that replaces `object` at the version that was read: the manifest, and what the object
 /// keeps of its own.

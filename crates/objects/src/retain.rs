@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{insert, remove};
 use crate::managed_fields::Managers;
-use crate::replacement::TEMPLATE_GENERATION;
 use crate::{Metadata, api_version, kind};
+
+/// The annotation by which the API shows how often a `DaemonSet`'s template has changed in its cluster.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The metadata that only a server sets.
 const OF_THE_SERVER: [&str; 8] = [

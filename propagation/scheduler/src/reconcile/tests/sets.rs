@@ -54,7 +54,7 @@ async fn set_waits_for_room() {
     assert_eq!(condition["reason"], "SchedulerError");
     assert_eq!(
         condition["message"],
-        "no enough resource when selecting 1 clusters"
+        "failed to select clusters: no enough resource when selecting 1 clusters"
     );
 
     let mut woken = Vec::new();
