@@ -18,13 +18,12 @@ use tokio::time::Instant;
 
 use crate::error::MemberError;
 use crate::findings::{Findings, REJECTION, Verdict};
-use crate::outcome::Outcome;
+use crate::outcome::{Need, Outcome};
 use crate::ownership::Ownership;
 use crate::records::Records;
 use crate::requests::Requests;
 use crate::result::{Again, SyncResult, Synced};
 use crate::schemas::Schemas;
-use crate::settled::Need;
 use crate::unit::{LastWrite, ManifestRef, Object, Unit};
 use crate::wake::{Wake, woken};
 

@@ -29,3 +29,14 @@ pub(crate) enum Outcome {
     /// It was left as it is until the end of a pause.
     Paused(Contested),
 }
+
+/// What an object needs to be as its manifest.
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing {
+        /// What there is to note about the manifest.
+        note: Option<String>,
+    },
+    /// A write.
+    Write,
+}

@@ -10,20 +10,10 @@ use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
+use crate::outcome::Need;
 use crate::ownership::{Ownership, WriteStyle};
 use crate::plan::{ApplyPlan, plan, replacing};
 use crate::unit::{LastWrite, ManifestRef};
-
-/// What an object needs to be as its manifest.
-pub(crate) enum Need {
-    /// Nothing.
-    Nothing {
-        /// What there is to note about the manifest.
-        note: Option<String>,
-    },
-    /// A write.
-    Write,
-}
 
 impl<O: Ownership> Applier<O> {
     /// Returns what the object of a manifest needs.

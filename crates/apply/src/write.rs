@@ -12,11 +12,10 @@ use serde_json::Value;
 use crate::applier::Applier;
 use crate::error::MemberError;
 use crate::findings::Verdict;
-use crate::outcome::{Outcome, Written};
+use crate::outcome::{Need, Outcome, Written};
 use crate::ownership::{Ownership, WriteStyle};
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
-use crate::settled::Need;
 use crate::unit::{LastWrite, ManifestRef};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
