@@ -66,9 +66,12 @@ impl Controller for SnapshotReconciler {
         }
         self.hold(&placed.placement).await?;
         let policies = plan_policies(&placed.placement, &placed.policies(), &placed.named())?;
-        // While what it selects is refused, no cluster gets or loses anything for another policy.
-        if !policies.is_empty() && self.refuses_selection(key, &placed) {
-            return Ok(());
+        // While it cannot be told what it selects, no cluster gets or loses anything for another policy.
+        if !policies.is_empty() {
+            let is_told = self.knows(key, &placed) && self.selection(key, &placed).is_some();
+            if !is_told {
+                return Ok(());
+            }
         }
         let written = self.write(key, "policy_snapshot", policies).await?;
         if written == Progress::Overtaken {
@@ -101,16 +104,6 @@ impl SnapshotReconciler {
             .await;
         unless_gone(held)?;
         Ok(())
-    }
-
-    /// Returns `true` if it is told that what a placement selects is refused.
-    fn refuses_selection(&self, key: &Key, placed: &Placed) -> bool {
-        match self.index.hub.knows(&placed.placement) {
-            // Nobody can tell yet.
-            Knowledge::Growing => false,
-            Knowledge::Forbidden(_) => !self.knows(key, placed),
-            Knowledge::Complete => self.selection(key, placed).is_none(),
-        }
     }
 
     /// Returns `true` if all is known of which a placement may select something.
