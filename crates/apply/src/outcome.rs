@@ -30,11 +30,11 @@ pub(crate) enum Outcome {
     Paused(Contested),
 }
 
-/// What an object needs to be as its manifest.
+/// The step by which an object becomes as its manifest.
 pub(crate) enum Need {
     /// Nothing.
     Nothing {
-        /// What there is to note about the manifest.
+        /// The note about the manifest, if there is one.
         note: Option<String>,
     },
     /// A write.

@@ -1,4 +1,4 @@
-//! Whether the object of a manifest needs a write, told from the records and the cache where they can tell.
+//! Tells whether the object of a manifest needs a write, from the records and the cache where they can.
 
 use std::borrow::Cow;
 

@@ -320,8 +320,8 @@ impl<O: Ownership> Applier<O> {
 
 /// Returns `true` if an object was written otherwise than it was: what a webhook makes the same again is not.
 fn is_change(before: Option<&Value>, written: Option<&Value>) -> bool {
-    let version = |object: &Value| object.resource_version().to_owned();
-    written.is_some_and(|written| before.map(version) != Some(version(written)))
+    let before = before.map(Metadata::resource_version);
+    written.is_some_and(|written| before != Some(written.resource_version()))
 }
 
 /// Returns the verdict that an error is, if it is to be expected again.

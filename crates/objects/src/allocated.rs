@@ -1,4 +1,4 @@
-//! What the API server has allocated to a Service, and means nothing in another cluster.
+//! Tells what the API server has allocated to a Service: it means nothing in another cluster.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use crate::managed_fields::{all_fields, element};
 use crate::{Metadata, api_version, kind};
 
 /// The fields of a Service's spec that its API server fills in, beside the node ports.
-const OF_SPEC: [&str; 3] = ["healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"];
+pub(crate) const OF_SPEC: [&str; 3] = ["healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"];
 
-/// Where kubectl keeps what a user has applied.
+/// The annotation in which kubectl keeps what a user has applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The fields of an object that its API server would have allocated if it is a Service: an element of a list need not
 /// say so.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
     of_spec: Vec<&'static str>,
     /// The indices of the ports whose node port is allocated.
@@ -24,15 +24,11 @@ pub struct Allocated {
 impl Allocated {
     /// Finds what nobody has asked for. A server allocates after it has recorded who wrote what, so that only what a user
     /// sets has an owner, unless it is set to what was allocated before: that shows where kubectl keeps what it applied.
-    /// Nothing is found where nobody owns the part that it is in.
-    pub fn of(object: &Value) -> Self {
-        let Some(part) = object.get("spec").filter(|part| may_be_service(part)) else {
-            return Self::default();
-        };
+    /// Nothing is found where nobody owns the part that it is in; `None` if there is nothing at all.
+    pub fn of(object: &Value) -> Option<Self> {
+        let part = object.get("spec").filter(|part| may_be_service(part))?;
         let owned = all_fields(object);
-        let Some(owned) = owned.get("f:spec").filter(|owned| owned.is_object()) else {
-            return Self::default();
-        };
+        let owned = owned.get("f:spec").filter(|owned| owned.is_object())?;
         let applied = applied(object);
         let applied = applied.as_ref().and_then(|applied| applied.get("spec"));
         let of_spec = OF_SPEC.into_iter().filter(|name| {
@@ -58,10 +54,11 @@ impl Allocated {
         let ports = ports.into_iter().flatten().zip(0..);
         let node_ports =
             ports.filter(|(port, _)| port.get("nodePort").is_some() && is_allocated(port));
-        Self {
+        let found = Self {
             of_spec: of_spec.collect(),
             node_ports: node_ports.map(|(_, index)| index).collect(),
-        }
+        };
+        (!found.of_spec.is_empty() || !found.node_ports.is_empty()).then_some(found)
     }
 
     /// Takes these fields out of the object if it is a Service.
@@ -85,31 +82,6 @@ fn applied(object: &Value) -> Option<Value> {
     serde_json::from_str(object.annotation(LAST_APPLIED)?).ok()
 }
 
-/// Leaves what could be allocated, and `body` leaves open, as another version of a Service has it.
-pub fn keep_allocated(body: &mut Value, object: &Value) {
-    let (Some(body), Some(object)) = (body.get_mut("spec"), object.get("spec")) else {
-        return;
-    };
-    for name in OF_SPEC {
-        keep(body, object, name);
-    }
-    let ports = body.get_mut("ports").and_then(Value::as_array_mut);
-    let others = object.get("ports").and_then(Value::as_array);
-    let pairs = ports
-        .into_iter()
-        .flatten()
-        .zip(others.into_iter().flatten());
-    for (port, other) in pairs.filter(|(port, other)| port.get("port") == other.get("port")) {
-        keep(port, other, "nodePort");
-    }
-}
-
-fn keep(body: &mut Value, object: &Value, name: &str) {
-    if let (Some(body), Some(value)) = (body.as_object_mut(), object.get(name)) {
-        body.entry(name).or_insert_with(|| value.clone());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -127,8 +99,14 @@ mod tests {
                     { "port": 80, "protocol": "TCP", "nodePort": 30080 },
                     { "port": 80, "protocol": "UDP", "nodePort": 32410 },
                 ] } });
-        Allocated::of(&service).remove_from(&mut service);
+        strip(&mut service);
         service["spec"].take()
+    }
+
+    fn strip(service: &mut Value) {
+        if let Some(allocated) = Allocated::of(service) {
+            allocated.remove_from(service);
+        }
     }
 
     /// Case P95: what nobody asked for is left to each cluster.
@@ -170,7 +148,7 @@ mod tests {
                 "managedFields": [{ "manager": "kubectl", "fieldsV1": owned }] },
             "spec": { "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "ports": [port] } });
         let mut left = service.clone();
-        Allocated::of(&service).remove_from(&mut left);
+        strip(&mut left);
         let mut expected = service;
         expected["spec"]
             .as_object_mut()
@@ -186,20 +164,7 @@ mod tests {
         let mut service = json!({ "apiVersion": "v1", "kind": "Service",
             "metadata": { "managedFields": [{ "manager": "kubectl", "fieldsV1": owned }] },
             "spec": { "clusterIP": "None", "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack" } });
-        Allocated::of(&service).remove_from(&mut service);
+        strip(&mut service);
         assert_eq!(service["spec"], json!({ "clusterIP": "None" }));
-    }
-
-    /// What is open is kept of the same port only.
-    #[test]
-    fn same_port_is_kept() {
-        let service = |ports: Value| json!({ "spec": { "ports": ports } });
-        let mut body =
-            service(json!([{ "port": 80 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]));
-        let other = json!([{ "port": 80, "nodePort": 2 }, { "port": 9, "nodePort": 3 }, { "port": 82, "nodePort": 4 }]);
-        keep_allocated(&mut body, &service(other));
-        let kept =
-            json!([{ "port": 80, "nodePort": 2 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]);
-        assert_eq!(body, service(kept));
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::allocated::OF_SPEC;
 use crate::fields::insert;
 use crate::metadata::Written;
 use crate::retain::{TEMPLATE_GENERATION, health_check_port, without_generated};
@@ -36,6 +37,12 @@ pub fn replacement(manifest: &Value, object: &Value, written: &Written) -> Value
 /// Leaves the replicas of `body` as whoever scales the object has set them.
 pub fn keep_replicas(body: &mut Value, object: &Value) {
     copy(body, object, "/spec", "replicas");
+}
+
+/// Leaves what a server allocates to a Service, and `body` leaves open, as another version of the Service has it.
+pub fn keep_allocated(body: &mut Value, object: &Value) {
+    fill(body, object, "/spec", &OF_SPEC);
+    keep_node_ports(body, object);
 }
 
 /// Returns `true` if both have the same labels and annotations.
@@ -142,6 +149,10 @@ fn service(body: &mut Value, object: &Value) {
         fill(body, object, "/spec", &["loadBalancerClass"]);
     }
     health_check_port(body, Some(object));
+    keep_node_ports(body, object);
+}
+
+fn keep_node_ports(body: &mut Value, object: &Value) {
     let ports = body
         .pointer_mut("/spec/ports")
         .and_then(Value::as_array_mut);

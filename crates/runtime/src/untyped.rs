@@ -22,7 +22,8 @@ pub struct Untyped {
     /// True if the text has the kind.
     is_named: bool,
     writers: Box<[Box<str>]>,
-    allocated: Allocated,
+    /// Of few objects: behind a pointer, it costs the others little.
+    allocated: Option<Box<Allocated>>,
 }
 
 impl Untyped {
@@ -35,7 +36,9 @@ impl Untyped {
     /// Returns the object as others wrote it, with the metadata it was read with: without what its API server allocated.
     pub fn template(&self) -> Value {
         let mut object = self.value();
-        self.allocated.remove_from(&mut object);
+        if let Some(allocated) = &self.allocated {
+            allocated.remove_from(&mut object);
+        }
         object
     }
 
@@ -70,7 +73,7 @@ impl From<Value> for Untyped {
     /// Takes metadata of the object as far as they can be read.
     fn from(mut object: Value) -> Self {
         let writers = writers(&object).map(Into::into).collect();
-        let allocated = Allocated::of(&object);
+        let allocated = Allocated::of(&object).map(Box::new);
         if let Some(Value::Object(fields)) = object.get_mut("metadata") {
             fields.remove("managedFields");
         }

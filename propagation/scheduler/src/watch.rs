@@ -185,9 +185,7 @@ impl SharedIndex {
             assumed: assumed.count(),
         }
     }
-}
 
-impl SharedIndex {
     /// Counts the bindings that stay in clusters that are not ready, because too much of the fleet is not.
     pub(crate) fn halted_evictions(&self, now: Timestamp) -> usize {
         let (bindings, clusters) = {

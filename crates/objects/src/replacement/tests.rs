@@ -71,6 +71,18 @@ fn daemon_set_counts_for_itself() {
     assert_eq!(created["metadata"]["annotations"], json!({}));
 }
 
+/// What is open is kept of the same port only.
+#[test]
+fn same_port_is_kept() {
+    let service = |ports: Value| json!({ "spec": { "ports": ports } });
+    let mut body = service(json!([{ "port": 80 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]));
+    let other = json!([{ "port": 80, "nodePort": 2 }, { "port": 9, "nodePort": 3 }, { "port": 82, "nodePort": 4 }]);
+    keep_allocated(&mut body, &service(other));
+    let kept =
+        json!([{ "port": 80, "nodePort": 2 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]);
+    assert_eq!(body, service(kept));
+}
+
 /// Of a Service the addresses stay that its type has, and the node ports that are left open, by name or by number.
 #[test]
 fn service_keeps_addresses() {

@@ -140,24 +140,22 @@ pub fn halted_clusters<'a>(
 
 /// Returns `true` if the binding would leave one of these `halted` clusters by now.
 pub fn is_held(binding: BindingRef<'_>, halted: &[&ClusterView], now: Timestamp) -> bool {
-    let mut targets = binding.targets().filter_map(|target| {
-        let cluster = named(halted, &target.name)?;
-        (!is_suspended(binding, &target.name)).then_some(cluster)
-    });
-    let Some(first) = targets.next() else {
-        return false;
-    };
-    binding.placement().is_some_and(|placement| {
-        std::iter::once(first).chain(targets).any(|cluster| {
-            let of_health = cluster
-                .spec
-                .taints
-                .iter()
-                .filter(|taint| is_of_health(taint));
-            let due = first_untolerated(of_health, &placement.cluster_tolerations);
-            due.is_some_and(|(_, at)| at <= now)
+    let targets = binding
+        .targets()
+        .filter(|target| !is_suspended(binding, &target.name));
+    let clusters: Vec<_> = targets
+        .filter_map(|target| named(halted, &target.name))
+        .collect();
+    // A placement is a text: few bindings need it read.
+    !clusters.is_empty()
+        && binding.placement().is_some_and(|placement| {
+            clusters.iter().any(|cluster| {
+                let taints = cluster.spec.taints.iter();
+                let of_health = taints.filter(|taint| is_of_health(taint));
+                let due = first_untolerated(of_health, &placement.cluster_tolerations);
+                due.is_some_and(|(_, at)| at <= now)
+            })
         })
-    })
 }
 
 /// Returns the tasks of a binding that returns to an earlier group: one for each target that it leaves. `None`

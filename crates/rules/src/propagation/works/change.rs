@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use karmada_api::work::APPLIED;
 use karmada_api::{Work, condition, names};
-use objects::allocated::keep_allocated;
 use objects::patch::JsonPatch;
+use objects::replacement::keep_allocated;
 use objects::wanted::Wanted;
 use objects::{Key, Metadata, kind};
 use serde_json::{Value, json};
