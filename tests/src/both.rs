@@ -40,10 +40,14 @@ use anyhow::Result;
 use crate::{control_plane::ApiKind, fleet};
 
 /// Makes two tests of each of these functions, `async fn name(server: ApiKind) -> Result<()>`:
-/// `embedded::name` and `real::name`. After `long:`, the latter run only with `cargo xtask test --long`. A module
-/// can use it once.
+/// `embedded::name` and `real::name`. After `long:`, the latter run only with `cargo xtask test --long`; after
+/// `both long:`, neither runs without. A module can use it once.
 #[macro_export]
 macro_rules! on_both {
+    (both long: $($name:ident),+ $(,)?) => {
+        $crate::on_one!(embedded, Embedded, true, $($name),+);
+        $crate::on_one!(real, Real, true, $($name),+);
+    };
     (long: $($name:ident),+ $(,)?) => {
         $crate::on_one!(embedded, Embedded, false, $($name),+);
         $crate::on_one!(real, Real, true, $($name),+);

@@ -24,6 +24,7 @@ pub mod backend;
 pub mod bench;
 pub mod both;
 pub mod certs;
+#[cfg(feature = "browser")]
 pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
@@ -43,6 +44,7 @@ pub mod propagation;
 pub mod refusals;
 pub mod relay;
 pub mod sandbox;
+#[cfg(feature = "browser")]
 pub mod screenshots;
 pub mod served;
 pub mod service_outage;

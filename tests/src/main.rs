@@ -9,7 +9,9 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::bench::Bench;
 use crate::commands::scenario::Scenario;
-use crate::commands::{bench, control_plane, scenario, screenshots, soak, upgrade};
+#[cfg(feature = "browser")]
+use crate::commands::screenshots;
+use crate::commands::{bench, control_plane, scenario, soak, upgrade};
 
 mod commands;
 
@@ -28,6 +30,7 @@ enum Command {
         #[command(subcommand)]
         scenario: Scenario,
     },
+    #[cfg(feature = "browser")]
     /// Take the screenshots of the sandbox's page in docs/images, with Chromium
     Screenshots,
     /// Measure what our programs cost, next to a limit from the same run
@@ -46,6 +49,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match &Arguments::parse().command {
         Command::Scenario { scenario } => scenario::run(scenario),
+        #[cfg(feature = "browser")]
         Command::Screenshots => screenshots::run(),
         Command::Bench { bench } => bench::run(bench),
         Command::Soak(extent) => soak::run(extent),

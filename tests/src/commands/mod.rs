@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod control_plane;
 pub(crate) mod scenario;
+#[cfg(feature = "browser")]
 pub(crate) mod screenshots;
 pub(crate) mod soak;
 pub(crate) mod upgrade;

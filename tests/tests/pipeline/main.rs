@@ -32,6 +32,7 @@ mod monitoring;
 mod namespaces;
 mod node_cache;
 mod outage;
+#[cfg(feature = "browser")]
 mod page;
 mod placement;
 mod placements;
