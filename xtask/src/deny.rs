@@ -20,22 +20,14 @@ pub(crate) enum Dependencies {
     Allowed,
     /// Its output.
     Denied(String),
-    /// It could not run.
-    Unchecked(anyhow::Error),
 }
 
 /// Checks the dependencies.
-pub(crate) fn check() -> Dependencies {
-    match run() {
-        Ok(None) => Dependencies::Allowed,
-        Ok(Some(output)) => Dependencies::Denied(output),
-        Err(why) => Dependencies::Unchecked(why),
-    }
-}
-
-fn run() -> Result<Option<String>> {
+///
+/// # Errors
+/// Fails if cargo-deny cannot run.
+pub(crate) fn check() -> Result<Dependencies> {
     let program = CARGO_DENY.path()?;
-    ensure!(program.is_file(), "cargo-deny could not be built");
     // It wants the sources of dependencies on every platform, and cargo has those of one.
     let fetched = cargo::command(&["fetch", "--locked", "--quiet"]).output()?;
     ensure!(
@@ -49,8 +41,11 @@ fn run() -> Result<Option<String>> {
         .args(["bans", "licenses", "sources"])
         .current_dir(tools::cargo::root())
         .output()?;
-    let found = String::from_utf8_lossy(&output.stderr).into_owned();
-    Ok((!output.status.success()).then_some(found))
+    Ok(if output.status.success() {
+        Dependencies::Allowed
+    } else {
+        Dependencies::Denied(String::from_utf8_lossy(&output.stderr).into_owned())
+    })
 }
 
 /// Installs cargo-deny if it is missing.

@@ -1,7 +1,7 @@
 //! `cargo xtask …`: the developer's commands. CI runs the same ones.
 //!
-//! This program depends on nothing that it builds, so that it starts soon: [`mod@test`] has cargo build everything
-//! and runs it; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
+//! This program depends on nothing that it builds, so that it starts soon: [`mod@test`] has cargo build tests and runs them; [`lint`] checks the code;
+//! [`build_times`] tells what builds cost; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
 //! does the rest; [`installed`] are programs of others that cargo installs.
 #![expect(
     clippy::print_stdout,
@@ -15,12 +15,17 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 mod book;
+mod build_times;
 mod cargo;
 mod deny;
 mod image;
 mod installed;
+mod lint;
+mod phase;
 mod program;
 mod test;
+
+use self::test::Selection;
 
 /// The developer's commands.
 #[derive(Debug, Parser)]
@@ -32,12 +37,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything that must hold before a change lands
-    Test {
-        /// Run the long tests, too: the stories on real APIs, and what waits for minutes (an hour more)
-        #[arg(long)]
-        long: bool,
-    },
+    /// Run the tests
+    Test(Selection),
+    /// Check formatting, lints, documentation, and the licences of dependencies
+    Lint,
+    /// Build the sandbox and the agent anew, and write what their builds spend time on into a page
+    BuildTimes,
     /// Build the real parts that are missing and print their folder, alone on the last line
     Tools,
     /// Write the files generated from the types, flags, metrics and Events (the CRDs, docs/reference, docs/man), and the charts' copies
@@ -93,32 +98,37 @@ const CHARTS: [&str; 8] = [
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
-        Command::Test { long } => test::run(if long {
-            test::Extent::Long
-        } else {
-            test::Extent::EveryRun
-        }),
+        Command::Test(selection) => test::run(&selection),
+        Command::Lint => lint::run(),
+        Command::BuildTimes => build_times::run(),
         Command::Tools => build_tools(),
-        Command::Generate(passed) => program::become_it("generate", &[], &passed.arguments),
+        Command::Generate(passed) => program::become_it("generate", &[], &[], &passed.arguments),
         Command::Charts => cargo::run(&CHARTS, &[]),
         Command::Book => book::build(),
         Command::Image { programs } => image::build(&programs),
         Command::Advisories => deny::advisories(),
-        Command::Fuzz(passed) => program::become_it("simulation", &["fuzz"], &passed.arguments),
+        Command::Fuzz(passed) => {
+            program::become_it("simulation", &[], &["fuzz"], &passed.arguments)
+        }
         Command::Simulate(passed) => {
-            program::become_it("simulation", &["simulate"], &passed.arguments)
+            program::become_it("simulation", &[], &["simulate"], &passed.arguments)
         }
         Command::Scenario(passed) => on_real_parts("scenario", &passed),
         Command::Bench(passed) => on_real_parts("bench", &passed),
         Command::Soak(passed) => on_real_parts("soak", &passed),
         Command::Upgrade(passed) => on_real_parts("upgrade", &passed),
-        Command::Screenshots(passed) => on_real_parts("screenshots", &passed),
+        Command::Screenshots(passed) => program::become_it(
+            "pipeline-tests",
+            &test::BROWSER,
+            &["screenshots"],
+            &passed.arguments,
+        ),
         Command::ControlPlane(passed) => on_real_parts("control-plane", &passed),
     }
 }
 
 fn on_real_parts(command: &str, passed: &Passed) -> Result<()> {
-    program::become_it("pipeline-tests", &[command], &passed.arguments)
+    program::become_it("pipeline-tests", &[], &[command], &passed.arguments)
 }
 
 fn build_tools() -> Result<()> {

@@ -10,10 +10,16 @@ use crate::cargo;
 
 /// Builds a program in the profile of this one, and goes on as that program, which has its arguments, its
 /// process ID and its signals.
-pub(crate) fn become_it(name: &str, command: &[&str], arguments: &[OsString]) -> Result<()> {
+pub(crate) fn become_it(
+    name: &str,
+    features: &[&str],
+    command: &[&str],
+    arguments: &[OsString],
+) -> Result<()> {
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
     let mut build = vec!["build", "--workspace", "--locked", "--bin", name];
+    build.extend(features);
     let profile = if cfg!(debug_assertions) {
         "debug"
     } else {

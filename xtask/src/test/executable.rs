@@ -22,17 +22,21 @@ pub(super) struct Executable {
     folder: PathBuf,
 }
 
-/// Builds every test of the workspace, and the programs that tests start.
-pub(super) fn build() -> Result<Vec<Executable>> {
-    // One build of all packages: with fewer of them, dependencies would have fewer features, and
-    // be built once more.
-    let arguments = [
+/// Builds the tests of these packages, or of the whole workspace, and the programs that tests start.
+pub(super) fn build(selected: Option<&[String]>, features: &[&str]) -> Result<Vec<Executable>> {
+    let mut arguments = vec![
         "test",
-        "--workspace",
         "--locked",
         "--no-run",
         "--message-format=json-render-diagnostics",
     ];
+    arguments.extend(features);
+    match selected {
+        // One build of all packages: with fewer of them, dependencies would have fewer features, and
+        // be built once more.
+        None => arguments.push("--workspace"),
+        Some(packages) => arguments.extend(packages.iter().flat_map(|name| ["--package", name])),
+    }
     eprintln!("cargo {}", arguments.join(" "));
     let mut child = cargo::command(&arguments).stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("cargo has no output")?;
@@ -71,27 +75,6 @@ fn built(message: &str) -> Option<Executable> {
     })
 }
 
-/// Runs the examples in the documentation.
-pub(super) fn documentation() -> Result<Report> {
-    let arguments = ["test", "--workspace", "--locked", "--doc", "--no-fail-fast"];
-    eprintln!("cargo {}", arguments.join(" "));
-    // Every package has a result of its own. rustdoc compiles examples together, so that none has
-    // a time of its own.
-    let mut report = Report::default();
-    let mut lines = Lines::new(1);
-    let success = show(&mut cargo::command(&arguments), |line| {
-        lines.read(line, Instant::now());
-        if line.starts_with("test result: ") {
-            report += std::mem::replace(&mut lines, Lines::new(1)).untimed();
-        }
-    })?;
-    ensure!(
-        success || report.failed > 0,
-        "the examples in the documentation cannot be run"
-    );
-    Ok(report)
-}
-
 impl Executable {
     /// Runs the tests, and prints what they print.
     pub(super) fn run(
@@ -114,15 +97,17 @@ impl Executable {
         Ok(report)
     }
 
-    /// Counts the tests whose names have one of these in them; without any, all tests.
-    pub(super) fn count(&self, names: &[&str]) -> Result<usize> {
+    /// Returns the names of the tests that have one of these in them; without any, of all tests.
+    pub(super) fn list(&self, names: &[String]) -> Result<Vec<String>> {
         let output = self.command().arg("--list").args(names).output()?;
         ensure!(
             output.status.success(),
-            "cannot list the tests that are skipped"
+            "cannot list the tests of {}",
+            self.package
         );
         let text = String::from_utf8(output.stdout)?;
-        Ok(text.lines().filter(|line| line.ends_with(": test")).count())
+        let tests = text.lines().filter_map(|line| line.strip_suffix(": test"));
+        Ok(tests.map(str::to_owned).collect())
     }
 
     fn command(&self) -> Command {

@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::{Result, anyhow};
+use anyhow::anyhow;
 use tools::{Tool, chromium, namespaces};
 
 use super::executable::Executable;
@@ -12,6 +12,9 @@ use super::executable::Executable;
 const IN_NAMESPACES: &str = "pipeline-tests";
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
+
+/// Parts of the names of the tests on real parts.
+pub(super) const ON_REAL_PARTS: [&str; 3] = [tools::NEEDED_BY[0], tools::NEEDED_BY[1], IN_CHROMIUM];
 
 /// The programs that the commands of the install pages need.
 const OF_THE_PAGE: [&str; 2] = ["jq", "openssl"];
@@ -34,13 +37,17 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Builds the tools, and looks for everything else.
-    pub(super) fn look() -> Self {
+    /// Looks for what every test needs of the machine and, for tests on real parts, builds the tools and looks for
+    /// the rest.
+    pub(super) fn look(real: bool) -> Self {
         let mut missing = Self::default();
         if let Err(why) = namespaces::available() {
             let why = why.context("the tests of the pipeline cannot run");
             missing.why.push(why);
             missing.package = Some(IN_NAMESPACES);
+            return missing;
+        }
+        if !real {
             return missing;
         }
         if let Err(why) = tools::build(&Tool::ALL) {
@@ -70,35 +77,33 @@ impl Missing {
             .is_some_and(|package| executable.package == package)
     }
 
-    /// Returns libtest's arguments that leave out the tests that cannot run.
-    pub(super) fn skips(&self) -> Vec<&'static str> {
-        let skip = |name: &&'static str| ["--skip", *name];
-        self.names.iter().flat_map(skip).collect()
+    /// Returns `true` if this test of an executable cannot run.
+    pub(super) fn skips(&self, test: &str) -> bool {
+        self.names.iter().any(|name| test.contains(name))
     }
 
-    /// Counts the tests that cannot run.
-    pub(super) fn skipped(&self, executables: &[Executable]) -> Result<usize> {
-        let mut skipped = 0;
-        for executable in executables {
-            if self.excludes(executable) {
-                skipped += executable.count(&[])?;
-            } else if !self.names.is_empty() {
-                skipped += executable.count(&self.names)?;
-            }
-        }
-        Ok(skipped)
+    /// Returns the parts of names whose tests cannot run.
+    pub(super) fn names(&self) -> &[&'static str] {
+        &self.names
     }
+}
+
+/// Returns `true` if this is the name of a test on real parts, or in a browser.
+pub(super) fn is_on_real_parts(test: &str) -> bool {
+    ON_REAL_PARTS.iter().any(|part| test.contains(part))
 }
 
 /// Installs what a bare distribution may lack, on a CI machine that permits it. Elsewhere the
 /// report names what is missing.
-pub(super) fn install_packages() {
+pub(super) fn install_packages(real: bool) {
     let mut packages = Vec::new();
     if !(there("ip") && there("unshare")) {
         packages.extend(["iproute2", "util-linux"]);
     }
-    packages.extend(absent());
-    if chromium::executable().is_err() {
+    if real {
+        packages.extend(absent());
+    }
+    if real && chromium::executable().is_err() {
         packages.extend(["chromium", "fonts-liberation"]);
     }
     if env::var_os("CI").is_none() || packages.is_empty() {

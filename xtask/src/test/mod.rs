@@ -1,21 +1,26 @@
-//! `cargo xtask test`: checks everything that must hold before a change lands.
+//! `cargo xtask test`: builds the tests, runs them and adds up what they say.
+//!
+//! - [`packages`] finds what a name needs built; [`executable`] has cargo build it.
+//! - [`missing`] says what the machine lacks, and builds the real parts.
+//! - [`report`] reads what libtest prints.
 
 mod executable;
 mod missing;
+mod packages;
 mod report;
 
 use std::env;
 use std::thread;
-use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use clap::Args;
 use tools::cargo::PROGRAMS_BUILT;
 
 use self::executable::Executable;
-use self::missing::Missing;
+use self::missing::{Missing, ON_REAL_PARTS, is_on_real_parts};
 use self::report::Report;
 use crate::cargo;
-use crate::deny::{self, Dependencies};
+use crate::phase::Phase;
 
 /// The test binaries whose tests mostly wait, and how many of their tests run at once for each core. More of them
 /// make each other late: a scenario of the sandbox has a fleet of its own, in real time.
@@ -24,162 +29,166 @@ const WAITING: [(&str, usize); 2] = [("built", 1), ("pipeline", 2)];
 const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
 const SLOWEST: usize = 10;
+/// Cargo's arguments for the tests in a browser, whose client takes a minute to compile.
+pub(crate) const BROWSER: [&str; 2] = ["--features", "pipeline-tests/browser"];
 
 /// The tests of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// All but the long ones.
-    EveryRun,
-    /// The long ones, too, which `cargo test` ignores.
-    Long,
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Run the tests that have one of these in their names, and build only their packages; without any, all tests
+    names: Vec<String>,
+    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, Traefik, Helm, promtool, Chromium
+    #[arg(long)]
+    real: bool,
+    /// Run the long tests, too, which wait for minutes; with `--real`, every story on real APIs
+    #[arg(long)]
+    long: bool,
 }
 
-/// Runs every check and the tests. Where namespaces, the tools for real parts or a browser are
-/// missing, the tests that need them are counted as skipped; with `CI` set that is a failure.
-pub(crate) fn run(extent: Extent) -> Result<()> {
-    let missing = prepare()?;
-    let begun = Instant::now();
-    thread::scope(|scope| {
-        let dependencies = scope.spawn(deny::check);
-        check()?;
-        phase("checks", begun);
-        let executables = executable::build()?;
-        phase("builds of tests", begun);
-        let report = test(&executables, &missing, extent)?;
-        phase("tests", begun);
-        let dependencies = dependencies
+/// Runs the tests. Where namespaces or, with `real`, tools or a browser are missing, the tests that need them are
+/// counted as skipped; with `CI` set that is a failure.
+pub(crate) fn run(selection: &Selection) -> Result<()> {
+    missing::install_packages(selection.real);
+    let (executables, missing) = thread::scope(|scope| {
+        let missing = scope.spawn(|| look(selection));
+        let phase = Phase::begin("tests: build", "6 min cold");
+        let executables = build(selection);
+        phase.end();
+        let missing = missing
             .join()
-            .map_err(|_| anyhow!("no dependencies were checked"))?;
-        summarise(&report, &missing, &executables, dependencies)
-    })
+            .map_err(|_| anyhow!("nobody looked for what is missing"))??;
+        anyhow::Ok((executables?, missing))
+    })?;
+    let report = selection.test(&executables, &missing)?;
+    selection.summarise(&report, &missing, &executables)
 }
 
-/// Builds what is built once per machine, and looks for everything else that tests need of it.
-fn prepare() -> Result<Missing> {
-    let begun = Instant::now();
-    missing::install_packages();
-    let missing = Missing::look();
-    if let Some(why) = missing.why.first()
-        && env::var_os("CI").is_some()
-    {
-        bail!("{why:#}");
+fn look(selection: &Selection) -> Result<Missing> {
+    let phase = selection
+        .real
+        .then(|| Phase::begin("real parts: build", "10 min once"));
+    let missing = Missing::look(selection.real);
+    if let Some(phase) = phase {
+        phase.end();
     }
-    if let Err(why) = deny::install() {
-        eprintln!("{why:#}");
+    match missing.why.first() {
+        Some(why) if env::var_os("CI").is_some() => bail!("{why:#}"),
+        _ => Ok(missing),
     }
-    phase("real parts and cargo-deny", begun);
-    Ok(missing)
 }
 
-/// Prints the time at which a phase ended.
-fn phase(name: &str, begun: Instant) {
-    eprintln!("{name} done after {:.0} s", begun.elapsed().as_secs_f64());
-}
-
-/// Checks formatting and lints.
-fn check() -> Result<()> {
-    cargo::run(&["fmt", "--all", "--check"], &[])?;
-    let lint = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "--deny=warnings",
-    ];
-    cargo::run(&lint, &[])
-}
-
-/// Builds the documentation, whose links must not be broken, and runs the examples in it.
-fn document() -> Result<Report> {
-    let docs = [
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-        "--locked",
-    ];
-    let built = cargo::run(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")]);
-    let mut report = executable::documentation()?;
-    // One run tells everything that is wrong, not only what is wrong first.
-    if let Err(why) = built {
-        println!("the documentation cannot be built: {why:#}");
-        report.failed += 1;
+fn build(selection: &Selection) -> Result<Vec<Executable>> {
+    let features: &[&str] = if selection.real { &BROWSER } else { &[] };
+    if selection.names.is_empty() {
+        return executable::build(None, features);
     }
-    Ok(report)
+    let packages = packages::with_tests(&selection.names)?;
+    // Cargo knows a package's features by its name only where that package is built.
+    let features = if packages.iter().any(|name| name == "pipeline-tests") {
+        features
+    } else {
+        &[]
+    };
+    executable::build(Some(&packages), features)
 }
 
-/// Runs what computes, and then the tests that mostly wait: beside compilers and simulations these would be late.
-fn test(executables: &[Executable], missing: &Missing, extent: Extent) -> Result<Report> {
-    let runnable = |executable: &&Executable| !missing.excludes(executable);
-    let executables: Vec<_> = executables.iter().filter(runnable).collect();
-    let waits = |executable: &Executable| WAITING.iter().any(|(name, _)| executable.name == *name);
-    let cores = thread::available_parallelism()?.get();
-    let skipped = missing.skips();
-    let run = |executable: &Executable, threads: usize| {
+/// Runs the examples in the documentation.
+pub(crate) fn documentation() -> Result<()> {
+    cargo::run(
+        &["test", "--workspace", "--locked", "--doc", "--no-fail-fast"],
+        &[],
+    )
+}
+
+impl Selection {
+    /// Runs what computes, and then the tests that mostly wait: beside simulations these would be late.
+    fn test(&self, executables: &[Executable], missing: &Missing) -> Result<Report> {
+        let cores = thread::available_parallelism()?.get();
+        let (mut computing, mut waiting) = (Vec::new(), Vec::new());
+        for executable in executables {
+            if missing.excludes(executable) {
+                continue;
+            }
+            match WAITING.iter().find(|(name, _)| executable.name == *name) {
+                Some((_, for_each_core)) => waiting.push((executable, cores * for_each_core)),
+                None => computing.push((executable, cores)),
+            }
+        }
+        let mut report = Report::default();
+        for (name, expected, executables) in [
+            ("tests: run what computes", "4 min", computing),
+            ("tests: run what waits", "6 min", waiting),
+        ] {
+            let phase = Phase::begin(name, expected);
+            for (executable, threads) in executables {
+                report += self.run(executable, missing, threads)?;
+            }
+            phase.end();
+        }
+        Ok(report)
+    }
+
+    fn run(&self, executable: &Executable, missing: &Missing, threads: usize) -> Result<Report> {
+        if !self.names.is_empty() && executable.list(&self.names)?.is_empty() {
+            return Ok(Report::default());
+        }
         let flag = format!("--test-threads={threads}");
-        let mut arguments = [&[flag.as_str()], skipped.as_slice()].concat();
+        let mut arguments = vec![flag.as_str()];
+        arguments.extend(self.names.iter().map(String::as_str));
+        let left: &[_] = if self.real { &[] } else { &ON_REAL_PARTS };
+        for part in left.iter().chain(missing.names()) {
+            arguments.extend(["--skip", part]);
+        }
         if executable.package == SIMULATION {
             arguments.push("--nocapture");
         }
-        if extent == Extent::Long {
+        if self.long {
             arguments.push("--include-ignored");
         }
-        // The programs are built, and a test that ran cargo would wait for `cargo doc`.
-        executable.run(&arguments, &[(PROGRAMS_BUILT, "1")], threads)
-    };
-    let mut report = thread::scope(|scope| {
-        let documenting = scope.spawn(document);
-        let mut report = Report::default();
-        for executable in executables.iter().filter(|executable| !waits(executable)) {
-            report += run(executable, cores)?;
-        }
-        report += documenting
-            .join()
-            .map_err(|_| anyhow!("no documentation was built"))??;
-        anyhow::Ok(report)
-    })?;
-    for (name, for_each_core) in WAITING {
-        for executable in executables
-            .iter()
-            .filter(|executable| executable.name == name)
-        {
-            report += run(executable, cores * for_each_core)?;
-        }
+        // A build of the whole workspace has built the programs.
+        let built = self.names.is_empty().then_some((PROGRAMS_BUILT, "1"));
+        executable.run(&arguments, built.as_slice(), threads)
     }
-    Ok(report)
-}
 
-/// Prints the results.
-///
-/// # Errors
-/// Fails if a test failed, none ran, or a dependency was denied.
-fn summarise(
-    report: &Report,
-    missing: &Missing,
-    executables: &[Executable],
-    dependencies: Dependencies,
-) -> Result<()> {
-    println!("the {SLOWEST} slowest tests:");
-    for (time, name) in report.slowest(SLOWEST) {
-        println!("{:>7.1} s  {name}", time.as_secs_f64());
-    }
-    for why in &missing.why {
-        println!("{why:#}");
-    }
-    if let Dependencies::Unchecked(why) = &dependencies {
-        println!("dependencies are not checked: {why:#}");
-    }
-    let skipped = missing.skipped(executables)?;
-    let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
-    if ignored > 0 {
-        println!("{ignored} long tests are left to `cargo xtask test --long`");
-    }
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
-    ensure!(passed > 0, "no test ran");
-    ensure!(failed == 0, "{failed} tests failed");
-    match dependencies {
-        Dependencies::Denied(output) => bail!("`cargo deny` rejects dependencies:\n{output}"),
-        Dependencies::Unchecked(_) | Dependencies::Allowed => Ok(()),
+    /// Prints the results.
+    ///
+    /// # Errors
+    /// Fails if a test failed, or none ran.
+    fn summarise(
+        &self,
+        report: &Report,
+        missing: &Missing,
+        executables: &[Executable],
+    ) -> Result<()> {
+        println!("the {SLOWEST} slowest tests:");
+        for (time, name) in report.slowest(SLOWEST) {
+            println!("{:>7.1} s  {name}", time.as_secs_f64());
+        }
+        for why in &missing.why {
+            println!("{why:#}");
+        }
+        let (mut left, mut skipped) = (0, 0);
+        for executable in executables {
+            for test in executable.list(&self.names)? {
+                if !self.real && is_on_real_parts(&test) {
+                    left += 1;
+                } else if missing.excludes(executable) || missing.skips(&test) {
+                    skipped += 1;
+                }
+            }
+        }
+        let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
+        if left > 0 {
+            println!(
+                "{left} tests on real parts, and those in a browser, are left to `cargo xtask test --real`, which needs Go, jq, openssl and Chromium"
+            );
+        }
+        if ignored > 0 {
+            println!("{ignored} long tests are left to `--long`");
+        }
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
+        ensure!(passed + failed > 0, "no test ran");
+        ensure!(failed == 0, "{failed} tests failed");
+        Ok(())
     }
 }

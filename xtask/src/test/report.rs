@@ -94,14 +94,6 @@ impl Lines {
         self.ended.push((at, name.to_owned(), outcome));
     }
 
-    /// Adds up what was read, without times.
-    pub(super) fn untimed(self) -> Report {
-        Report {
-            times: Vec::new(),
-            ..self.report("")
-        }
-    }
-
     /// Adds up what was read.
     pub(super) fn report(self, executable: &str) -> Report {
         let mut names: Vec<&String> = self.ended.iter().map(|(_, name, _)| name).collect();
