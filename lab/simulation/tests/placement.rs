@@ -6,7 +6,7 @@ use simulation::harness::{ApiFault, FIRST_SEED, failed_once, run, search, sequen
 use simulation::placement::{Placement, PlacementShape, Policy, Scope, Server, Step};
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
-const SEQUENCES: u64 = 140;
+const SEQUENCES: u64 = 50;
 
 /// The fewest faults that must have happened, of the 15 that the random sequences draw.
 const FAULTS: usize = 12;

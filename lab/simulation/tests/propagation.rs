@@ -18,10 +18,10 @@ use simulation::propagation::{
 };
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
-const SEQUENCES: u64 = 100;
+const SEQUENCES: u64 = 40;
 
 /// The same of Lazy policies, which are shorter.
-const LAZY_SEQUENCES: u64 = 100;
+const LAZY_SEQUENCES: u64 = 40;
 
 /// The number of faults that the random sequences draw.
 const FAULTS: usize = 15;

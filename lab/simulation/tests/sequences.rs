@@ -8,7 +8,7 @@ use simulation::convergence::{About, ConditionState, Convergence, Match, RemedyS
 use simulation::harness::{ApiFault, FIRST_SEED, failed_once, run, run_with, search, sequence_of};
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
-const SEQUENCES: u64 = 500;
+const SEQUENCES: u64 = 200;
 
 /// The number of faults that the random sequences draw: those of the embedded API, late writes,
 /// unreadable objects, and odd values in the parts of a Cluster that are not ours.

@@ -294,7 +294,7 @@ async fn is_carried_out(drawn: Drawn) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     /// A plan is what the controllers do then.
     #[test]
     fn controllers_carry_out_plan(drawn in drawn()) {

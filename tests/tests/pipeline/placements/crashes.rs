@@ -105,4 +105,4 @@ async fn copies<P>(stage: &Stage<P>) -> Result<Vec<Option<String>>> {
     Ok(copies)
 }
 
-on_both!(long: any_write_may_be_last);
+on_both!(both long: any_write_may_be_last);

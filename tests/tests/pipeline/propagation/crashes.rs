@@ -374,7 +374,7 @@ async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
-    long:
+    both long:
     lazy_policy_waits,
     handed_over_template_waits,
     lack_of_room_moves_nothing,

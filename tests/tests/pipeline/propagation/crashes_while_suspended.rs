@@ -178,6 +178,7 @@ async fn life_of_moves(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_embedded!(
+    long:
     config_map_moves_at_resume,
     deployment_changes_at_resume,
     config_map_changes_at_resume,

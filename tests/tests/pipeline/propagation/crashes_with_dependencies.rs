@@ -74,4 +74,4 @@ async fn autoscale(fleet: &PropagationFleet, server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(long: dependencies_follow_their_template);
+on_both!(both long: dependencies_follow_their_template);
