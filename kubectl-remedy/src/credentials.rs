@@ -9,7 +9,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use karmada_runtime::client::{Claims, Source, connect, connect_as_pod, kubeconfig};
+use karmada_runtime::client::{Claims, Source, connect, connect_as_pod, kubeconfig, patient};
 use kube::{Api, Client};
 use serde_json::{from_value, json};
 
@@ -56,7 +56,7 @@ pub(crate) async fn renew(
         let host = connect(&of_member(source, context), NAME).await?;
         (host, NAMESPACE.to_owned())
     } else {
-        let host = connect_as_pod(NAME)?;
+        let host = patient(connect_as_pod(NAME)?);
         let own = host.default_namespace().to_owned();
         (host, own)
     };

@@ -18,6 +18,7 @@ mod error;
 mod exec;
 mod expiry;
 pub mod kubeconfig;
+mod patience;
 mod proxy;
 mod renewal;
 mod requests;
@@ -53,6 +54,7 @@ pub use self::error::ClientError;
 pub use self::exec::ExecError;
 pub use self::expiry::Validity;
 pub(crate) use self::expiry::{CREDENTIALS, of_token};
+pub use self::patience::patient;
 pub use self::proxy::Proxy;
 pub(crate) use self::renewal::Renewal;
 pub(crate) use self::requests::REQUESTS;
@@ -81,12 +83,13 @@ const UNNAMED: &str = "";
 const MEMBER: &str = "member";
 const MEMBERS: &str = "members";
 
-/// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
+/// Creates a client for a command, which [waits](patient) where the API asks for it. No request is sent, but an `exec` plugin
+/// of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ClientError> {
     let addresses = Addresses::by_system();
     let is_pod = source.is_pod();
     let (client, _) = connect_by(source, is_pod, user_agent, &addresses, UNNAMED).await?;
-    Ok(client)
+    Ok(patient(client))
 }
 
 /// Creates a client that looks the server's name up in `addresses`, and returns its credentials too.
