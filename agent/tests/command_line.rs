@@ -439,13 +439,7 @@ fn shown(text: &str) -> BTreeMap<String, BTreeSet<String>> {
         .filter_map(|line| line.strip_prefix("# TYPE karmada_cluster_health_agent_"));
     types
         .map(|line| {
-            let (name, kind) = line.split_once(' ').unwrap();
-            let suffix = match kind {
-                "counter" => "_total",
-                "info" => "_info",
-                _ => "",
-            };
-            let name = format!("{name}{suffix}");
+            let (name, _) = line.split_once(' ').unwrap();
             let series = format!("karmada_cluster_health_agent_{name}{{");
             let samples = text.lines().filter_map(|line| line.strip_prefix(&series));
             let labels = samples.flat_map(|sample| {
@@ -453,7 +447,7 @@ fn shown(text: &str) -> BTreeMap<String, BTreeSet<String>> {
                     .split("\",")
                     .map(|label| label.split_once('=').unwrap().0.to_owned())
             });
-            (name, labels.collect())
+            (name.to_owned(), labels.collect())
         })
         .collect()
 }

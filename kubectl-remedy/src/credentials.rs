@@ -9,8 +9,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use karmada_runtime::client::{Claims, Source, connect, connect_as_pod};
-use kube::config::Kubeconfig;
+use karmada_runtime::client::{Claims, Source, connect, connect_as_pod, kubeconfig, patient};
 use kube::{Api, Client};
 use serde_json::{from_value, json};
 
@@ -57,7 +56,7 @@ pub(crate) async fn renew(
         let host = connect(&of_member(source, context), NAME).await?;
         (host, NAMESPACE.to_owned())
     } else {
-        let host = connect_as_pod(NAME)?;
+        let host = patient(connect_as_pod(NAME)?);
         let own = host.default_namespace().to_owned();
         (host, own)
     };
@@ -136,10 +135,9 @@ fn account(token: &str) -> Option<Account> {
 
 /// Connects to the API of a Secret with its token.
 async fn api(secret: &Secret, token: &str) -> Result<Client, Error> {
-    // The parser's own words may quote a credential.
-    let unusable = || Error::Unusable("its kubeconfig cannot be read".to_owned());
+    let unusable = |error| Error::Unusable(format!("its kubeconfig cannot be read: {error}"));
     let text = text(secret, "kubeconfig").unwrap_or_default();
-    let mut present = Kubeconfig::from_yaml(&text).map_err(|_| unusable())?;
+    let mut present = kubeconfig::parse(text.as_bytes()).map_err(unusable)?;
     for user in &mut present.auth_infos {
         // The file that it names is beside it in a pod of the program.
         user.auth_info = from_value(json!({ "token": token })).ok();

@@ -47,7 +47,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use jiff::Timestamp;
 use karmada_runtime::client::connect;
-use karmada_runtime::program::print_clap_output;
+use karmada_runtime::program::{print_clap_output, unprinted};
 use kube::Client;
 
 use crate::agents::{join, leave, renew};
@@ -61,7 +61,8 @@ pub use crate::identity::NAME;
 pub use crate::plan::{ClusterChange, Plan};
 use crate::propagation::Named;
 
-/// Runs the program from its flags to its exit code: 0, 1 for bad news, 2 for an error.
+/// Runs the program from its flags to its exit code: 0, 1 for bad news, 2 for an error, which an output that cannot be
+/// written is, too.
 pub fn run() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -74,6 +75,9 @@ pub fn run() -> ExitCode {
         .build()
         .map_err(Error::Runtime)
         .and_then(|runtime| runtime.block_on(execute(args)));
+    if let (Ok(_), Some(error)) = (&answer, terminal::unprinted()) {
+        return unprinted(error);
+    }
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,

@@ -4,6 +4,7 @@
 
 use std::process::Command;
 
+use kube::config::ExecConfig;
 use lab_parts::flags;
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
@@ -56,6 +57,42 @@ fn missing_context_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = rejected(&["status", &kubeconfig(&folder), "--context=elsewhere"]);
     assert!(line.contains("elsewhere"), "{line}");
+}
+
+/// `$KUBECONFIG` may list files that do not exist, as long as one does.
+#[test]
+fn missing_file_of_list_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = kubeconfig(&folder);
+    let path = path.trim_start_matches("--kubeconfig=");
+    let listed = |list: &str| flags::rejected(PROGRAM, &[("KUBECONFIG", list)], &["status"]);
+    let line = listed(&format!("/no/such/file:{path}"));
+    assert!(line.starts_with("error: cannot list "), "{line}");
+    let line = listed("/no/such/file:/no/other");
+    let expected = "error: no kubeconfig: /no/such/file, /no/other does not exist";
+    assert!(line.starts_with(expected), "{line}");
+}
+
+/// A command for credentials says why it gives none.
+#[test]
+fn command_for_credentials_is_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut access = Access::open("here", CLOSED);
+    access.user.exec = Some(ExecConfig {
+        command: Some("/bin/sh".to_owned()),
+        args: Some(vec![
+            "-c".to_owned(),
+            "echo log in first >&2; exit 1".to_owned(),
+        ]),
+        ..ExecConfig::default()
+    });
+    let path = folder.path().join("kubeconfig");
+    kubeconfig::write(&path, &[&access]).unwrap();
+    let flag = format!("--kubeconfig={}", path.display());
+    let line = rejected(&[&flag, "status"]);
+    let expected =
+        "error: /bin/sh, which is to give credentials, failed with exit status: 1: log in first";
+    assert_eq!(line.trim_end(), expected);
 }
 
 /// A file that does not exist is named.

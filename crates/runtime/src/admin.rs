@@ -7,10 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::metrics::Registry;
+use crate::metrics::{Format, Registry};
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::Request;
@@ -178,11 +178,12 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
     }
 }
 
-async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
-    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let mut text = String::new();
-    match prometheus_client::encoding::text::encode(&mut text, &registry) {
-        Ok(()) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+async fn metrics(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> Response {
+    let accepted = headers.get(header::ACCEPT);
+    let accepted = accepted.and_then(|accepted| accepted.to_str().ok());
+    let format = Format::asked_for(accepted.unwrap_or_default());
+    match format.encode(&registry) {
+        Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

@@ -8,13 +8,17 @@
 //! - no retries hidden from the caller,
 //! - names looked up by hickory-resolver, and the server's last known addresses while DNS fails,
 //! - a token file that is reread by monotonic time,
-//! - a kubeconfig that is reread when it or a file that it names changes,
+//! - a kubeconfig that is read as kubectl reads it, and reread when it or a file that it names changes,
+//! - a command for credentials that runs once,
 //! - a proxy on the way, which looks up the server's name itself.
 
 mod addresses;
 mod claims;
 mod error;
+mod exec;
 mod expiry;
+pub mod kubeconfig;
+mod patience;
 mod proxy;
 mod renewal;
 mod requests;
@@ -37,7 +41,7 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilde
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, Kubeconfig};
 use kube::{Client, Config};
 use rustls::pki_types::ServerName;
 use tower::Service;
@@ -47,8 +51,10 @@ use tower::util::{MapRequestLayer, option_layer};
 pub use self::addresses::Addresses;
 pub use self::claims::Claims;
 pub use self::error::ClientError;
+pub use self::exec::ExecError;
 pub use self::expiry::Validity;
 pub(crate) use self::expiry::{CREDENTIALS, of_token};
+pub use self::patience::patient;
 pub use self::proxy::Proxy;
 pub(crate) use self::renewal::Renewal;
 pub(crate) use self::requests::REQUESTS;
@@ -57,6 +63,7 @@ pub use self::server::Server;
 pub use self::source::Source;
 pub use self::transport::Transport;
 
+use self::exec::ExecPlugin;
 use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
 use self::selected::cluster_of;
@@ -76,12 +83,13 @@ const UNNAMED: &str = "";
 const MEMBER: &str = "member";
 const MEMBERS: &str = "members";
 
-/// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
+/// Creates a client for a command, which [waits](patient) where the API asks for it. No request is sent, but an `exec` plugin
+/// of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ClientError> {
     let addresses = Addresses::by_system();
     let is_pod = source.is_pod();
     let (client, _) = connect_by(source, is_pod, user_agent, &addresses, UNNAMED).await?;
-    Ok(client)
+    Ok(patient(client))
 }
 
 /// Creates a client that looks the server's name up in `addresses`, and returns its credentials too.
@@ -93,8 +101,9 @@ async fn connect_by(
     addresses: &Addresses,
     api: &'static str,
 ) -> Result<(Client, AuthInfo), ClientError> {
-    let (config, proxy) = load(source, is_pod).await?;
+    let (mut config, proxy) = load(source, is_pod).await?;
     let auth = config.auth_info.clone();
+    let plugin = ExecPlugin::take(&mut config.auth_info).await?;
     if let Some(proxy) = &proxy
         && !source.addresses.is_empty()
     {
@@ -113,14 +122,16 @@ async fn connect_by(
     } else {
         Addresses::fixed(&source.addresses)
     };
-    let client = reach(config, addresses, proxy.as_ref(), user_agent, api)?;
+    let way = (addresses, proxy.as_ref());
+    let client = reach(config, way, plugin, user_agent, api)?;
     Ok((client, auth))
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
 pub fn connect_as_pod(user_agent: &str) -> Result<Client, ClientError> {
     let config = Config::incluster().map_err(ClientError::ServiceAccount)?;
-    reach(config, Addresses::by_system(), None, user_agent, MEMBER)
+    let way = (Addresses::by_system(), None);
+    reach(config, way, None, user_agent, MEMBER)
 }
 
 /// Creates a client of the member that `config` names, or its proxy, whose name is looked up in `addresses`. Without a proxy of
@@ -139,13 +150,19 @@ pub fn connect_to_member(
         None => Proxy::asked_for(&config.cluster_url, variable)?,
     };
     let proxy = proxy.or(of_environment.as_ref());
-    reach(config, addresses.clone(), proxy, user_agent, MEMBERS)
+    reach(
+        config,
+        (addresses.clone(), proxy),
+        None,
+        user_agent,
+        MEMBERS,
+    )
 }
 
 fn reach(
     config: Config,
-    addresses: Addresses,
-    proxy: Option<&Proxy>,
+    (addresses, proxy): (Addresses, Option<&Proxy>),
+    plugin: Option<ExecPlugin>,
     user_agent: &str,
     api: &'static str,
 ) -> Result<Client, ClientError> {
@@ -157,7 +174,7 @@ fn reach(
         .http2_keep_alive_timeout(PING_LIMIT)
         .http2_keep_alive_while_idle(true)
         .build(connector(&config, Transport::new(addresses, proxy))?);
-    with_service(CountRequests::new(http, api), config, user_agent)
+    stack(CountRequests::new(http, api), config, plugin, user_agent)
 }
 
 /// Creates a client like that of [`connect`] on top of `service` in place of a socket.
@@ -166,7 +183,23 @@ fn reach(
 /// Fails if the credentials of `config` are invalid.
 pub fn with_service<S, B>(
     service: S,
+    config: Config,
+    user_agent: &str,
+) -> Result<Client, ClientError>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    stack(service, config, None, user_agent)
+}
+
+fn stack<S, B>(
+    service: S,
     mut config: Config,
+    plugin: Option<ExecPlugin>,
     user_agent: &str,
 ) -> Result<Client, ClientError>
 where
@@ -185,6 +218,7 @@ where
     let stack = tower::ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .layer(option_layer(token))
+        .layer(option_layer(plugin))
         .layer(option_layer(
             config.auth_layer().map_err(ClientError::Credentials)?,
         ))
@@ -207,12 +241,9 @@ async fn load(source: &Source, is_pod: bool) -> Result<(Config, Option<Proxy>), 
         let config = Config::infer().await.map_err(ClientError::Missing)?;
         return Ok((config, None));
     }
-    let options = KubeConfigOptions {
-        context: source.context.clone(),
-        ..KubeConfigOptions::default()
-    };
     let (file, origin) = source.read()?;
-    let own_proxy = proxy_of(&file, source.context.as_ref())?;
+    let options = source.options(&file);
+    let own_proxy = proxy_of(&file, options.context.as_ref())?;
     let config = Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|source| ClientError::Unusable { origin, source })?;
@@ -230,7 +261,6 @@ fn variable(name: &str) -> Option<String> {
 
 /// Returns the proxy that the kubeconfig itself names for the cluster of the context.
 fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> Result<Option<Proxy>, ClientError> {
-    let context = context.or(file.current_context.as_ref());
     let cluster = context.and_then(|context| cluster_of(file, context));
     let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_ref());
     let proxy = proxy.filter(|proxy| !proxy.is_empty());

@@ -1,5 +1,6 @@
 //! Metrics common to the programs. Label values are closed sets: no object names, no error texts.
 
+mod exposition;
 mod memory_limit;
 mod process;
 mod registry;
@@ -20,6 +21,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
+pub(crate) use self::exposition::Format;
 pub use self::registry::{Description, LabelSet, Labelled, Registry};
 
 use crate::cache::Undecoded;

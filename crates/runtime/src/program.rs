@@ -1,6 +1,7 @@
 //! The life of a process: flags, logs, signals, tasks, exit code.
 
 use std::fmt::Debug;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,6 +32,9 @@ use crate::{admin, client, delivery, metrics, telemetry};
 
 /// The longest that ordinary tasks, and then the last ones, may take to end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// The exit code of a shell for a command that a closed pipe ends, by SIGPIPE.
+const BROKEN_PIPE: u8 = 128 + 13;
 
 /// A program that starts or runs.
 pub struct Program {
@@ -350,10 +354,25 @@ pub fn print_clap_output(output: &clap::Error) -> ExitCode {
         eprintln!("{}", first_paragraph(&output.render().to_string()));
         return ExitCode::from(2);
     }
-    match output.print() {
+    // The last line may still be buffered.
+    match output.print().and_then(|()| io::stdout().flush()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => unprinted(&error),
     }
+}
+
+/// Says that standard output cannot be written, and returns the exit code. Whoever closed it, as `head` does, wants no word
+/// about that.
+#[expect(
+    clippy::print_stderr,
+    reason = "it is one plain line for who sees no output, not a log event"
+)]
+pub fn unprinted(error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return ExitCode::from(BROKEN_PIPE);
+    }
+    eprintln!("error: cannot write to standard output: {error}");
+    ExitCode::from(2)
 }
 
 /// Returns clap's error message on one line, without the usage and hints that follow it.
@@ -405,7 +424,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

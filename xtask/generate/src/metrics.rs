@@ -21,7 +21,7 @@ const OBSERVE_ONLY: &str = "--observe-only";
 pub(crate) fn page() -> Result<String> {
     let mut page = String::from(
         "# Metrics\n\n\
-         Every program serves its metrics at `/metrics` of `--listen-address`, in the format of OpenMetrics. A histogram has the series\n\
+         Every program serves its metrics at `/metrics` of `--listen-address`, in OpenMetrics or the text format of Prometheus. A histogram has the series\n\
          `…_bucket`, `…_sum` and `…_count`. Labels have few values: none is the name of an object but of clusters, nodes and DNS servers.\n\
          The names of `process_…` are those that all programs of the world share, and have no prefix.\n",
     );

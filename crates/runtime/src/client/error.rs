@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::exec::ExecError;
+use super::kubeconfig::KubeconfigError;
+
 /// Errors of creating a client, all for the user to correct.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -11,8 +14,11 @@ pub enum ClientError {
         /// The file.
         path: PathBuf,
         /// The cause.
-        source: kube::config::KubeconfigError,
+        source: KubeconfigError,
     },
+    /// None of the files exists.
+    #[error("no kubeconfig: {0} does not exist; name one with --kubeconfig")]
+    Absent(String),
     /// The kubeconfig does not lead to a cluster: an unknown context, a missing file.
     #[error("cannot use kubeconfig {origin}")]
     Unusable {
@@ -43,6 +49,9 @@ pub enum ClientError {
     /// The pod's service account is missing or cannot be read.
     #[error("cannot use the pod's service account")]
     ServiceAccount(#[source] kube::config::InClusterError),
+    /// The command that the kubeconfig names for credentials gives none.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
     /// Certificates or credentials in the file are invalid.
     #[error("cannot use the credentials of the kubeconfig")]
     Credentials(#[source] kube::Error),

@@ -1,11 +1,11 @@
 //! A client whose kubeconfig is read again when it or a file that it names changes.
 
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use std::{env, fs};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -176,15 +176,7 @@ impl Renewal {
 fn fingerprint(source: &Source) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut add = |path: &PathBuf| fs::read(path).ok().hash(&mut hasher);
-    if let Some(path) = &source.kubeconfig {
-        add(path);
-    } else if source.server.is_some() {
-        // It has no file of its own.
-    } else if let Some(paths) = env::var_os("KUBECONFIG") {
-        env::split_paths(&paths).for_each(|path| add(&path));
-    } else if let Some(home) = env::home_dir() {
-        add(&home.join(".kube/config"));
-    }
+    source.files().iter().for_each(&mut add);
     let file = source.read().map(|(file, _)| file).unwrap_or_default();
     let clusters = file
         .clusters

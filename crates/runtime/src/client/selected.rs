@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use http::HeaderValue;
+use http::header::InvalidHeaderValue;
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 
 /// Returns the cluster of a context, if it has one.
@@ -24,14 +26,25 @@ fn named_context<'a>(file: &'a Kubeconfig, name: &str) -> Option<&'a kube::confi
     contexts.find(|named| named.name == name)?.context.as_ref()
 }
 
-/// Returns the bearer token of a user, if there is one. A file is read anew.
+/// Returns the bearer token of a user, if there is one: that of its file, which is read anew, or else the one in the
+/// kubeconfig.
 pub(super) fn token_of(auth: &AuthInfo) -> Option<String> {
-    let token = if auth.token.is_some() {
-        // Only its serialization shows a secret.
-        let auth = serde_json::to_value(auth).unwrap_or_default();
-        auth["token"].as_str().map(ToOwned::to_owned)
-    } else {
-        (auth.token_file.as_ref()).and_then(|path| fs::read_to_string(path).ok())
-    };
+    let path = auth.token_file.as_ref();
+    let filed = path.and_then(|path| fs::read_to_string(path).ok());
+    let token = filed.or_else(|| inline_token(auth));
     token.map(|token| token.trim().to_owned())
+}
+
+/// Returns the bearer token in the kubeconfig itself.
+pub(super) fn inline_token(auth: &AuthInfo) -> Option<String> {
+    // Only its serialization shows a secret.
+    let auth = serde_json::to_value(auth).ok()?;
+    auth["token"].as_str().map(ToOwned::to_owned)
+}
+
+/// Returns the header of a request with this token.
+pub(super) fn bearer(token: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.trim()))?;
+    authorization.set_sensitive(true);
+    Ok(authorization)
 }

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::{env, fs};
+use std::{env, fs, io};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kube::config::{Cluster, Kubeconfig, KubeconfigError};
+use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::error::ClientError;
+use super::kubeconfig;
 use super::selected::{cluster_of, token_of, user_of};
 use super::server::Server;
 
@@ -37,18 +38,31 @@ impl Source {
     }
 
     fn is_pod_with(&self, variable: Option<OsString>, home: Option<PathBuf>) -> bool {
-        let named = variable.is_some_and(|variable| {
-            // As kube reads it: empty paths count for nothing.
-            env::split_paths(&variable).any(|path| !path.as_os_str().is_empty())
-        });
+        let named = !listed(variable).is_empty();
         // A path that cannot be examined may be a file.
         let present =
             || home.is_some_and(|home| home.join(".kube/config").try_exists().unwrap_or(true));
         let is_silent = self.kubeconfig.is_none()
-            && self.context.is_none()
+            && self.context.as_ref().is_none_or(String::is_empty)
             && self.server.is_none()
             && self.present.is_none();
         is_silent && !named && !present()
+    }
+
+    /// Returns the files of the kubeconfig, of which those that do not exist are passed over unless one is named by itself.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        if self.server.is_some() || self.present.is_some() {
+            return Vec::new();
+        }
+        if let Some(path) = &self.kubeconfig {
+            return vec![path.clone()];
+        }
+        let listed = listed(env::var_os("KUBECONFIG"));
+        if listed.is_empty() {
+            let home = env::home_dir().map(|home| home.join(".kube/config"));
+            return home.into_iter().collect();
+        }
+        listed
     }
 
     /// Reads the kubeconfig, and returns where it is from too.
@@ -59,17 +73,55 @@ impl Source {
         if let Some(present) = &self.present {
             return Ok((present.clone(), "(given)".to_owned()));
         }
-        if let Some(path) = &self.kubeconfig {
-            let file = Kubeconfig::read_from(path).map_err(|source| ClientError::Unreadable {
-                path: path.clone(),
-                source,
-            })?;
-            return Ok((file, path.display().to_string()));
+        self.merge(&self.files())
+    }
+
+    /// Reads these files, of which the first wins that has an entry, and returns their names too.
+    fn merge(&self, files: &[PathBuf]) -> Result<(Kubeconfig, String), ClientError> {
+        let names: Vec<String> = files
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let names = names.join(", ");
+        let mut merged: Option<Kubeconfig> = None;
+        for path in files {
+            let file = match kubeconfig::read(path) {
+                Ok(file) => file,
+                Err(kubeconfig::KubeconfigError::File(error))
+                    if self.kubeconfig.is_none() && error.kind() == io::ErrorKind::NotFound =>
+                {
+                    continue;
+                }
+                Err(source) => {
+                    let path = path.clone();
+                    return Err(ClientError::Unreadable { path, source });
+                }
+            };
+            merged = Some(match merged {
+                Some(merged) => merged.merge(file).map_err(|source| {
+                    let origin = names.clone();
+                    ClientError::Unusable { origin, source }
+                })?,
+                None => file,
+            });
         }
-        let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
-        match Kubeconfig::read() {
-            Ok(file) => Ok((file, origin)),
-            Err(source) => Err(ClientError::Unusable { origin, source }),
+        match merged {
+            Some(merged) => Ok((merged, names)),
+            None => Err(ClientError::Absent(names)),
+        }
+    }
+
+    /// Returns the name of the context of `file`.
+    fn context_of<'a>(&'a self, file: &'a Kubeconfig) -> Option<&'a String> {
+        let named = self.context.as_ref().filter(|name| !name.is_empty());
+        named.or(file.current_context.as_ref())
+    }
+
+    /// Returns what selects the context in kube's reader.
+    pub(super) fn options(&self, file: &Kubeconfig) -> KubeConfigOptions {
+        KubeConfigOptions {
+            context: self.context_of(file).cloned(),
+            ..KubeConfigOptions::default()
         }
     }
 
@@ -83,7 +135,7 @@ impl Source {
             origin: origin.clone(),
             source,
         };
-        let context = self.context.as_ref().or(file.current_context.as_ref());
+        let context = self.context_of(&file);
         let context = context.ok_or_else(|| unusable(KubeconfigError::CurrentContextNotSet))?;
         let found = cluster_of(&file, context);
         let found = found.ok_or_else(|| unusable(KubeconfigError::LoadContext(context.clone())))?;
@@ -127,9 +179,16 @@ impl Source {
     /// Fails if the kubeconfig cannot be read.
     pub fn token(&self) -> Result<Option<String>, ClientError> {
         let (file, _) = self.read()?;
-        let context = self.context.as_ref().or(file.current_context.as_ref());
+        let context = self.context_of(&file);
         Ok(context.and_then(|context| token_of(user_of(&file, context)?)))
     }
+}
+
+/// Returns the files in the variable `KUBECONFIG`. Empty names count for nothing.
+fn listed(variable: Option<OsString>) -> Vec<PathBuf> {
+    let variable = variable.unwrap_or_default();
+    let paths = env::split_paths(&variable);
+    paths.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -165,6 +224,46 @@ mod tests {
         fs::create_dir(home.join(".kube")).unwrap();
         fs::write(home.join(".kube/config"), "half").unwrap();
         assert!(!is_pod(&default, None));
+    }
+
+    /// Of a list of files the missing ones are passed over, and the first wins that has something.
+    #[test]
+    fn list_is_merged_like_kubectl() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let file = |name: &str, current: &str, server: &str| {
+            let text = json!({
+                "current-context": current,
+                "contexts": [
+                    { "name": "c", "context": { "cluster": "c" } },
+                    { "name": name, "context": { "cluster": "c" } },
+                ],
+                "clusters": [{ "name": "c", "cluster": { "server": server } }],
+            });
+            fs::write(path(name), text.to_string()).unwrap();
+        };
+        file("a", "", "https://a");
+        file("b", "b", "https://b");
+        let list = |names: &[&str]| {
+            let files: Vec<PathBuf> = names.iter().map(|name| path(name)).collect();
+            Source::default().merge(&files)
+        };
+        let (merged, origin) = list(&["missing", "a", "b"]).unwrap();
+        assert_eq!(merged.current_context.as_deref(), Some("b"));
+        let server = cluster_of(&merged, "b").unwrap().server.as_deref();
+        assert_eq!(server, Some("https://a"));
+        assert!(origin.contains("missing, "), "{origin}");
+        let error = list(&["missing", "gone"]).unwrap_err().to_string();
+        assert!(error.contains("gone does not exist"), "{error}");
+        fs::write(path("half"), "users: [").unwrap();
+        let error = list(&["a", "half"]).unwrap_err().to_string();
+        assert!(error.ends_with("half"), "{error}");
+        // One that is named by itself must be there.
+        let named = Source {
+            kubeconfig: Some(path("missing")),
+            ..Source::default()
+        };
+        assert!(matches!(named.read(), Err(ClientError::Unreadable { .. })));
     }
 
     /// The cluster and the token are those of the context, from files too.
@@ -204,6 +303,8 @@ mod tests {
         let pem = one.certificate_authority_data.unwrap();
         assert_eq!(STANDARD.decode(pem).unwrap(), b"PEM");
         assert_eq!(source(None).token().unwrap().as_deref(), Some("t1"));
+        let server = source(Some("")).cluster().unwrap().server;
+        assert_eq!(server.as_deref(), Some("https://a"));
         let two = source(Some("two"));
         assert_eq!(two.cluster().unwrap().server.as_deref(), Some("https://b"));
         assert_eq!(two.token().unwrap(), None);

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::error::ClientError;
+use super::selected::{bearer, inline_token};
 
 /// The longest use of a token before the file is read again (as in client-go).
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -31,19 +32,25 @@ struct Token {
 }
 
 impl TokenFile {
-    /// Takes the token file out of `credentials`, unless they have something that takes precedence.
+    /// Takes the token file out of `credentials`, unless they have something that takes precedence. A token beside it serves
+    /// until the file can be read (as in client-go).
     ///
     /// # Errors
-    /// Fails if the file cannot be read or holds no token.
+    /// Fails if the file cannot be read or holds no token, and there is no token beside it.
     pub(super) fn take(credentials: &mut AuthInfo) -> Result<Option<Self>, ClientError> {
-        let others = credentials.token.is_some()
-            || credentials.auth_provider.is_some()
+        let others = credentials.auth_provider.is_some()
             || credentials.username.is_some() && credentials.password.is_some();
         let Some(path) = credentials.token_file.take_if(|_| !others) else {
             return Ok(None);
         };
         let path = PathBuf::from(path);
-        let authorization = read(&path).map_err(|source| ClientError::TokenFile {
+        let beside = inline_token(credentials);
+        credentials.token = None;
+        let authorization = read(&path).or_else(|error| match beside {
+            Some(token) => bearer(&token).map_err(io::Error::other),
+            None => Err(error),
+        });
+        let authorization = authorization.map_err(|source| ClientError::TokenFile {
             path: path.clone(),
             source,
         })?;
@@ -78,11 +85,7 @@ impl TokenFile {
 }
 
 fn read(path: &std::path::Path) -> io::Result<HeaderValue> {
-    let token = std::fs::read_to_string(path)?;
-    let mut authorization =
-        HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(io::Error::other)?;
-    authorization.set_sensitive(true);
-    Ok(authorization)
+    bearer(&std::fs::read_to_string(path)?).map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -146,16 +149,36 @@ mod tests {
         assert_eq!(sent.unwrap(), "Bearer secret");
     }
 
-    /// Credentials that take precedence over a file are left to kube.
-    #[tokio::test]
-    async fn preferred_credentials_stay_with_kube() {
+    /// A file wins over a token beside it, which serves while there is no file.
+    #[tokio::test(start_paused = true)]
+    async fn file_wins_over_token() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let mut inline = of(&path);
-        inline.token = Some("inline".to_owned().into());
-        assert!(TokenFile::take(&mut inline).unwrap().is_none());
-        assert!(inline.token_file.is_some());
+        let mut both = of(&path);
+        both.token = Some("beside".to_owned().into());
+        let mut missing = both.clone();
+        let file = TokenFile::take(&mut missing).unwrap().unwrap();
+        assert_eq!(sent(&file), "Bearer beside");
+        // kube would send it in place of the file's.
+        assert!(missing.token.is_none());
+        std::fs::write(&path, "filed").unwrap();
+        tokio::time::advance(MAX_AGE).await;
+        assert_eq!(sent(&file), "Bearer filed");
+        let file = TokenFile::take(&mut both).unwrap().unwrap();
+        assert_eq!(sent(&file), "Bearer filed");
+    }
+
+    /// A file that cannot be read is named, and what takes precedence over it is left to kube.
+    #[tokio::test]
+    async fn unreadable_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
         let missing = TokenFile::take(&mut of(&path)).unwrap_err();
         assert!(missing.to_string().contains("token"), "{missing}");
+        let mut basic = of(&path);
+        basic.username = Some("a".to_owned());
+        basic.password = Some("b".to_owned().into());
+        assert!(TokenFile::take(&mut basic).unwrap().is_none());
+        assert!(basic.token_file.is_some());
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use objects::difference::differences;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tools::{Tool, cargo};
 
 /// Keeps an object when its chart is uninstalled, and says nothing to anybody but Helm.
@@ -35,6 +35,38 @@ pub(super) fn render(name: &str, namespace: &str, values: &[&str]) -> Result<Str
     let mut arguments = vec!["template", "--namespace", namespace];
     arguments.extend(values.iter().flat_map(|value| ["--set-json", *value]));
     let output = helm(&arguments, &chart(name))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} {values:?}: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Returns what a parent renders that has the chart as its only dependency, on a condition, and that has values for all charts.
+/// Those of the chart are as [`render`] has them.
+pub(super) fn render_dependency(name: &str, namespace: &str, values: &[String]) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let charts = folder.path().join("charts");
+    fs::create_dir(&charts)?;
+    let mut copy = Command::new("cp");
+    let copied = copy.arg("-r").arg(chart(name)).arg(&charts).status()?;
+    ensure!(copied.success(), "cannot copy {name} ({copied})");
+    let own = fs::read_to_string(chart(name).join("Chart.yaml"))?;
+    let own: Value = serde_saphyr::from_str(&own)?;
+    let condition = format!("{name}.enabled");
+    let parent = json!({
+        "apiVersion": "v2", "name": "platform", "version": "1.0.0",
+        "dependencies": [{ "name": name, "version": own["version"], "condition": condition }],
+    });
+    fs::write(folder.path().join("Chart.yaml"), parent.to_string())?;
+    let of_chart = values.iter().map(|value| format!("{name}.{value}"));
+    let for_all = r#"global={"region":"north"}"#.to_owned();
+    let values: Vec<String> = of_chart.chain([for_all]).collect();
+    let mut arguments = vec!["template", "--namespace", namespace];
+    arguments.extend(
+        values
+            .iter()
+            .flat_map(|value| ["--set-json", value.as_str()]),
+    );
+    let output = helm(&arguments, folder.path())?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} {values:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)

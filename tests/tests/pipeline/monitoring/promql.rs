@@ -31,7 +31,7 @@ const GROUPING: [&str; 6] = [
 /// The words between vectors.
 const OPERATORS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
 /// The series of Prometheus itself that have no page of ours.
-const OF_PROMETHEUS: &str = "ALERTS";
+const OF_PROMETHEUS: [&str; 2] = ["ALERTS", "ALERTS_FOR_STATE"];
 
 /// Reads a query.
 pub(super) fn parse(query: &str) -> Query {
@@ -51,7 +51,7 @@ pub(super) fn parse(query: &str) -> Query {
             } else if !is_called(rest) && !OPERATORS.contains(&word) {
                 let (matchers, after) = enclosed(rest, '{', '}');
                 rest = after;
-                if word != OF_PROMETHEUS {
+                if !OF_PROMETHEUS.contains(&word) {
                     parsed.series.push(Series::new(word, matchers));
                 }
             }
@@ -61,6 +61,8 @@ pub(super) fn parse(query: &str) -> Query {
             rest = after;
         } else if first == '[' {
             rest = enclosed(rest, '[', ']').1;
+        } else if first == '"' {
+            rest = enclosed(rest, '"', '"').1;
         } else if first.is_ascii_digit() {
             rest = split_word(rest).1;
         } else {
@@ -114,7 +116,7 @@ fn enclosed(text: &str, open: char, close: char) -> (&str, &str) {
 
 #[test]
 fn words_of_queries_are_told_apart() {
-    let query = r#"sum by (job, code) (increase({__name__=~"a_.+_b", code!~"4..|5.."}[5m])) / on (job) c_d{x="1"} > 0.5 and e unless time() - f"#;
+    let query = r#"sum by (job, code) (increase({__name__=~"a_.+_b", code!~"4..|5.."}[5m])) / on (job) c_d{x="1"} > 0.5 and e unless time() - label_replace(f, "to", "$1", "from", "(.+)")"#;
     let parsed = parse(query);
     let series = |name: &str, labels: &[&str]| Series {
         name: name.to_owned(),

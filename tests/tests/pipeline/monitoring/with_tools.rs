@@ -6,9 +6,12 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
+use lab_parts::kubeconfig::{self, Access};
+use lab_parts::port::CLOSED;
 use pipeline_tests::control_plane::{ControlPlane, ControlPlaneOptions};
 use pipeline_tests::kubectl::Kubectl;
 use pipeline_tests::netns::isolated;
+use pipeline_tests::programs::{Binary, Profile, Running};
 use pipeline_tests::test_name;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -92,6 +95,35 @@ fn every_alert_is_tried() -> Result<()> {
     assert_eq!(fires, all);
     assert_eq!(silent, all);
     Ok(())
+}
+
+/// An operator pipes `curl …/metrics` into `promtool check metrics`, which reads no OpenMetrics: every metric has its help and a
+/// name as it should be.
+#[test]
+fn metrics_pass_promtool() {
+    isolated(test_name!(), async || {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("kubeconfig");
+        kubeconfig::write(&path, &[&Access::open("karmada", CLOSED)])?;
+        for program in [
+            Binary::RemedyController,
+            Binary::PropagationController,
+            Binary::Scheduler,
+            Binary::ExecutionController,
+            Binary::ClusterController,
+            Binary::PlacementController,
+        ] {
+            let flags = [format!("--kubeconfig={}", path.display())];
+            let running = Running::start_unready(program, Profile::Debug, flags).await?;
+            let metrics = folder.path().join(program.name());
+            fs::write(&metrics, running.metrics().await?)?;
+            let mut promtool = Command::new(Tool::Promtool.path()?);
+            promtool.args(["check", "metrics"]);
+            let output = promtool.stdin(fs::File::open(metrics)?).output()?;
+            ensure!(output.status.success(), "{}: {output:?}", program.name());
+        }
+        Ok(())
+    });
 }
 
 /// The Operator's kinds accept what is installed, with every field.

@@ -55,7 +55,8 @@ fn list(value: &Schema, chart: &Schema, depth: usize, text: &mut String) -> Resu
 pub(crate) fn page(root: &Path) -> Result<String> {
     let mut page = String::from(
         "# Values of the Helm charts\n\n\
-         The charts are in `manifests/helm`. `helm` refuses a value that is not listed here, or is of another kind.\n",
+         The charts are in `manifests/helm`. `helm` refuses a value that is not listed here, or is of another kind. A chart that depends\n\
+         on one of them may have `condition: NAME.enabled`, and values in `global`.\n",
     );
     for (chart, sources) in CHARTS {
         let schema = Schema::read(root, chart)?;

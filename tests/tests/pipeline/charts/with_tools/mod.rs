@@ -10,7 +10,7 @@ use pipeline_tests::{
 };
 
 use super::{
-    rendering::{chart, compare, helm, manifests, render},
+    rendering::{chart, compare, helm, manifests, render, render_dependency},
     scenarios::{ALL, Scenario},
     values::examples,
 };
@@ -48,6 +48,24 @@ fn charts_render_the_kustomizations() {
         compared += objects;
     }
     assert!(compared > 300, "{compared}");
+}
+
+/// A platform's chart may have ours as dependencies, each with a condition and with values for all charts.
+#[test]
+fn parents_render_the_same() {
+    for (name, values) in CHARTS {
+        let own = render(name, "karmada-system", values).unwrap();
+        let [with, without] = [true, false].map(|enabled| {
+            let condition = format!("enabled={enabled}");
+            let values = values.iter().map(ToString::to_string);
+            let values: Vec<String> = values.chain([condition]).collect();
+            render_dependency(name, "karmada-system", &values).unwrap()
+        });
+        let (differences, objects) = compare(&with, &own).unwrap();
+        assert_eq!(differences, [""; 0], "{name} {values:?}");
+        assert!(objects > 0, "{name}");
+        assert_eq!(without.trim(), "", "{name}");
+    }
 }
 
 /// Helm finds nothing to warn of.

@@ -3,7 +3,12 @@
 use super::super::rendering::{chart, helm};
 
 /// The chart, the values, and what is said of them.
-const WRONG: [(&str, &str, &str); 18] = [
+const WRONG: [(&str, &str, &str); 19] = [
+    (
+        "karmada-rs",
+        "enabled=false",
+        "- at '/enabled': value must be true",
+    ),
     (
         "karmada-rs",
         "scheduler.replica=3",

@@ -1,0 +1,312 @@
+//! The credentials that a command of the kubeconfig prints
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins>).
+//!
+//! kube runs such a command once for a certificate and again for a token, tells it that somebody is there to answer
+//! whether or not anybody is, and shows what it printed as numbers, a token included. This one runs once for each client,
+//! and again when what it printed ends or the API refuses it.
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::pin::Pin;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use jiff::Timestamp;
+use kube::client::Body;
+use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
+use serde_json::json;
+use tokio::sync::Mutex;
+use tower::{Layer, Service};
+
+use super::kubeconfig::document;
+use super::selected::bearer;
+use crate::error::BoxError;
+
+/// What the command is told, in this variable.
+const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
+/// The most characters that are shown of what it prints for people, the last ones.
+const LONGEST: usize = 1000;
+
+/// Errors of a command for credentials. None quotes its standard output, which may have a token, or its arguments.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The kubeconfig names no command.
+    #[error("the kubeconfig's exec names no command for credentials")]
+    NoCommand,
+    /// There is nobody to answer its questions.
+    #[error("{0}, which is to give credentials, asks questions, and standard input is no terminal")]
+    NoTerminal(String),
+    /// It cannot be run.
+    #[error("cannot run {command}, which is to give credentials{}", Remark(hint))]
+    Unstarted {
+        /// The command.
+        command: String,
+        /// What the kubeconfig says of how to get it.
+        hint: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It failed.
+    #[error(
+        "{command}, which is to give credentials, failed with {status}{}",
+        Remark(said)
+    )]
+    Failed {
+        /// The command.
+        command: String,
+        /// The status.
+        status: std::process::ExitStatus,
+        /// What it printed on standard error.
+        said: String,
+    },
+    /// It printed something else.
+    #[error("{0}, which is to give credentials, printed {1}")]
+    Printed(String, &'static str),
+}
+
+/// A remark behind an error, if there is one.
+struct Remark<'a>(&'a str);
+
+impl fmt::Display for Remark<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            remark => write!(f, ": {remark}"),
+        }
+    }
+}
+
+/// What a command printed.
+#[derive(Clone, Default)]
+struct Credentials {
+    token: Option<HeaderValue>,
+    /// A certificate and its key, both in PEM.
+    certificate: Option<(String, String)>,
+    end: Option<Timestamp>,
+}
+
+impl Credentials {
+    fn has_ended(&self, now: Timestamp) -> bool {
+        self.end.is_some_and(|end| end <= now)
+    }
+}
+
+/// A command and what it printed last, shared by clones.
+#[derive(Clone)]
+pub(super) struct ExecPlugin {
+    config: Arc<ExecConfig>,
+    /// Locked while the command runs: whoever asks people should do so once.
+    printed: Arc<Mutex<Option<Credentials>>>,
+}
+
+impl ExecPlugin {
+    /// Takes the command out of `user` and runs it, unless something takes precedence. A certificate that it prints becomes
+    /// that of the user.
+    pub(super) async fn take(user: &mut AuthInfo) -> Result<Option<Self>, ExecError> {
+        let others = user.token.is_some()
+            || user.token_file.is_some()
+            || user.username.is_some()
+            || user.client_certificate.is_some()
+            || user.client_certificate_data.is_some();
+        let Some(config) = user.exec.take().filter(|_| !others) else {
+            return Ok(None);
+        };
+        let plugin = Self {
+            config: Arc::new(config),
+            printed: Arc::default(),
+        };
+        if let Some((certificate, key)) = plugin.credentials().await?.certificate {
+            user.client_certificate_data = Some(STANDARD.encode(certificate));
+            user.client_key_data = Some(STANDARD.encode(key).into());
+        }
+        Ok(Some(plugin))
+    }
+
+    /// Returns what the command printed last, or runs it where that has ended.
+    async fn credentials(&self) -> Result<Credentials, ExecError> {
+        let mut printed = self.printed.lock().await;
+        if let Some(printed) = &*printed
+            && !printed.has_ended(Timestamp::now())
+        {
+            return Ok(printed.clone());
+        }
+        let config = Arc::clone(&self.config);
+        let running = tokio::task::spawn_blocking(move || run(&config));
+        let new = running.await.map_err(|error| ExecError::Unstarted {
+            command: self.config.command.clone().unwrap_or_default(),
+            hint: String::new(),
+            source: io::Error::other(error),
+        })??;
+        Ok(printed.insert(new).clone())
+    }
+
+    /// Forgets what the command printed, if this token is still the one that it printed last.
+    async fn refused(&self, token: &HeaderValue) {
+        let mut printed = self.printed.lock().await;
+        printed.take_if(|printed| printed.token.as_ref() == Some(token));
+    }
+}
+
+/// Runs the command of `config`, and waits for its end.
+fn run(config: &ExecConfig) -> Result<Credentials, ExecError> {
+    let name = config.command.as_ref().ok_or(ExecError::NoCommand)?;
+    let has_terminal = io::stdin().is_terminal();
+    let is_interactive = is_interactive(config.interactive_mode.as_ref(), has_terminal)
+        .ok_or_else(|| ExecError::NoTerminal(name.clone()))?;
+    let mut told = json!({
+        "apiVersion": config.api_version,
+        "kind": "ExecCredential",
+        "spec": { "interactive": is_interactive },
+    });
+    if let Some(cluster) = &config.cluster {
+        told["spec"]["cluster"] = json!(cluster);
+    }
+    let mut command = Command::new(name);
+    command.args(config.args.iter().flatten());
+    for variable in config.env.iter().flatten() {
+        if let Some(name) = variable.get("name") {
+            command.env(name, variable.get("value").map_or("", String::as_str));
+        }
+    }
+    command.env(EXEC_INFO, told.to_string());
+    command.stdin(if is_interactive {
+        Stdio::inherit()
+    } else {
+        Stdio::null()
+    });
+    // Somebody who looks sees at once where to log in.
+    if io::stderr().is_terminal() {
+        command.stderr(Stdio::inherit());
+    }
+    let output = command.output().map_err(|source| ExecError::Unstarted {
+        command: name.clone(),
+        hint: shown(config.install_hint.as_deref().unwrap_or_default()),
+        source,
+    })?;
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output;
+    let said = shown(&String::from_utf8_lossy(&stderr));
+    if !status.success() {
+        return Err(ExecError::Failed {
+            command: name.clone(),
+            status,
+            said,
+        });
+    }
+    if !said.is_empty() {
+        tracing::info!(
+            command = name,
+            said,
+            "The command for credentials has something to say"
+        );
+    }
+    read(&stdout).map_err(|problem| ExecError::Printed(name.clone(), problem))
+}
+
+/// Returns `true` if a command of this mode may ask somebody; `None` if it must, and nobody is there.
+fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> Option<bool> {
+    match mode {
+        Some(ExecInteractiveMode::Never) => Some(false),
+        Some(ExecInteractiveMode::Always) => has_terminal.then_some(true),
+        Some(ExecInteractiveMode::IfAvailable) | None => Some(has_terminal),
+    }
+}
+
+/// Reads what a command printed.
+fn read(stdout: &[u8]) -> Result<Credentials, &'static str> {
+    let printed = document(stdout).ok().flatten();
+    let printed = printed.ok_or("something that is neither JSON nor YAML")?;
+    let status = printed.get("status").filter(|status| status.is_object());
+    let status = status.ok_or("no status")?;
+    let text = |name: &str| {
+        let text = status.get(name)?.as_str()?;
+        Some(text).filter(|text| !text.is_empty())
+    };
+    let certificate = match (text("clientCertificateData"), text("clientKeyData")) {
+        (Some(certificate), Some(key)) => Some((certificate.to_owned(), key.to_owned())),
+        (None, None) => None,
+        _ => return Err("a certificate or its key, but not both"),
+    };
+    let token = text("token").map(bearer).transpose();
+    let token = token.map_err(|_| "a token that no request can have")?;
+    if token.is_none() && certificate.is_none() {
+        return Err("neither a token nor a certificate");
+    }
+    let end = text("expirationTimestamp").map(str::parse).transpose();
+    Ok(Credentials {
+        token,
+        certificate,
+        end: end.map_err(|_| "an expirationTimestamp that is none")?,
+    })
+}
+
+/// Returns a text for people, on one line and without what steers a terminal.
+fn shown(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    let line = line.replace(char::is_control, "");
+    let skipped = line.chars().count().saturating_sub(LONGEST);
+    line.chars().skip(skipped).collect()
+}
+
+impl<S> Layer<S> for ExecPlugin {
+    type Service = WithExec<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        WithExec {
+            inner,
+            plugin: self.clone(),
+        }
+    }
+}
+
+/// A service whose requests have the token of a command.
+#[derive(Clone)]
+pub(super) struct WithExec<S> {
+    inner: S,
+    plugin: ExecPlugin,
+}
+
+impl<S, B> Service<Request<Body>> for WithExec<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let next = self.inner.clone();
+        // The one that is ready.
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        let plugin = self.plugin.clone();
+        Box::pin(async move {
+            let Some(token) = plugin.credentials().await?.token else {
+                return inner.call(request).await;
+            };
+            let headers = request.headers_mut();
+            headers.insert(header::AUTHORIZATION, token.clone());
+            let response = inner.call(request).await?;
+            if response.status() == StatusCode::UNAUTHORIZED {
+                plugin.refused(&token).await;
+            }
+            Ok(response)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
