@@ -1,12 +1,21 @@
 //! X.509 v3 certificates for one control plane: its authority, its server, its users.
 
-use std::net::IpAddr;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tokio_rustls::TlsAcceptor;
 
 /// A certificate and its private key, both PEM.
 #[derive(Clone, Debug)]
@@ -58,6 +67,20 @@ impl Authority {
             params.subject_alt_names.push(SanType::IpAddress(*address));
         }
         self.sign(params, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// Certifies a server on 127.0.0.1 that speaks both versions of HTTP and asks its clients for no certificate.
+    pub fn acceptor(&self) -> Result<TlsAcceptor> {
+        let server = self.server(&[], &[Ipv4Addr::LOCALHOST.into()])?;
+        let certificate = CertificateDer::from_pem_slice(server.certificate.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(server.key.as_bytes())?;
+        // A test may come here before its first client does.
+        drop(ring::default_provider().install_default());
+        let mut config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
     /// Certifies a user (common name) in at most one group (organization), as the API server reads

@@ -31,6 +31,7 @@ pub mod coredns;
 pub mod crashes;
 pub mod crds;
 pub mod fleet;
+pub mod kinds;
 pub mod kube_proxy;
 pub mod kubeconfig;
 pub mod kubectl;

@@ -1,6 +1,7 @@
 //! The connection to an API server.
 //!
 //! A stack that replaces kube's default client:
+//! - connections by purpose, so that no lease, request or watch waits for another,
 //! - HTTP/2 with pings, which detect a silent connection within 15 s,
 //! - a timeout of every response,
 //! - backoff after a watch that ends at once,
@@ -14,6 +15,7 @@
 
 mod addresses;
 mod claims;
+mod connections;
 mod error;
 mod exec;
 mod expiry;
@@ -28,6 +30,7 @@ mod selected;
 mod server;
 mod short_watches;
 mod source;
+mod tls;
 mod token;
 mod transport;
 
@@ -37,19 +40,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{AuthInfo, Kubeconfig};
 use kube::{Client, Config};
-use rustls::pki_types::ServerName;
 use tower::Service;
 use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
 
 pub use self::addresses::Addresses;
 pub use self::claims::Claims;
+pub(crate) use self::connections::CONNECTIONS;
 pub use self::error::ClientError;
 pub use self::exec::ExecError;
 pub use self::expiry::Validity;
@@ -61,8 +61,10 @@ pub(crate) use self::requests::REQUESTS;
 pub(crate) use self::restored::REWINDS;
 pub use self::server::Server;
 pub use self::source::Source;
+pub use self::tls::connector;
 pub use self::transport::Transport;
 
+use self::connections::Connections;
 use self::exec::ExecPlugin;
 use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
@@ -71,8 +73,6 @@ use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
 
-const PING_INTERVAL: Duration = Duration::from_secs(10);
-const PING_LIMIT: Duration = Duration::from_secs(5);
 /// The timeout of a response's head. A watch sends its head at once and may then be silent for
 /// minutes, so its body has no timeout.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
@@ -166,15 +166,8 @@ fn reach(
     user_agent: &str,
     api: &'static str,
 ) -> Result<Client, ClientError> {
-    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        // A watch without events is idle: without pings a dead connection would look like silence.
-        .http2_keep_alive_interval(PING_INTERVAL)
-        .http2_keep_alive_timeout(PING_LIMIT)
-        .http2_keep_alive_while_idle(true)
-        .build(connector(&config, Transport::new(addresses, proxy))?);
-    stack(CountRequests::new(http, api), config, plugin, user_agent)
+    let connections = Connections::new(&config, &Transport::new(addresses, proxy), api)?;
+    stack(CountRequests::new(connections, api), config, plugin, user_agent)
 }
 
 /// Creates a client like that of [`connect`] on top of `service` in place of a socket.
@@ -266,32 +259,4 @@ fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> Result<Option<Proxy>
     let proxy = proxy.filter(|proxy| !proxy.is_empty());
     let proxy = proxy.map(|proxy| Proxy::parse(proxy, "the kubeconfig's proxy-url"));
     proxy.transpose()
-}
-
-/// Creates the connector of such a client on top of `transport`: to servers by TLS with the authorities and the certificate of
-/// `config`, or to others in plaintext.
-///
-/// # Errors
-/// Fails if the credentials of `config` are invalid.
-pub fn connector(
-    config: &Config,
-    transport: Transport,
-) -> Result<HttpsConnector<Transport>, ClientError> {
-    let tls = config
-        .rustls_client_config()
-        .map_err(ClientError::Credentials)?;
-    let builder = HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_or_http();
-    let builder = match &config.tls_server_name {
-        None => builder.enable_all_versions(),
-        Some(name) => {
-            let name = ServerName::try_from(name.clone())
-                .map_err(|_| ClientError::ServerName(name.clone()))?;
-            builder
-                .with_server_name_resolver(FixedServerNameResolver::new(name))
-                .enable_all_versions()
-        }
-    };
-    Ok(builder.wrap_connector(transport))
 }

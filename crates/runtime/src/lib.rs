@@ -15,7 +15,7 @@
 //!
 //! `resolv_conf` says at which servers `client` looks names up, and also the agent's probe.
 //!
-//! Around these: `args`, `gates`, `program`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
+//! Around these: `args`, `gates`, `program`, `open_files`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
 //! product: a program gives its [`program::Identity`].
 
 mod activity;
@@ -40,6 +40,7 @@ mod identity;
 pub mod lease;
 pub mod members;
 pub mod metrics;
+mod open_files;
 mod packed;
 pub mod partial;
 pub mod program;

@@ -28,7 +28,7 @@ use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::readiness::{Gate, Readiness};
 use crate::watch::Decoded;
-use crate::{admin, client, delivery, metrics, telemetry};
+use crate::{admin, client, delivery, metrics, open_files, telemetry};
 
 /// The longest that ordinary tasks, and then the last ones, may take to end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -328,6 +328,7 @@ where
     };
     let common = args.as_ref().clone();
     telemetry::init(&common);
+    open_files::raise_limit();
     // One thread is enough for programs that mostly wait, and saves memory on every node.
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -454,6 +455,7 @@ fn registry(identity: &Identity) -> Registry {
         CONTESTED.clone(),
     );
     client::REQUESTS.register(&mut registry);
+    client::CONNECTIONS.register(&mut registry);
     registry
 }
 

@@ -15,4 +15,5 @@ pub mod port;
 pub mod served;
 pub mod test_api;
 pub mod thresholds;
+pub mod tls;
 pub mod webhook;

@@ -21,15 +21,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+
+use crate::tls::Authority;
 
 /// The names that the server's certificate has: one at which it is reached, and those of Services.
 const NAMES: [&str; 2] = ["localhost", "hook.shop.svc"];
@@ -71,7 +67,8 @@ impl WebhookServer {
     pub async fn start(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (acceptor, ca_bundle) = certify();
+        let authority = Authority::generate();
+        let acceptor = authority.acceptor(&NAMES, &[]);
         let calls = Calls::default();
         let (noted, answer) = (Arc::clone(&calls), Arc::new(answer));
         let mut serving = JoinSet::new();
@@ -93,7 +90,7 @@ impl WebhookServer {
         });
         Self {
             port,
-            ca_bundle,
+            ca_bundle: BASE64_STANDARD.encode(authority.pem()),
             calls,
             _serving: serving,
         }
@@ -166,27 +163,4 @@ async fn reply(
         Answer::Http(response) => Ok(response.map(Full::new)),
         Answer::Never => pending().await,
     }
-}
-
-/// Makes an authority and the certificate of a server.
-fn certify() -> (TlsAcceptor, String) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let own = params.self_signed(&key).unwrap();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(NAMES.map(str::to_owned)).unwrap();
-    let certificate = params.signed_by(&key, &issuer).unwrap();
-    // As programs do at their start; a test may come here before.
-    drop(ring::default_provider().install_default());
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from(certificate.der().to_vec())],
-            PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
-        )
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    (acceptor, BASE64_STANDARD.encode(own.pem()))
 }

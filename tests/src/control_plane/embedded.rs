@@ -7,12 +7,18 @@ use embedded_apiserver::ApiServer;
 use jiff::Timestamp;
 use lab_parts::port::ReservedPort;
 use tokio::{sync::oneshot, task::JoinHandle};
+use tokio_rustls::TlsAcceptor;
+
+/// The streams that kube-apiserver allows on a connection, unless `--http2-max-streams-per-connection` says otherwise.
+const STREAMS: u32 = 100;
 
 /// The server on a socket. Dropping it closes its connections.
 pub(super) struct Embedded {
     server: ApiServer,
     copy: Option<ApiServer>,
     port: ReservedPort,
+    /// None: it is reached in plaintext, over HTTP/1.1.
+    tls: Option<TlsAcceptor>,
     serving: Option<Serving>,
 }
 
@@ -24,11 +30,12 @@ struct Serving {
 
 impl Embedded {
     /// Starts the server on a free port.
-    pub(super) fn start() -> Result<Self> {
+    pub(super) fn start(tls: Option<TlsAcceptor>) -> Result<Self> {
         let mut embedded = Self {
             server: ApiServer::starting_at(Timestamp::now()),
             copy: None,
             port: ReservedPort::reserve()?,
+            tls,
             serving: None,
         };
         embedded.start_api()?;
@@ -46,11 +53,14 @@ impl Embedded {
         let listener = self.port.listen();
         let listener =
             listener.with_context(|| format!("cannot listen on {}", self.port.address()))?;
-        let server = self.server.clone();
+        let (server, tls) = (self.server.clone(), self.tls.clone());
         let (running, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
-            server.serve(listener, stopped).await
+            match tls {
+                Some(tls) => server.serve_tls(listener, tls, STREAMS, stopped).await,
+                None => server.serve(listener, stopped).await,
+            }
         });
         self.serving = Some(Serving { running, task });
         Ok(())

@@ -39,6 +39,8 @@ pub enum ApiKind {
     /// The crate `embedded-apiserver` in the process of the test: in memory, without authentication, and with
     /// every right for everyone.
     Embedded,
+    /// The same by TLS, where each connection over HTTP/2 carries as many streams as kube-apiserver allows.
+    EmbeddedByTls,
     /// etcd and kube-apiserver, with RBAC. Their binaries must have been
     /// [built](tools::build).
     #[default]
@@ -91,9 +93,15 @@ impl ControlPlane {
         let folder = scratch::folder(&name)?;
         let (backing, address, authority) = match server {
             ApiKind::Embedded => {
-                let embedded = Embedded::start()?;
+                let embedded = Embedded::start(None)?;
                 let address = embedded.address();
                 (Backing::Embedded(embedded), address, None)
+            }
+            ApiKind::EmbeddedByTls => {
+                let authority = Authority::new(&format!("{name} authority"))?;
+                let embedded = Embedded::start(Some(authority.acceptor()?))?;
+                let address = embedded.address();
+                (Backing::Embedded(embedded), address, Some(authority))
             }
             ApiKind::Real => {
                 let authority = Authority::new(&format!("{name} authority"))?;
@@ -154,7 +162,7 @@ impl ControlPlane {
     /// Returns a token of a service account that begins and ends at these times, as the API would have issued it then.
     ///
     /// # Errors
-    /// [`ApiKind::Embedded`] has no tokens. The account does not exist.
+    /// The embedded API has no tokens. The account does not exist.
     pub async fn account_token(
         &self,
         namespace: &str,
@@ -192,7 +200,7 @@ impl ControlPlane {
     }
 
     /// Creates a kubeconfig for a user with the rights that RBAC grants to this name or group; on
-    /// [`ApiKind::Embedded`], every right. `system:serviceaccount:<namespace>:<name>` has those of the
+    /// the embedded API, every right. `system:serviceaccount:<namespace>:<name>` has those of the
     /// service account.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         self.access.grant(self.folder.path(), user, group)
@@ -279,7 +287,7 @@ impl ControlPlane {
     }
 
     /// Starts what deletes the dependents of deleted objects and empties deleted namespaces, also for the
-    /// kinds installed before. [`ApiKind::Embedded`] does both by itself.
+    /// kinds installed before. The embedded API does both by itself.
     pub async fn start_controllers(&mut self) -> Result<()> {
         let started = match &mut self.backing {
             Backing::Embedded(_) => Ok(()),

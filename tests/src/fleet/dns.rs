@@ -29,7 +29,7 @@ impl Fleet {
     pub async fn dns(&self, member: Member) -> Result<MemberDns> {
         let address = member.dns();
         match self.server {
-            ApiKind::Embedded => {
+            ApiKind::Embedded | ApiKind::EmbeddedByTls => {
                 let server = in_process(address).await?;
                 Ok(MemberDns::InProcess(address, Some(server)))
             }

@@ -140,7 +140,7 @@ impl Drop for Counted {
 }
 
 /// Returns the verb of a request, as audit and RBAC name it (Kubernetes, "Authorization", "Determine the request verb").
-fn verb(method: &Method, uri: &Uri) -> &'static str {
+pub(super) fn verb(method: &Method, uri: &Uri) -> &'static str {
     let names_one = names_one(uri.path());
     let watches = || {
         let query = uri.query().unwrap_or_default();

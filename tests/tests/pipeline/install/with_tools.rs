@@ -142,7 +142,7 @@ async fn api_manifests_can_be_deleted(server: ApiKind) -> Result<()> {
 /// Starts our controllers, with the kubeconfigs that the page creates where it can.
 async fn controllers(fleet: &Fleet, reader: &Reader, server: ApiKind) -> Result<[Running; 2]> {
     match server {
-        ApiKind::Embedded => Ok([
+        ApiKind::Embedded | ApiKind::EmbeddedByTls => Ok([
             fleet.remedy_controller().await?,
             fleet.ingress_controller().await?,
         ]),

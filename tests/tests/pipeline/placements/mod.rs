@@ -5,6 +5,7 @@
 //!   there, or has there and is only looked at.
 //! - `health`: which members get nothing because their health is bad.
 //! - `scoped`: what is placed out of one namespace.
+//! - `many_kinds`: a hub of more kinds than a connection carries watches.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `updates`: which members get what, and when, where runs go through stages.
 //! - `crashes`: what becomes of all that if the programs die after each of their writes.
@@ -24,6 +25,7 @@ mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
+mod many_kinds;
 mod mixed;
 mod overrides;
 mod scoped;

@@ -1,6 +1,6 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
-//! - `base`, `choice`, `copies`, `exact`, `kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
+//! - `base`, `choice`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
 //! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
 //! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
 //! - `groups`, `evictions`, `failover`: which clusters, and when a workload leaves one.
@@ -30,6 +30,7 @@ mod interpreters;
 mod jobs;
 mod kinds;
 mod lazy;
+mod many_kinds;
 mod mixed;
 mod moves;
 mod naming;

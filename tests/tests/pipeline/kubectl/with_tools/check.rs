@@ -117,7 +117,7 @@ async fn check_comes_before_installation(server: ApiKind) -> Result<()> {
         ApiKind::Real => {
             format!("✓ the Karmada API answers at {url}, and its certificate has that address")
         }
-        ApiKind::Embedded => format!("‼ {url} is not encrypted"),
+        ApiKind::Embedded | ApiKind::EmbeddedByTls => format!("‼ {url} is not encrypted"),
     };
     for line in [
         &*reached,

@@ -124,7 +124,7 @@ async fn deployment_is_followed(server: ApiKind) -> Result<()> {
     // Names are offered to those who may list them.
     let expected: &[&str] = match server {
         ApiKind::Real => &[":4"],
-        ApiKind::Embedded => &["deploy/web", ":4"],
+        ApiKind::Embedded | ApiKind::EmbeddedByTls => &["deploy/web", ":4"],
     };
     assert_eq!(words, expected);
     Ok(())

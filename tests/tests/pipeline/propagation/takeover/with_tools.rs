@@ -280,7 +280,7 @@ impl TakeOver {
     /// Returns what Karmada's own Deployments are to run, where there are any.
     async fn of_karmada(&self) -> Result<Vec<Value>> {
         match self.server {
-            ApiKind::Embedded => Ok(Vec::new()),
+            ApiKind::Embedded | ApiKind::EmbeddedByTls => Ok(Vec::new()),
             ApiKind::Real => of_karmada(self.host()).await,
         }
     }
