@@ -18,17 +18,19 @@ use karmada_runtime::lease::DURATION;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::{Decoded, events};
-use karmada_runtime::write::{WriteErrorKind, Writer};
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::condition::upsert_patch;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use crate::watch::SharedIndex;
+
+/// The number of conflicts in a row after which a write backs off.
+const MOST_CONFLICTS: u32 = 100;
 
 /// The reporters' leases behind a lock.
 #[derive(Debug)]
@@ -157,9 +159,27 @@ impl Controller for SilenceReconciler {
         let Some(patience) = self.confirm(cluster).await? else {
             return Ok(());
         };
+        let mut conflicts = 0;
+        loop {
+            match self.mark(cluster, patience).await {
+                // Another writer has succeeded, so the next attempt reads what was in the way at once.
+                Err(error)
+                    if error.kind() == WriteErrorKind::Conflict && conflicts < MOST_CONFLICTS =>
+                {
+                    conflicts += 1;
+                }
+                marked => return Ok(marked?),
+            }
+        }
+    }
+}
+
+impl SilenceReconciler {
+    /// Writes that the reporter of `cluster` is silent, unless it is marked so.
+    async fn mark(&self, cluster: &str, patience: Duration) -> Result<(), WriteError> {
         let resource = ApiResource::erase::<Cluster>(&());
         let clusters: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        // Read now and raw: the patch tests what the server stores, down to fractions of a second.
+        // Read now and raw: the conditions of others go back as the server stores them.
         let Some(found) = clusters.get_opt(cluster).await? else {
             return Ok(());
         };
@@ -169,20 +189,17 @@ impl Controller for SilenceReconciler {
             return Ok(());
         };
         let version = found.meta().resource_version.as_deref();
-        let patch: Patch<Value> = upsert_patch(conditions, silent, version).into();
+        let patch = Patch::Merge(upsert_patch(conditions, silent, version));
         let parameters = PatchParams::default();
         let call = clusters.patch_status(cluster, &parameters, &patch);
         match self.writer.write("conditions", call).await {
             Ok(_) => tracing::warn!(cluster, ?patience, "Reporter is silent"),
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
-            // The next attempt reads what was in the way.
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
-}
 
-impl SilenceReconciler {
     /// Returns the time for which the reporter of `cluster` may be silent, if it has been for longer.
     ///
     /// Reads the lease, because while the API was away no renewal could be observed: a silence is real

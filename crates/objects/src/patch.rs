@@ -1,8 +1,8 @@
 //! Patches of an object, and the guard that makes one fail if the object has changed since it was read.
 //!
-//! A guard names the resource version that was read; at another one the API server answers 409 Conflict. The
-//! `test` of a JSON patch guards one value alone, so that changes elsewhere do not fail the patch, but its answer
-//! is 422 Invalid, like that to a patch which makes an invalid object.
+//! A guard names the resource version that was read; at another one the API server answers 409 Conflict. No value
+//! is a guard: for the `test` of a JSON patch the API server compares encoded bytes, and its encoder escapes `&`, `<`
+//! and `>`, which ours does not.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,8 @@ use serde_json::{Value, json};
 
 use crate::metadata;
 
-/// A patch of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Patch {
-    /// A JSON patch.
-    Json(JsonPatch),
-    /// A merge patch (RFC 7396).
-    Merge(Value),
-}
+/// The characters that the API server's encoder escapes, and ours does not.
+const ESCAPED: [char; 5] = ['&', '<', '>', '\u{2028}', '\u{2029}'];
 
 /// A JSON patch (RFC 6902). A path is given by its parts, so that any key can be one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -93,9 +87,14 @@ impl JsonPatch {
             .push(PatchOperation::Remove(RemoveOperation { path }));
     }
 
-    /// Lets the patch fail unless the value at `path` is this.
-    pub fn test<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
-        let path = PointerBuf::from_tokens(path);
+    /// Lets the patch fail unless the element that it is about has this name at `path`: in a list of which some
+    /// elements could not be read, the places of the others are not those of the server's list.
+    pub fn test_name<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, name: &str) {
+        // No valid name has them, and the test would fail for ever.
+        if name.contains(ESCAPED) {
+            return;
+        }
+        let (path, value) = (PointerBuf::from_tokens(path), name.into());
         self.0
             .push(PatchOperation::Test(TestOperation { path, value }));
     }
@@ -147,7 +146,7 @@ impl JsonPatch {
     #[must_use]
     pub fn guarded(self, resource_version: Option<&str>) -> Self {
         let mut guarded = Self::default();
-        // A `test` of the version would be answered with 422, which looks like a patch that is refused.
+        // A `test` of the version would be answered with 422 and not with 409.
         guarded.replace(["metadata", "resourceVersion"], resource_version.into());
         guarded.append(self);
         guarded
@@ -184,22 +183,6 @@ impl JsonPatch {
     }
 }
 
-impl Patch {
-    /// Applies the patch to an object as the API server does.
-    ///
-    /// # Errors
-    /// Fails if a JSON patch is about what is not there.
-    pub fn apply(&self, object: &mut Value) -> Result<(), json_patch::PatchError> {
-        match self {
-            Self::Json(patch) => json_patch::patch(object, patch.operations()),
-            Self::Merge(body) => {
-                json_patch::merge(object, body);
-                Ok(())
-            }
-        }
-    }
-}
-
 impl From<JsonPatch> for json_patch::Patch {
     fn from(patch: JsonPatch) -> Self {
         Self(patch.0)
@@ -209,15 +192,6 @@ impl From<JsonPatch> for json_patch::Patch {
 impl<T: Serialize> From<JsonPatch> for params::Patch<T> {
     fn from(patch: JsonPatch) -> Self {
         Self::Json(patch.into())
-    }
-}
-
-impl From<Patch> for params::Patch<Value> {
-    fn from(patch: Patch) -> Self {
-        match patch {
-            Patch::Json(patch) => patch.into(),
-            Patch::Merge(body) => Self::Merge(body),
-        }
     }
 }
 
@@ -263,6 +237,19 @@ mod tests {
         );
         let expected = json!({ "metadata": { "labels": {}, "resourceVersion": "7" }, "spec": 1 });
         assert_eq!(merge, expected);
+    }
+
+    /// A name with such a character is none, but the rest of the patch has to be possible.
+    #[test]
+    fn tests_need_no_escapes() {
+        let mut patch = JsonPatch::default();
+        patch.test_name(["spec", "tasks", "0", "fromCluster"], "m1");
+        let of = ["spec", "tasks", "1", "fromCluster"];
+        for name in ["a&b", "<", "a>", "\u{2028}"] {
+            patch.test_name(of, name);
+        }
+        let test = json!({ "op": "test", "path": "/spec/tasks/0/fromCluster", "value": "m1" });
+        assert_eq!(json(&patch), json!([test]));
     }
 
     #[test]

@@ -470,6 +470,24 @@ async fn foreign_condition_taints() {
     stage.until("m1", freed).await;
 }
 
+/// The API server escapes some characters where it compares encoded texts; a message may have them, whoever wrote it.
+#[tokio::test]
+async fn any_message_is_replaced() {
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
+    let ready = json!({ "type": "Ready", "status": "Unknown", "reason": "ClusterNotReachable",
+        "message": "the apiEndpoint \"https://<address> & port\" is no URL" });
+    let (parameters, patch) = (
+        PatchParams::default(),
+        Patch::Merge(json!({ "status": { "conditions": [ready] } })),
+    );
+    let clusters = stage.clusters();
+    let written = clusters.patch_status("m1", &parameters, &patch).await;
+    written.unwrap();
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+}
+
 /// A verdict that somebody overwrites is put right.
 #[tokio::test]
 async fn overwritten_verdict_is_restored() {
