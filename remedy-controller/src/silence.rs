@@ -24,6 +24,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::condition::upsert_patch;
+use objects::lease::Renewal;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
@@ -109,19 +110,15 @@ impl SharedReporters {
 }
 
 fn observe(reporters: &mut Reporters, lease: &Decoded<Lease>) {
-    let version = lease.metadata().resource_version.as_deref();
-    let (Some(cluster), Some(version)) = (cluster_of(lease), version) else {
+    let Some(cluster) = cluster_of(lease) else {
         return;
     };
-    let seconds = match lease {
-        Decoded::Valid(lease) => lease.spec.as_ref().and_then(|s| s.lease_duration_seconds),
-        // Somebody writes it, and that is what counts.
+    let spec = match lease {
+        Decoded::Valid(lease) => lease.spec.as_ref(),
         Decoded::Invalid { .. } => None,
     };
-    let duration = seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map_or(DURATION, Duration::from_secs);
-    reporters.observe(cluster, version, duration, Instant::now().into_std());
+    let renewal = spec.map(Renewal::from).unwrap_or_default();
+    reporters.observe(cluster, renewal, DURATION, Instant::now().into_std());
 }
 
 fn cluster_of(lease: &Decoded<Lease>) -> Option<&str> {
