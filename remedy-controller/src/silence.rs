@@ -14,11 +14,12 @@ use karmada_api::{Cluster, cluster_of_execution_namespace, execution_namespace};
 use karmada_rules::remedy::{Reporters, reporter_silent};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::DURATION;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::{Decoded, events};
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
+use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
@@ -28,6 +29,8 @@ use objects::lease::Renewal;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
+use crate::events::refused;
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
 /// The number of conflicts in a row after which a write backs off.
@@ -131,6 +134,9 @@ pub(crate) struct SilenceReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
     pub(crate) writer: Writer,
+    pub(crate) events: EventRecorder,
+    /// What refuses our condition, by cluster.
+    pub(crate) refusals: Refusals<String>,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
 }
@@ -189,7 +195,12 @@ impl SilenceReconciler {
         let patch = Patch::Merge(upsert_patch(conditions, silent, version));
         let parameters = PatchParams::default();
         let call = clusters.patch_status(cluster, &parameters, &patch);
-        match self.writer.write("conditions", call).await {
+        let written = self.writer.write("conditions", call).await;
+        if let Some(message) = self.refusals.note(cluster.to_owned(), &written) {
+            let event = refused(Reason::ConditionRefused, "status.conditions", &message);
+            self.events.record(found.object_ref(&resource), event);
+        }
+        match written {
             Ok(_) => tracing::warn!(cluster, ?patience, "Reporter is silent"),
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
             Err(error) => return Err(error),

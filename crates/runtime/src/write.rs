@@ -1,6 +1,7 @@
 //! Writes to an API, which begin only while leading and end before leadership may be lost.
 
 mod mode;
+mod refusals;
 mod request;
 
 use std::future::Future;
@@ -10,6 +11,7 @@ use kube::core::Status;
 use tokio::time::Instant;
 
 pub use self::mode::{WouldWrite, WriteMode};
+pub use self::refusals::Refusals;
 pub use self::request::{Stored, create, in_path, patch, patch_status, replace_status};
 
 use crate::error::Chain;
@@ -68,6 +70,16 @@ impl WriteError {
                 _ => WriteErrorKind::Transient,
             },
             _ => WriteErrorKind::Transient,
+        }
+    }
+
+    /// Returns the API server's reason for a write that it refuses, which names the policy or webhook if it is one.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Api(kube::Error::Api(status)) if self.kind() == WriteErrorKind::Invalid => {
+                Some(&status.message)
+            }
+            _ => None,
         }
     }
 
