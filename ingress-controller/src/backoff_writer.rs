@@ -1,11 +1,12 @@
-//! The writes to the parts of ingresses, with growing pauses where another client undoes each of them.
+//! The writes to the parts of ingresses, with growing pauses where another client undoes each of them, and an Event where
+//! the API refuses them.
 
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
 use karmada_runtime::contention::{Attempt, Contention};
-use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{Refusals, WriteError};
 use objects::Key;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -16,12 +17,13 @@ use crate::ingresses::{Ingresses, Part, WriteOutcome};
 /// A part of one ingress.
 pub(crate) type PartOf = (Key, Part);
 
-/// Writes to the parts of ingresses. Clones share who undoes them.
+/// Writes to the parts of ingresses. Clones share who undoes and what refuses them.
 #[derive(Clone)]
 pub(crate) struct BackoffWriter {
     pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) contention: Arc<Contention<PartOf>>,
+    pub(crate) refusals: Arc<Refusals<PartOf>>,
 }
 
 impl BackoffWriter {
@@ -33,24 +35,38 @@ impl BackoffWriter {
         part: Part,
         value: Value,
         queue: &Queue<Key>,
-    ) -> Result<Option<WriteOutcome>, BoxError> {
+    ) -> Result<Option<WriteOutcome>, WriteError> {
         let Some(attempt) = self.begin(ingress, part, &value, queue).await else {
             return Ok(None);
         };
         let (key, ingresses) = (Key::of(ingress), &self.ingresses);
         let version = ingress.metadata.resource_version.as_deref();
-        let outcome = match part {
+        let result = match part {
             Part::Finalizers | Part::Release => {
-                ingresses.write_finalizers(&key, version, &value).await?
+                ingresses.write_finalizers(&key, version, &value).await
             }
-            Part::Status => ingresses.write_status(&key, "status", None, value).await?,
+            Part::Status => ingresses.write_status(&key, "status", None, value).await,
             Part::LoadBalancer => {
                 let target = "load_balancer";
-                ingresses.write_status(&key, target, None, value).await?
+                ingresses.write_status(&key, target, None, value).await
             }
         };
+        let outcome = self.told(ingress, part, result)?;
         self.end(attempt, &outcome);
         Ok(Some(outcome))
+    }
+
+    /// Records that a write to a part of `ingress` was refused, if that is news, and returns its result.
+    pub(crate) fn told(
+        &self,
+        ingress: &MultiClusterIngress,
+        part: Part,
+        result: Result<WriteOutcome, WriteError>,
+    ) -> Result<WriteOutcome, WriteError> {
+        if let Some(reason) = self.refusals.note((Key::of(ingress), part), &result) {
+            self.events.refused(ingress, part, &reason);
+        }
+        result
     }
 
     /// Begins a write of `value` to a part of `ingress`. During a pause, returns `None` and adds the
@@ -90,6 +106,7 @@ impl BackoffWriter {
     pub(crate) fn forget(&self, key: &Key, parts: &[Part]) {
         for part in parts {
             self.contention.forget(&(key.clone(), *part));
+            self.refusals.forget(&(key.clone(), *part));
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct IngressEvents {
     record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
     /// The obstacles of each ingress that were last recorded.
     recorded: Mutex<BTreeMap<Key, BTreeSet<Obstacle>>>,
+    /// The changes that were recorded, though the status of the ingress does not show them.
+    unshown: Mutex<BTreeMap<Key, BlockChange>>,
     /// The obstacle to the export of each Service, and the ingresses on which it is recorded.
     exports: Mutex<BTreeMap<Key, (Obstacle, BTreeSet<Key>)>>,
 }
@@ -44,12 +46,31 @@ impl IngressEvents {
         Self {
             record: Box::new(record),
             recorded: Mutex::default(),
+            unshown: Mutex::default(),
             exports: Mutex::default(),
         }
     }
 
-    /// Records which clusters were blocked or unblocked for `ingress`.
+    /// Records which clusters were blocked or unblocked for `ingress`, as its status shows now.
     pub(crate) fn traffic_changed(&self, ingress: &MultiClusterIngress, change: &BlockChange) {
+        let told = self.unshown.lock().remove(&Key::of(ingress));
+        self.record_change(ingress, &change.since(&told.unwrap_or_default()));
+    }
+
+    /// Records which clusters were blocked or unblocked for `ingress`, whose status does not show it: the load balancer
+    /// waits for no status.
+    pub(crate) fn traffic_changed_unshown(
+        &self,
+        ingress: &MultiClusterIngress,
+        change: &BlockChange,
+    ) {
+        let mut unshown = self.unshown.lock();
+        let told = unshown.insert(Key::of(ingress), change.clone());
+        drop(unshown);
+        self.record_change(ingress, &change.since(&told.unwrap_or_default()));
+    }
+
+    fn record_change(&self, ingress: &MultiClusterIngress, change: &BlockChange) {
         let key = Key::of(ingress);
         for cluster in &change.blocked {
             tracing::info!(ingress = %key, cluster, "Cluster blocked");
@@ -162,9 +183,7 @@ impl IngressEvents {
     ) {
         let key = Key::of(ingress);
         let manager = manager.unwrap_or("another client");
-        let (parent, fields) = part.fields();
-        let fields: Vec<String> = fields.iter().map(|f| format!("{parent}.{f}")).collect();
-        let fields = fields.join(" and ");
+        let fields = part.shown();
         tracing::warn!(ingress = %key, manager, fields, "Another writer undoes every write, will write again after growing pauses");
         let note = format!(
             "{manager} undoes every write to {fields}; this controller writes again after growing pauses, up to 5 minutes"
@@ -174,17 +193,22 @@ impl IngressEvents {
             Part::Status => Reason::StatusContested,
             Part::LoadBalancer => Reason::LoadBalancerContested,
         };
-        let own = RelatedObject {
-            api_version: Some(INGRESS_API_VERSION),
-            kind: INGRESS_KIND,
-            key,
-        };
-        self.record(ingress, EventType::Warning, reason, note, reference(&own));
+        self.record(ingress, EventType::Warning, reason, note, own(ingress));
+    }
+
+    /// Records that the API refuses every write to this part of `ingress`.
+    pub(crate) fn refused(&self, ingress: &MultiClusterIngress, part: Part, reason: &str) {
+        let fields = part.shown();
+        tracing::warn!(ingress = %Key::of(ingress), fields, reason, "The API refuses a write, will try again");
+        let note = format!("the API refuses every write to {fields}: {reason}");
+        let kind = EventType::Warning;
+        self.record(ingress, kind, Reason::WriteRefused, note, own(ingress));
     }
 
     /// Forgets the ingress `key`, which is no longer served.
     pub(crate) fn forget(&self, key: &Key) {
         self.replace(key, BTreeSet::new());
+        self.unshown.lock().remove(key);
     }
 
     fn replace(&self, key: &Key, current: BTreeSet<Obstacle>) -> BTreeSet<Obstacle> {
@@ -250,6 +274,14 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
         },
         message: problem.to_string(),
     }
+}
+
+fn own(ingress: &MultiClusterIngress) -> ObjectReference {
+    reference(&RelatedObject {
+        api_version: Some(INGRESS_API_VERSION),
+        kind: INGRESS_KIND,
+        key: Key::of(ingress),
+    })
 }
 
 fn cluster_reference(name: &str) -> ObjectReference {

@@ -170,12 +170,9 @@ impl GatewayReconciler {
             let status = cleared(ensured)?;
             // Of this version, because the finalizers that follow were decided on it: another that was
             // added since must stay.
-            match self
-                .parts
-                .ingresses
-                .write_status(key, "status", version.as_deref(), status)
-                .await?
-            {
+            let ingresses = &self.parts.ingresses;
+            let written = ingresses.write_status(key, "status", version.as_deref(), status);
+            match self.parts.told(ingress, Part::Status, written.await)? {
                 WriteOutcome::Stored { version: stored } => version = stored,
                 WriteOutcome::Gone => return Ok(()),
             }
@@ -183,7 +180,8 @@ impl GatewayReconciler {
         if let Some((attempt, finalizers)) = finalizers_write {
             let ingresses = &self.parts.ingresses;
             let write = ingresses.write_finalizers(key, version.as_deref(), &finalizers);
-            self.parts.end(attempt, &write.await?);
+            let outcome = self.parts.told(ingress, Part::Release, write.await)?;
+            self.parts.end(attempt, &outcome);
             tracing::info!(ingress = %key, "Ingress let go");
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use karmada_api::MultiClusterIngress;
 use karmada_runtime::contention::find_rival;
-use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch, patch_status};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -31,6 +30,13 @@ impl Part {
             Self::Status => ("status", &["serviceLocations", "trafficBlockClusters"]),
             Self::LoadBalancer => ("status", &["loadBalancer"]),
         }
+    }
+
+    /// Returns the names of these fields for a note.
+    pub(crate) fn shown(self) -> String {
+        let (parent, fields) = self.fields();
+        let fields: Vec<String> = fields.iter().map(|f| format!("{parent}.{f}")).collect();
+        fields.join(" and ")
     }
 }
 
@@ -75,7 +81,7 @@ impl Ingresses {
         key: &Key,
         version: Option<&str>,
         finalizers: &Value,
-    ) -> Result<WriteOutcome, BoxError> {
+    ) -> Result<WriteOutcome, WriteError> {
         let api = self.api(key);
         // The list is shared with other controllers, and a patch replaces it as a whole.
         let mut steps = JsonPatch::default();
@@ -84,7 +90,7 @@ impl Ingresses {
         let parameters = PatchParams::default();
         let call = patch(&api, &key.name, &parameters, &steps);
         let result = self.writer.write("finalizers", call).await;
-        Ok(WriteOutcome::of(result.map(Stored::version))?)
+        WriteOutcome::of(result.map(Stored::version))
     }
 
     /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.

@@ -110,6 +110,7 @@ pub fn assemble(
         },
         events: Arc::clone(&events),
         contention: Arc::default(),
+        refusals: Arc::default(),
     };
     if exports {
         let exporting = exporter(program, &index, &settings, &parts, &queues.exports);

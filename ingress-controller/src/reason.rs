@@ -3,6 +3,7 @@
 karmada_runtime::event_reasons! {
     TrafficBlocked: "MultiClusterIngress", "a cluster was blocked";
     TrafficUnblocked: "MultiClusterIngress", "a cluster is no longer blocked";
+    WriteRefused: "MultiClusterIngress", "the API refuses a write to it, for example by an admission policy; the note names the fields and gives the reason";
     ServiceNotFound: "MultiClusterIngress", "a route refers to a Service for which the namespace has no template";
     ServicePortNotFound: "MultiClusterIngress", "a route refers to a port that the template of the Service does not have";
     TrafficReadmitted: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and those that a condition blocked serve it all the same";

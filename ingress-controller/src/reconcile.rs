@@ -56,11 +56,22 @@ impl Reconciler {
                 return Ok(());
             }
         }
-        if let FieldPlan::Write(patch) = &serve.status {
-            let (part, patch) = (Part::Status, serde_json::to_value(patch)?);
-            let write = self.parts.write(ingress, part, patch, &self.queue);
-            if let Some(WriteOutcome::Stored { .. }) = write.await? {
+        let FieldPlan::Write(patch) = &serve.status else {
+            self.events.traffic_changed(ingress, &serve.change);
+            return Ok(());
+        };
+        let (part, patch) = (Part::Status, serde_json::to_value(patch)?);
+        let write = self.parts.write(ingress, part, patch, &self.queue);
+        match write.await {
+            Ok(Some(WriteOutcome::Stored { .. })) => {
                 self.events.traffic_changed(ingress, &serve.change);
+            }
+            Ok(Some(WriteOutcome::Gone) | None) => {}
+            Err(error) => {
+                if error.refusal().is_some() {
+                    self.events.traffic_changed_unshown(ingress, &serve.change);
+                }
+                return Err(error.into());
             }
         }
         Ok(())

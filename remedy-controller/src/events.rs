@@ -137,6 +137,17 @@ pub(crate) fn contested(manager: &str) -> Event {
     }
 }
 
+/// Returns the Event of an object of which the API refuses every write to `field`.
+pub(crate) fn refused(reason: Reason, field: &str, message: &str) -> Event {
+    Event {
+        type_: EventType::Warning,
+        reason: reason.as_str().to_owned(),
+        note: Some(format!("the API refuses every write to {field}: {message}")),
+        action: "Remedy".to_owned(),
+        secondary: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use karmada_api::condition::DNS_READY;

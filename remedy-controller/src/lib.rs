@@ -26,7 +26,7 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::Writer;
+use karmada_runtime::write::{Refusals, Writer};
 use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
 use tokio::sync::Mutex;
@@ -89,6 +89,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         index: Arc::clone(&index),
         client: client.clone(),
         writer: writer.clone(),
+        events: events.clone(),
+        refusals: Refusals::default(),
         clock: program.clock,
     };
     let reconciler = Reconciler {
@@ -100,6 +102,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         events,
         queue: queue.clone(),
         contention: Contention::default(),
+        refusals: Refusals::default(),
         following: action_delay(&mut program.registry),
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership.clone());

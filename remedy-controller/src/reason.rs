@@ -13,6 +13,9 @@ karmada_runtime::event_reasons! {
     RemedyWouldAct: "Cluster", "a Remedy that only observes would set its actions";
     MaxBlockedClustersReached: "Cluster", "a condition requires a block that --max-blocked-clusters does not allow";
     RemedyActionsContested: "Cluster", "another client undoes every write to its actions";
+    ConditionRefused: "Cluster", "the API refuses to store that its reporter is silent, for example by an admission policy; the note gives the reason";
+    RemedyActionsRefused: "Cluster", "the API refuses every write to its actions, for example by an admission policy; the note gives the reason";
+    StatusRefused: "Remedy", "the API refuses every write to its status, for example by an admission policy; the note gives the reason";
     SelectsNoCluster: "Remedy", "its clusterAffinity names no cluster";
     NeverMatches: "Remedy", "its decisionMatches are empty";
     NoActions: "Remedy", "it has no action";

@@ -10,7 +10,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::{WriteErrorKind, Writer, patch_status};
+use karmada_runtime::write::{Refusals, WriteErrorKind, Writer, patch_status};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
@@ -20,8 +20,11 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::events::{action_changed, condition_changed, contested, kept_unblocked, would_act};
+use crate::events::{
+    action_changed, condition_changed, contested, kept_unblocked, refused, would_act,
+};
 use crate::index::Snapshot;
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
 /// The number of clusters in a page of a list. A cluster may have 100 kB.
@@ -41,6 +44,8 @@ pub(crate) struct Reconciler {
     pub(crate) queue: Queue<Key>,
     /// Who undoes our actions, by cluster.
     pub(crate) contention: Contention<Key>,
+    /// What refuses our actions, by cluster.
+    pub(crate) refusals: Refusals<Key>,
     /// The time from a change of conditions to the actions that follow.
     pub(crate) following: Histogram,
 }
@@ -153,7 +158,12 @@ impl Reconciler {
         let patch = Patch::Merge(json!({ "status": { "remedyActions": &actions } }));
         let parameters = PatchParams::default();
         let call = patch_status(&self.clusters, &key.name, &parameters, &patch);
-        match self.writer.write("remedy_actions", call).await {
+        let written = self.writer.write("remedy_actions", call).await;
+        if let Some(message) = self.refusals.note(key.clone(), &written) {
+            let (reason, field) = (Reason::RemedyActionsRefused, "status.remedyActions");
+            self.record(&snapshot.cluster, refused(reason, field, &message));
+        }
+        match written {
             Ok(stored) => self
                 .contention
                 .stored(attempt, stored.version(), Instant::now()),

@@ -14,21 +14,27 @@ use karmada_api::{Cluster, cluster_of_execution_namespace, execution_namespace};
 use karmada_rules::remedy::{Reporters, reporter_silent};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::DURATION;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::{Decoded, events};
-use karmada_runtime::write::{WriteErrorKind, Writer};
+use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::condition::upsert_patch;
+use objects::lease::Renewal;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
+use crate::events::refused;
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
+
+/// The number of conflicts in a row after which a write backs off.
+const MOST_CONFLICTS: u32 = 100;
 
 /// The reporters' leases behind a lock.
 #[derive(Debug)]
@@ -107,19 +113,15 @@ impl SharedReporters {
 }
 
 fn observe(reporters: &mut Reporters, lease: &Decoded<Lease>) {
-    let version = lease.metadata().resource_version.as_deref();
-    let (Some(cluster), Some(version)) = (cluster_of(lease), version) else {
+    let Some(cluster) = cluster_of(lease) else {
         return;
     };
-    let seconds = match lease {
-        Decoded::Valid(lease) => lease.spec.as_ref().and_then(|s| s.lease_duration_seconds),
-        // Somebody writes it, and that is what counts.
+    let spec = match lease {
+        Decoded::Valid(lease) => lease.spec.as_ref(),
         Decoded::Invalid { .. } => None,
     };
-    let duration = seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map_or(DURATION, Duration::from_secs);
-    reporters.observe(cluster, version, duration, Instant::now().into_std());
+    let renewal = spec.map(Renewal::from).unwrap_or_default();
+    reporters.observe(cluster, renewal, DURATION, Instant::now().into_std());
 }
 
 fn cluster_of(lease: &Decoded<Lease>) -> Option<&str> {
@@ -132,6 +134,9 @@ pub(crate) struct SilenceReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
     pub(crate) writer: Writer,
+    pub(crate) events: EventRecorder,
+    /// What refuses our condition, by cluster.
+    pub(crate) refusals: Refusals<String>,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
 }
@@ -157,9 +162,27 @@ impl Controller for SilenceReconciler {
         let Some(patience) = self.confirm(cluster).await? else {
             return Ok(());
         };
+        let mut conflicts = 0;
+        loop {
+            match self.mark(cluster, patience).await {
+                // Another writer has succeeded, so the next attempt reads what was in the way at once.
+                Err(error)
+                    if error.kind() == WriteErrorKind::Conflict && conflicts < MOST_CONFLICTS =>
+                {
+                    conflicts += 1;
+                }
+                marked => return Ok(marked?),
+            }
+        }
+    }
+}
+
+impl SilenceReconciler {
+    /// Writes that the reporter of `cluster` is silent, unless it is marked so.
+    async fn mark(&self, cluster: &str, patience: Duration) -> Result<(), WriteError> {
         let resource = ApiResource::erase::<Cluster>(&());
         let clusters: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        // Read now and raw: the patch tests what the server stores, down to fractions of a second.
+        // Read now and raw: the conditions of others go back as the server stores them.
         let Some(found) = clusters.get_opt(cluster).await? else {
             return Ok(());
         };
@@ -169,20 +192,22 @@ impl Controller for SilenceReconciler {
             return Ok(());
         };
         let version = found.meta().resource_version.as_deref();
-        let patch: Patch<Value> = upsert_patch(conditions, silent, version).into();
+        let patch = Patch::Merge(upsert_patch(conditions, silent, version));
         let parameters = PatchParams::default();
         let call = clusters.patch_status(cluster, &parameters, &patch);
-        match self.writer.write("conditions", call).await {
+        let written = self.writer.write("conditions", call).await;
+        if let Some(message) = self.refusals.note(cluster.to_owned(), &written) {
+            let event = refused(Reason::ConditionRefused, "status.conditions", &message);
+            self.events.record(found.object_ref(&resource), event);
+        }
+        match written {
             Ok(_) => tracing::warn!(cluster, ?patience, "Reporter is silent"),
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
-            // The next attempt reads what was in the way.
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
-}
 
-impl SilenceReconciler {
     /// Returns the time for which the reporter of `cluster` may be silent, if it has been for longer.
     ///
     /// Reads the lease, because while the API was away no renewal could be observed: a silence is real

@@ -11,7 +11,7 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteErrorKind, Writer};
+use karmada_runtime::write::{Refusals, WriteErrorKind, Writer};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Client, Resource};
@@ -20,8 +20,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::events::{expired, problem};
+use crate::events::{expired, problem, refused};
 use crate::index::View;
+use crate::reason::Reason;
 use crate::support::Support;
 use crate::watch::SharedIndex;
 
@@ -40,6 +41,8 @@ pub(crate) struct StatusReconciler {
     /// Held by the one status that is written while clusters wait.
     lane: tokio::sync::Mutex<()>,
     reported: Mutex<BTreeMap<Key, Reported>>,
+    /// What refuses our statuses.
+    refusals: Refusals<Key>,
 }
 
 /// The news of a Remedy that have been recorded.
@@ -71,6 +74,7 @@ impl StatusReconciler {
             support: Support::new(client),
             lane: tokio::sync::Mutex::default(),
             reported: Mutex::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -126,11 +130,22 @@ impl StatusReconciler {
         true
     }
 
-    async fn write(&self, key: &Key, patch: Value, status: &RemedyStatus) -> Result<(), BoxError> {
+    async fn write(
+        &self,
+        remedy: &Remedy,
+        patch: Value,
+        status: &RemedyStatus,
+    ) -> Result<(), BoxError> {
+        let key = &Key::of(remedy);
         let parameters = PatchParams::default();
         let patch = Patch::Merge(patch);
         let call = self.remedies.patch_status(&key.name, &parameters, &patch);
-        match self.writer.write("remedy_status", call).await {
+        let written = self.writer.write("remedy_status", call).await;
+        if let Some(message) = self.refusals.note(key.clone(), &written) {
+            let event = refused(Reason::StatusRefused, "status", &message);
+            self.events.record(remedy.object_ref(&()), event);
+        }
+        match written {
             Ok(stored) if stored.status.as_ref() == Some(status) => Ok(()),
             Ok(_) => {
                 self.lacks(key, "its definition lacks fields of the status");
@@ -140,10 +155,6 @@ impl StatusReconciler {
             Err(error) if error.kind() == WriteErrorKind::Missing => {
                 self.support.forget();
                 self.queue.add(key.clone());
-                Ok(())
-            }
-            Err(error) if error.kind() == WriteErrorKind::Invalid => {
-                self.lacks(key, &error.to_string());
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -169,6 +180,7 @@ impl Controller for StatusReconciler {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(view) = self.index.view(key) else {
             self.reported.lock().remove(key);
+            self.refusals.forget(key);
             return Ok(());
         };
         if view.remedy.metadata.deletion_timestamp.is_some() {
@@ -202,8 +214,11 @@ impl Controller for StatusReconciler {
             None
         };
         // Of now: the wait may have taken a while.
-        match self.index.view(key).as_ref().and_then(change) {
-            Some((patch, status)) => self.write(key, patch, &status).await,
+        let Some(view) = self.index.view(key) else {
+            return Ok(());
+        };
+        match change(&view) {
+            Some((patch, status)) => self.write(&view.remedy, patch, &status).await,
             None => Ok(()),
         }
     }

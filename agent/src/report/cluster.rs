@@ -9,12 +9,11 @@ use karmada_api::condition::OWNED;
 use kube::Resource;
 use kube::api::{ApiResource, Patch};
 use objects::condition::{find, upsert_patch};
-use objects::patch;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A cluster of which only the conditions are read. They stay raw: the patch tests that one of them is
-/// unchanged, down to fractions of a second, which a typed condition loses.
+/// A cluster of which only the conditions are read. They stay raw: those of others go back as they were, down to
+/// fractions of a second, which a typed condition loses.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RawCluster {
     #[serde(default)]
@@ -31,7 +30,7 @@ struct RawStatus {
 
 /// A write of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change(patch::Patch);
+pub(super) struct Change(Value);
 
 impl RawCluster {
     /// Returns the conditions that this agent owns. One whose status cannot be read counts as absent and
@@ -73,8 +72,8 @@ impl RawCluster {
 }
 
 impl Change {
-    pub(super) fn to_patch(&self) -> Patch<Value> {
-        self.0.clone().into()
+    pub(super) fn to_patch(&self) -> Patch<&Value> {
+        Patch::Merge(&self.0)
     }
 }
 

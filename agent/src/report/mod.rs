@@ -333,8 +333,8 @@ impl<'a> Leader<'a> {
         condition: &Condition,
         rejected: &Change,
     ) -> Result<(), WriteError> {
-        // A server that is away would not answer a read either.
-        if error.kind() == WriteErrorKind::Transient {
+        // A server that is away would not answer a read either, and what it refuses it refuses again.
+        if let WriteErrorKind::Transient | WriteErrorKind::Invalid = error.kind() {
             return Err(error);
         }
         let read = timeout(READ_LIMIT, self.clusters.get_opt(&self.report.cluster)).await;

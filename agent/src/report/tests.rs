@@ -28,7 +28,6 @@ const PERIOD: Duration = Duration::from_secs(5);
 const THRESHOLD: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_hours(1);
 const MERGE: &str = "application/merge-patch+json";
-const JSON_PATCH: &str = "application/json-patch+json";
 /// The message of a verdict whose only vote is [`unhealthy`].
 const FAILS: &str = "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1";
 /// A time with a fraction of a second, which a typed time loses.
@@ -184,20 +183,20 @@ async fn a_cluster_without_any_status_gets_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_verdict_replaces_its_element_tested_whole_as_the_server_has_it() {
+async fn a_changed_verdict_replaces_its_element_of_the_list_that_was_read() {
     let before = cluster(&[ready(), dns_true(), reporting()]);
     let karmada = Karmada::new(Some(before)).await;
+    let read_at = karmada.cluster().await.metadata.resource_version;
     let running = Running::start(&karmada, Some(unhealthy()));
     karmada.until(DNS_READY, FALSE).await;
     let patches = running.connection.patches();
     assert_eq!(patches.len(), 1);
-    assert_eq!(patches[0].content_type, JSON_PATCH);
-    let path = "/status/conditions/1";
+    assert_eq!(patches[0].content_type, MERGE);
     let new = karmada.condition(DNS_READY).await;
-    let expected = json!([
-        { "op": "test", "path": path, "value": dns_true() },
-        { "op": "replace", "path": path, "value": new },
-    ]);
+    let expected = json!({
+        "metadata": { "resourceVersion": read_at },
+        "status": { "conditions": [ready(), new, reporting()] },
+    });
     assert_eq!(patches[0].body, expected);
     assert_eq!(new["reason"], DNS_FAILED_REASON);
     assert_eq!(new["message"], FAILS);
@@ -245,7 +244,7 @@ async fn an_element_that_moved_or_changed_is_read_again_and_the_others_survive()
     });
     running.votes.send_replace(on_dns(Some(unhealthy())));
     karmada.until(DNS_READY, FALSE).await;
-    assert_eq!(running.connection.codes(), [422, 422, 422, 422, 422, 200]);
+    assert_eq!(running.connection.codes(), [409, 409, 409, 409, 409, 200]);
     assert_eq!(running.connection.reads(), 5);
     for other in 1..=5 {
         let other = karmada.condition(&format!("Other{other}")).await;
@@ -284,7 +283,7 @@ async fn a_verdict_that_another_writer_has_written_meanwhile_is_not_written_agai
     });
     running.votes.send_replace(on_dns(Some(unhealthy())));
     sleep(LONG).await;
-    assert_eq!(running.connection.codes(), [422]);
+    assert_eq!(running.connection.codes(), [409]);
     assert_eq!(running.connection.reads(), 1);
 }
 
@@ -305,6 +304,7 @@ async fn a_patch_that_is_rejected_without_a_conflict_backs_off() {
     let running = Running::start(&karmada, Some(unhealthy()));
     sleep(Duration::from_mins(1)).await;
     assert_eq!(running.connection.codes(), [422; TRIES_IN_A_MINUTE]);
+    assert_eq!(running.connection.reads(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -360,18 +360,20 @@ async fn a_vote_that_is_gone_for_a_whole_threshold_makes_the_verdict_stale_and_k
 #[test]
 fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
     let odd = json!({ "type": DNS_READY, "status": 7 });
-    let found = cluster(&[odd.clone(), reporting()]);
+    let found = cluster(&[odd, reporting()]);
     let found: RawCluster = serde_json::from_value(found).unwrap();
     let ours = found.ours();
     let kinds: Vec<_> = ours.iter().map(|condition| &condition.type_).collect();
     assert_eq!(kinds, [REPORTER_READY]);
     let wanted: Condition = serde_json::from_value(dns_true()).unwrap();
-    let Patch::Json(patch) = change(&found, &wanted).unwrap().to_patch() else {
-        panic!("another element is touched");
+    let change = change(&found, &wanted).unwrap();
+    let Patch::Merge(patch) = change.to_patch() else {
+        panic!("{change:?}");
     };
-    let patch = serde_json::to_value(patch).unwrap();
-    assert_eq!(patch[0]["value"], odd);
-    assert_eq!(patch[1]["path"], "/status/conditions/0");
+    assert_eq!(
+        patch["status"]["conditions"],
+        json!([dns_true(), reporting()])
+    );
 }
 
 /// The API takes a condition that lacks everything but its type and status.
@@ -420,17 +422,16 @@ fn the_verdict_of_a_cluster_is_read_and_replaced_whatever_any_foreign_value_is()
         };
         let statuses: Vec<_> = found.ours().into_iter().map(|c| c.status).collect();
         assert_eq!(statuses, [FALSE], "{at}");
-        let Patch::Json(patch) = change(&found, &wanted).unwrap().to_patch() else {
-            panic!("{at}: another element is touched");
+        let change = change(&found, &wanted).unwrap();
+        let Patch::Merge(patch) = change.to_patch() else {
+            panic!("{at}: {change:?}");
         };
-        // The server compares with what it stores.
-        let patch = serde_json::to_value(patch).unwrap();
-        let tested = patch[0]["path"].as_str().unwrap();
-        assert_eq!(
-            mutation.object.pointer(tested),
-            Some(&patch[0]["value"]),
-            "{at}"
-        );
+        let mut expected = mutation.object["status"]["conditions"].clone();
+        let place = expected.as_array().unwrap().iter();
+        let place = place.enumerate().find(|(_, one)| one["type"] == DNS_READY);
+        let place = place.map(|(place, _)| place).unwrap();
+        expected[place] = dns_true();
+        assert_eq!(patch["status"]["conditions"], expected, "{at}");
     }
 }
 

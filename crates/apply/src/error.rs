@@ -1,7 +1,7 @@
 //! Errors of the work on a cluster.
 
 use karmada_runtime::error::Chain;
-use karmada_runtime::write::WriteError;
+use karmada_runtime::write::{WriteError, is_conflict};
 use kube::core::Status;
 use objects::GroupVersionKind;
 
@@ -118,7 +118,8 @@ impl MemberError {
     /// Returns `true` if the object is another one than was read.
     pub(crate) fn is_conflict(&self) -> bool {
         // The API server takes the uid of another object in a patch for a change of a field.
-        self.code() == Some(409) || self.status().is_some_and(is_about_uid)
+        self.status()
+            .is_some_and(|status| is_conflict(status) || is_about_uid(status))
     }
 
     /// Returns `true` if other managers have set a field otherwise.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, from_value, json};
 
 use crate::lenient::{self, Any};
-use crate::patch::{JsonPatch, Patch, guarded};
+use crate::patch::{JsonPatch, guarded};
 
 /// The status `True` on the wire.
 pub const TRUE: &str = "True";
@@ -162,25 +162,18 @@ pub fn upsert<C: AnyCondition>(conditions: &mut Vec<C>, new: C) {
     }
 }
 
-/// Returns the patch that puts `new` in the place of the first condition of its type, or at the end.
+/// Returns the merge patch that puts `new` in the place of the first condition of its type, or at the end, unless the
+/// object has changed since `resource_version`.
 ///
-/// A replacement tests that its element is unchanged and touches no other. An insertion sends the whole list,
-/// guarded: `add …/-` would make two of a type when raced, and fail without a list. The elements are raw: the test
-/// compares with what the server stores, down to fractions of a second, which a typed condition loses.
-pub fn upsert_patch(conditions: &[Value], new: Value, resource_version: Option<&str>) -> Patch {
-    let kind = new.kind();
-    let place = conditions.iter().position(|old| old.kind() == kind);
-    if let Some((index, old)) = place.and_then(|index| Some((index, conditions.get(index)?))) {
-        let index = index.to_string();
-        let element = ["status", "conditions", index.as_str()];
-        let mut patch = JsonPatch::default();
-        patch.test(element, old.clone());
-        patch.replace(element, new);
-        return Patch::Json(patch);
-    }
-    let list: Vec<_> = conditions.iter().cloned().chain([new]).collect();
-    let body = json!({ "status": { "conditions": list } });
-    Patch::Merge(guarded(resource_version, body))
+/// The elements are raw: those of others go back as they were, down to fractions of a second, which a typed condition
+/// loses.
+pub fn upsert_patch(conditions: &[Value], new: Value, resource_version: Option<&str>) -> Value {
+    let mut list = conditions.to_vec();
+    upsert(&mut list, new);
+    guarded(
+        resource_version,
+        json!({ "status": { "conditions": list } }),
+    )
 }
 
 impl JsonPatch {
@@ -198,8 +191,7 @@ impl JsonPatch {
                 self.add(["status", "conditions", "-"], json!(new));
                 continue;
             };
-            // An element that cannot be read is not counted in `current`; the test catches the shift.
-            self.test(["status", "conditions", &index, "type"], new.kind().into());
+            self.test_name(["status", "conditions", &index, "type"], new.kind());
             self.replace(["status", "conditions", &index], json!(new));
         }
     }

@@ -12,7 +12,7 @@
 //!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
 //!   How is it sent as YAML? [`yaml`].
-//! - Is it kept away, or driven out? [`taint`].
+//! - Is it kept away, or driven out? [`taint`]. Does who holds a [`lease`] live?
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom? [`reverse_index`].
 
@@ -26,6 +26,7 @@ pub mod health;
 mod key;
 mod kind;
 pub mod last_writer;
+pub mod lease;
 pub mod lenient;
 pub mod managed_fields;
 pub mod metadata;

@@ -1,10 +1,11 @@
 //! Patches of an object, and the guard that makes one fail if the object has changed since it was read.
 //!
-//! A guard names the resource version that was read; at another one the API server answers 409 Conflict. The
-//! `test` of a JSON patch guards one value alone, so that changes elsewhere do not fail the patch, but its answer
-//! is 422 Invalid, like that to a patch which makes an invalid object.
+//! A guard names the resource version that was read; at another one the API server answers 409 Conflict. No value
+//! is a guard: for the `test` of a JSON patch the API server compares encoded bytes, and its encoder escapes `&`, `<`
+//! and `>`, which ours does not.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -15,14 +16,13 @@ use serde_json::{Value, json};
 
 use crate::metadata;
 
-/// A patch of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Patch {
-    /// A JSON patch.
-    Json(JsonPatch),
-    /// A merge patch (RFC 7396).
-    Merge(Value),
-}
+/// The characters that the API server's encoder escapes, and ours does not.
+const ESCAPED: [char; 5] = ['&', '<', '>', '\u{2028}', '\u{2029}'];
+
+/// The levels of the deepest object that is made, which every JSON parser reads.
+const MAX_LEVELS: usize = 100;
+/// The bytes that the copies of one JSON patch may add; as for kube-apiserver.
+const MAX_COPIED: usize = 3 << 20;
 
 /// A JSON patch (RFC 6902). A path is given by its parts, so that any key can be one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,6 +71,71 @@ pub fn operation(
     serde_json::from_value(operation).map_err(|error| format!("`{path}` is no path: {error}"))
 }
 
+/// Errors of a JSON patch that somebody else has written.
+#[derive(Debug)]
+pub enum PatchError {
+    /// The object has no such place.
+    Unfit(json_patch::PatchError),
+    /// The object would be too deep.
+    TooDeep,
+    /// The patch copies too much.
+    TooLarge,
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit(error) => error.fmt(f),
+            Self::TooDeep => write!(f, "the object would have more than {MAX_LEVELS} levels"),
+            Self::TooLarge => write!(f, "it copies more than {} MiB", MAX_COPIED >> 20),
+        }
+    }
+}
+
+/// Applies the operations of a JSON patch that somebody else has written. After an error, those before it are applied.
+///
+/// # Errors
+/// Fails if one does not fit the object, or would make an object that no API server stores. Such an object is never
+/// made: its copies could fill the memory, and whoever walks through it would need a stack as deep.
+pub fn apply(operations: &[PatchOperation], object: &mut Value) -> Result<(), PatchError> {
+    let mut copied = 0;
+    for operation in operations {
+        let added = match operation {
+            PatchOperation::Add(add) => Some(&add.value),
+            PatchOperation::Replace(replace) => Some(&replace.value),
+            PatchOperation::Move(of) => object.pointer(of.from.as_str()),
+            PatchOperation::Copy(of) => object.pointer(of.from.as_str()),
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+        };
+        if let Some(added) = added {
+            let levels = MAX_LEVELS.saturating_sub(operation.path().count());
+            if is_deeper(added, levels) {
+                return Err(PatchError::TooDeep);
+            }
+            if let PatchOperation::Copy(_) = operation {
+                copied += added.to_string().len();
+            }
+        }
+        if copied > MAX_COPIED {
+            return Err(PatchError::TooLarge);
+        }
+        let one = std::slice::from_ref(operation);
+        json_patch::patch(object, one).map_err(PatchError::Unfit)?;
+    }
+    Ok(())
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else {
+        return true;
+    };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, left)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper(field, left)),
+        _ => false,
+    }
+}
+
 impl JsonPatch {
     /// Sets the value at `path`, whether there is one or not; at a place in a list, inserts it.
     pub fn add<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
@@ -93,9 +158,14 @@ impl JsonPatch {
             .push(PatchOperation::Remove(RemoveOperation { path }));
     }
 
-    /// Lets the patch fail unless the value at `path` is this.
-    pub fn test<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
-        let path = PointerBuf::from_tokens(path);
+    /// Lets the patch fail unless the element that it is about has this name at `path`: in a list of which some
+    /// elements could not be read, the places of the others are not those of the server's list.
+    pub fn test_name<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, name: &str) {
+        // No valid name has them, and the test would fail for ever.
+        if name.contains(ESCAPED) {
+            return;
+        }
+        let (path, value) = (PointerBuf::from_tokens(path), name.into());
         self.0
             .push(PatchOperation::Test(TestOperation { path, value }));
     }
@@ -147,7 +217,7 @@ impl JsonPatch {
     #[must_use]
     pub fn guarded(self, resource_version: Option<&str>) -> Self {
         let mut guarded = Self::default();
-        // A `test` of the version would be answered with 422, which looks like a patch that is refused.
+        // A `test` of the version would be answered with 422 and not with 409.
         guarded.replace(["metadata", "resourceVersion"], resource_version.into());
         guarded.append(self);
         guarded
@@ -184,22 +254,6 @@ impl JsonPatch {
     }
 }
 
-impl Patch {
-    /// Applies the patch to an object as the API server does.
-    ///
-    /// # Errors
-    /// Fails if a JSON patch is about what is not there.
-    pub fn apply(&self, object: &mut Value) -> Result<(), json_patch::PatchError> {
-        match self {
-            Self::Json(patch) => json_patch::patch(object, patch.operations()),
-            Self::Merge(body) => {
-                json_patch::merge(object, body);
-                Ok(())
-            }
-        }
-    }
-}
-
 impl From<JsonPatch> for json_patch::Patch {
     fn from(patch: JsonPatch) -> Self {
         Self(patch.0)
@@ -209,15 +263,6 @@ impl From<JsonPatch> for json_patch::Patch {
 impl<T: Serialize> From<JsonPatch> for params::Patch<T> {
     fn from(patch: JsonPatch) -> Self {
         Self::Json(patch.into())
-    }
-}
-
-impl From<Patch> for params::Patch<Value> {
-    fn from(patch: Patch) -> Self {
-        match patch {
-            Patch::Json(patch) => patch.into(),
-            Patch::Merge(body) => Self::Merge(body),
-        }
     }
 }
 
@@ -263,6 +308,56 @@ mod tests {
         );
         let expected = json!({ "metadata": { "labels": {}, "resourceVersion": "7" }, "spec": 1 });
         assert_eq!(merge, expected);
+    }
+
+    /// A name with such a character is none, but the rest of the patch has to be possible.
+    #[test]
+    fn tests_need_no_escapes() {
+        let mut patch = JsonPatch::default();
+        patch.test_name(["spec", "tasks", "0", "fromCluster"], "m1");
+        let of = ["spec", "tasks", "1", "fromCluster"];
+        for name in ["a&b", "<", "a>", "\u{2028}"] {
+            patch.test_name(of, name);
+        }
+        let test = json!({ "op": "test", "path": "/spec/tasks/0/fromCluster", "value": "m1" });
+        assert_eq!(json(&patch), json!([test]));
+    }
+
+    /// Whoever writes an override, or answers as a webhook, makes no object that is too deep or too large.
+    #[test]
+    fn foreign_patches_are_bounded() {
+        let patch = |operations: Value, object: Value| {
+            let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
+            let mut object = object;
+            let applied = apply(&operations, &mut object);
+            applied.map(|()| object).map_err(|error| error.to_string())
+        };
+        let nested = |levels: usize| (1..levels).fold(json!(1), |inner, _| json!([inner]));
+        let add = |levels| json!([{ "op": "add", "path": "/a/b", "value": nested(levels) }]);
+        let object = json!({ "a": {} });
+        assert_eq!(
+            patch(add(98), object.clone()).unwrap()["a"]["b"],
+            nested(98)
+        );
+        let too_deep = "the object would have more than 100 levels";
+        assert_eq!(patch(add(99), object).unwrap_err(), too_deep);
+        for operation in ["move", "copy"] {
+            let further = json!([{ "op": operation, "from": "/a", "path": "/b/c/d" }]);
+            let object = |levels| json!({ "a": nested(levels), "b": { "c": {} } });
+            assert!(patch(further.clone(), object(97)).is_ok());
+            assert_eq!(patch(further, object(98)).unwrap_err(), too_deep);
+        }
+        let copies =
+            |count| (0..count).map(|_| json!({ "op": "copy", "from": "/a", "path": "/b/-" }));
+        let copies = |count| copies(count).collect::<Value>();
+        let object = json!({ "a": "x".repeat(1 << 20), "b": [] });
+        assert!(patch(copies(2), object.clone()).is_ok());
+        assert_eq!(
+            patch(copies(3), object).unwrap_err(),
+            "it copies more than 3 MiB"
+        );
+        let unfit = json!([{ "op": "remove", "path": "/a" }]);
+        assert!(patch(unfit, json!({})).is_err());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use karmada_api::rebalancer::{
     WorkloadRebalancerStatus,
 };
 use karmada_api::{ResourceBindingSpec, WorkloadRebalancer};
-use objects::patch::JsonPatch;
-use serde_json::json;
+use objects::patch::guarded;
+use serde_json::{Value, json};
 
 /// Returns the workloads of the request with their results so far, sorted. One that was dropped from the request stays
 /// only if it was scheduled anew.
@@ -47,13 +47,18 @@ pub fn is_triggered(binding: &ResourceBindingSpec, at: &Time) -> bool {
     triggered.is_some_and(|triggered| triggered.0 >= at.0)
 }
 
-/// Returns the patch that asks the binding of a workload to be scheduled anew. It fails for the binding of another.
-pub fn trigger(workload: &RebalancedWorkload, at: &Time) -> JsonPatch {
-    let mut patch = JsonPatch::default();
-    patch.test(["spec", "resource", "kind"], json!(workload.kind));
-    patch.test(["spec", "resource", "name"], json!(workload.name));
-    patch.add(["spec", "rescheduleTriggeredAt"], json!(at));
-    patch
+/// Returns the merge patch that asks for a binding, of which this is the raw spec, to be scheduled anew, or `None` if it
+/// is that of another workload.
+pub fn trigger(
+    spec: &Value,
+    resource_version: Option<&str>,
+    workload: &RebalancedWorkload,
+    at: &Time,
+) -> Option<Value> {
+    let resource = &spec["resource"];
+    let is_own = resource["kind"] == *workload.kind && resource["name"] == *workload.name;
+    let body = json!({ "spec": { "rescheduleTriggeredAt": at } });
+    is_own.then(|| guarded(resource_version, body))
 }
 
 /// Returns the status of the request with these results, or `None` if it has that already.

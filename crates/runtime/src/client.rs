@@ -62,13 +62,14 @@ pub(crate) use self::restored::REWINDS;
 pub use self::server::Server;
 pub use self::source::Source;
 pub use self::tls::connector;
+pub(crate) use self::token::is_token;
 pub use self::transport::Transport;
 
 use self::connections::Connections;
 use self::exec::ExecPlugin;
 use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
-use self::selected::cluster_of;
+use self::selected::{cluster_of, inline_token};
 use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
@@ -76,6 +77,9 @@ use crate::error::BoxError;
 /// The timeout of a response's head. A watch sends its head at once and may then be silent for
 /// minutes, so its body has no timeout.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
+
+/// The longest URL of a server. The paths of requests follow it, and together they have to be a URL.
+const LONGEST_URL: usize = 2048;
 
 /// The names of APIs in metrics that are not named by who connects: that of a program which has no metrics, that of the
 /// cluster in which a program is a pod, and those of all members of a fleet.
@@ -206,6 +210,13 @@ where
         .map_err(|_| ClientError::UserAgent(user_agent.to_owned()))?;
     config.headers.push((header::USER_AGENT, user_agent));
     let token = TokenFile::take(&mut config.auth_info)?;
+    // What is checked here is the cause of a panic further down.
+    if inline_token(&config.auth_info).is_some_and(|token| !is_token(&token)) {
+        return Err(ClientError::Token);
+    }
+    if config.cluster_url.to_string().len() > LONGEST_URL {
+        return Err(ClientError::LongUrl(LONGEST_URL));
+    }
     let token = token.map(|token| MapRequestLayer::new(move |request| token.authorize(request)));
 
     let stack = tower::ServiceBuilder::new()

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::{BoxError, Chain};
+use crate::write;
 
 /// The time after which conflicts of one key are a warning.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -124,21 +125,11 @@ impl Failed<'_> {
     }
 }
 
-/// Returns `true` if the API server refused a write because the object is another version now: a 409, or
-/// a 422 of a JSON patch of which a `test` failed or a path is missing.
 fn is_conflict(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-            return match status.code {
-                409 => true,
-                // Of a rejected object the server says which field is at fault.
-                422 => status
-                    .details
-                    .as_ref()
-                    .is_none_or(|details| details.causes.is_empty()),
-                _ => false,
-            };
+            return write::is_conflict(status);
         }
         next = error.source();
     }
@@ -148,7 +139,6 @@ fn is_conflict(error: &(dyn Error + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
-    use kube::core::response::{StatusCause, StatusDetails};
 
     use super::*;
     use crate::write::WriteError;
@@ -158,32 +148,13 @@ mod tests {
         WriteError::Api(kube::Error::Api(status.boxed()))
     }
 
-    fn invalid() -> WriteError {
-        let details = StatusDetails {
-            causes: vec![StatusCause {
-                reason: "FieldValueInvalid".to_owned(),
-                message: "Invalid value".to_owned(),
-                field: "spec".to_owned(),
-            }],
-            name: String::new(),
-            group: String::new(),
-            kind: String::new(),
-            uid: String::new(),
-            retry_after_seconds: 0,
-        };
-        let status = Status::failure("no", "Invalid").with_code(422);
-        let status = status.with_details(details).boxed();
-        WriteError::Api(kube::Error::Api(status))
-    }
-
-    /// A 422 is a conflict unless the server names a field that it refuses.
+    /// Only newer versions are no failure.
     #[test]
     fn newer_versions_are_no_failure() {
         let (conflicts, now) = (Conflicts::default(), Instant::now());
         for (error, expected) in [
             (Some(refused(409)), Outcome::Conflict),
-            (Some(refused(422)), Outcome::Conflict),
-            (Some(invalid()), Outcome::Failure),
+            (Some(refused(422)), Outcome::Failure),
             (Some(refused(500)), Outcome::Failure),
             (Some(WriteError::NotLeading), Outcome::Failure),
             (None, Outcome::Success),

@@ -12,6 +12,7 @@ use crate::conflicts::{Conflicts, Failed};
 use crate::error::BoxError;
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
+use crate::panics::caught;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
@@ -151,7 +152,8 @@ async fn reconcile_one<C: Controller>(
     // Until the key is released: with the next one taken at once, there is no gap between the two.
     let _in_progress = environment.activity.begin();
     let started = Instant::now();
-    let result = controller.reconcile(&key).await;
+    let result = caught(controller.reconcile(&key)).await;
+    let result = result.unwrap_or_else(|panicked| Err(panicked.into()));
     let error = result.as_ref().err().map(|error| &**error as _);
     let outcome = (environment.conflicts).outcome(&key, error, Instant::now());
     metrics.reconciled(started.elapsed(), outcome);
@@ -295,6 +297,41 @@ mod tests {
         calls.wait_for(|calls| *calls == 6).await.unwrap();
         assert_eq!(recorder.seen.lock()[4..], [7, 7]);
         stopping.cancel();
+    }
+
+    /// Panics with the key 1, the first time.
+    struct Faulty(watch::Sender<Vec<u8>>);
+
+    impl Controller for Faulty {
+        type Key = u8;
+
+        fn keys(&self) -> Vec<u8> {
+            vec![1, 2]
+        }
+
+        async fn reconcile(&self, key: &u8) -> Result<(), BoxError> {
+            let is_known = self.0.borrow().contains(key);
+            self.0.send_modify(|seen| seen.push(*key));
+            assert!(is_known || *key != 1, "deliberate");
+            Ok(())
+        }
+    }
+
+    /// A panic at one object is a failure of it: the others are reconciled, and it is tried again.
+    #[tokio::test(start_paused = true)]
+    async fn panic_fails_one_key() {
+        let (seen, mut watched) = watch::channel(Vec::new());
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
+        let (queue, leadership) = (Queue::default(), Leadership::always());
+        spawn(&mut program, "faulty", Faulty(seen), queue, leadership);
+        let all = watched.wait_for(|seen| seen.len() == 3).await.unwrap();
+        assert_eq!(*all, [1, 2, 1]);
+        drop(all);
+        program.stopping.cancel();
+        assert!(program.tasks.drain(Duration::from_secs(1)).await);
     }
 
     /// Nothing is reconciled before every gate is open.

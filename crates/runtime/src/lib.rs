@@ -9,7 +9,7 @@
 //!   `packed` text, or by `partial`; the program's own
 //!   index wakes keys, and `queue` holds them.
 //! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, and neither waits for a
-//!   key that is `aside`; `conflicts` tells the failures that are news.
+//!   key that is `aside`; `conflicts` tells the failures that are news, and `panics` end no more than the key or member.
 //! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it.
 //! - `events` go out once the burst is over, which `activity` knows.
 //!
@@ -42,6 +42,7 @@ pub mod members;
 pub mod metrics;
 mod open_files;
 mod packed;
+pub mod panics;
 pub mod partial;
 pub mod program;
 pub mod queue;

@@ -26,6 +26,7 @@ use crate::client::{Addresses, ClientError};
 use crate::contention::CONTESTED;
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
+use crate::panics::PANICS;
 use crate::readiness::{Gate, Readiness};
 use crate::watch::Decoded;
 use crate::{admin, client, delivery, metrics, open_files, telemetry};
@@ -453,6 +454,11 @@ fn registry(identity: &Identity) -> Registry {
         "contested_writes",
         "Writes that were made again after a pause, because another client had undone the same one several times",
         CONTESTED.clone(),
+    );
+    registry.register(
+        "panics",
+        "Faults of the program that ended what it did for one object or one member, and nothing else",
+        PANICS.clone(),
     );
     client::REQUESTS.register(&mut registry);
     client::CONNECTIONS.register(&mut registry);

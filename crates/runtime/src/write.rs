@@ -1,19 +1,26 @@
 //! Writes to an API, which begin only while leading and end before leadership may be lost.
 
 mod mode;
+mod refusals;
 mod request;
 
 use std::future::Future;
 use std::time::Duration;
 
+use kube::core::Status;
 use tokio::time::Instant;
 
 pub use self::mode::{WouldWrite, WriteMode};
+pub use self::refusals::Refusals;
 pub use self::request::{Stored, create, in_path, patch, patch_status, replace_status};
 
 use crate::error::Chain;
 use crate::lease::Leadership;
 use crate::metrics::{APPLIED, WriteMetrics};
+
+/// The message of the API server for a JSON patch that does not fit the object. The messages for what it, a policy or a
+/// webhook refuses are others.
+const UNFIT: &str = "the server rejected our request due to an error in our request";
 
 /// The longest duration of a write.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -42,12 +49,11 @@ pub enum WriteError {
 /// Classes of write errors by the reaction they require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteErrorKind {
-    /// The object differs from the version that was assumed: read it again (409).
+    /// The object differs from the version that was assumed: read it again.
     Conflict,
     /// The object or its namespace does not exist (404).
     Missing,
-    /// The API server rejects the content: a retry fails as well. A JSON patch whose `test` fails is
-    /// in this class too, because the API server reports it as 422.
+    /// The API server rejects the content: a retry fails as well.
     Invalid,
     /// A retry may succeed: 429, 5xx, timeouts, lost connections.
     Transient,
@@ -58,12 +64,22 @@ impl WriteError {
     pub fn kind(&self) -> WriteErrorKind {
         match self {
             Self::Api(kube::Error::Api(status)) => match status.code {
+                _ if is_conflict(status) => WriteErrorKind::Conflict,
                 404 => WriteErrorKind::Missing,
-                409 => WriteErrorKind::Conflict,
                 400 | 403 | 405 | 413 | 415 | 422 => WriteErrorKind::Invalid,
                 _ => WriteErrorKind::Transient,
             },
             _ => WriteErrorKind::Transient,
+        }
+    }
+
+    /// Returns the API server's reason for a write that it refuses, which names the policy or webhook if it is one.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Api(kube::Error::Api(status)) if self.kind() == WriteErrorKind::Invalid => {
+                Some(&status.message)
+            }
+            _ => None,
         }
     }
 
@@ -77,6 +93,12 @@ impl WriteError {
             (_, WriteErrorKind::Transient) => "failed",
         }
     }
+}
+
+/// Returns `true` if the API server refused a write because the object is another version now: a 409, or the 422 to a
+/// JSON patch with a path that is no longer there, which names nothing that it refuses.
+pub fn is_conflict(status: &Status) -> bool {
+    status.code == 409 || (status.code == 422 && status.message == UNFIT)
 }
 
 impl Writer {
@@ -124,8 +146,6 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
-
     use super::*;
     use crate::metrics::OUTCOMES;
 
@@ -180,16 +200,27 @@ mod tests {
         }
     }
 
-    /// A status code determines the class.
+    /// A status code determines the class, but for a patch that does not fit: what a webhook refuses with the same code
+    /// is no conflict.
     #[test]
     fn status_code_determines_class() {
-        let kind = |code| {
-            let status = Status::failure("no", "Reason").with_code(code).boxed();
+        let kind = |code, message| {
+            let status = Status::failure(message, "Reason").with_code(code).boxed();
             WriteError::Api(kube::Error::Api(status)).kind()
         };
-        assert_eq!(kind(409), WriteErrorKind::Conflict);
-        assert_eq!(kind(404), WriteErrorKind::Missing);
-        assert_eq!(kind(422), WriteErrorKind::Invalid);
-        assert_eq!(kind(503), WriteErrorKind::Transient);
+        for (code, message, expected) in [
+            (409, "no", WriteErrorKind::Conflict),
+            (422, UNFIT, WriteErrorKind::Conflict),
+            (404, "no", WriteErrorKind::Missing),
+            (
+                422,
+                "admission webhook \"w\" denied the request: no",
+                WriteErrorKind::Invalid,
+            ),
+            (400, UNFIT, WriteErrorKind::Invalid),
+            (503, "no", WriteErrorKind::Transient),
+        ] {
+            assert_eq!(kind(code, message), expected, "{code} {message}");
+        }
     }
 }

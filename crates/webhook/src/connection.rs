@@ -69,8 +69,9 @@ impl Connection {
             if status.is_success() {
                 return Ok(answer);
             }
+            let left = deadline.saturating_duration_since(Instant::now());
             match pause {
-                Some(pause) if Instant::now() + pause < deadline => sleep(pause).await,
+                Some(pause) if pause < left => sleep(pause).await,
                 _ => return Err(refused(status, &answer)),
             }
         }

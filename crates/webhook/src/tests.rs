@@ -205,6 +205,7 @@ async fn busy_server_is_asked_again() {
         Answer::Http(response)
     };
     let answers = Mutex::new(vec![
+        busy("18446744073709551615"),
         busy("60"),
         Answer::Fields(json!({ "healthy": true })),
         busy("1"),
@@ -215,7 +216,9 @@ async fn busy_server_is_asked_again() {
     let (stage, webhook) = (Stage::new().await, webhook(&patient));
     assert_eq!(stage.ask(&webhook).await, Ok(true));
     let reason = "the server answered 429 Too Many Requests: no way";
-    assert_eq!(stage.ask(&webhook).await, failed(reason));
+    for _of_both in 0..2 {
+        assert_eq!(stage.ask(&webhook).await, failed(reason));
+    }
 }
 
 /// Cases I81, I83: a webhook that does not answer in time gets no further call for a while: all who wait for it fail, and

@@ -185,6 +185,7 @@ impl Stage {
             ingresses,
             events: Arc::clone(&recorder),
             contention: Arc::default(),
+            refusals: Arc::default(),
         };
         let reconciler = Reconciler {
             index: Arc::clone(&index),
@@ -318,6 +319,34 @@ async fn finalizer_precedes_load_balancer() {
     assert_eq!(stage.balancer_calls(), ["ensure ns/i"]);
     let expected = ["!TrafficBlocked: A Remedy takes the traffic of cluster m1 away"];
     assert_eq!(stage.events(), expected);
+}
+
+/// A policy refuses every status of an ingress: that is told, and what becomes of the traffic all the same, each once.
+#[tokio::test]
+async fn refused_status_is_told() {
+    let (stage, _) = Stage::with(not_yet_blocked()).await;
+    let refusal = Fault::Forbidden.subresource("status");
+    let refusal = stage.api.server.faults().inject(refusal);
+    stage.reconcile().await.unwrap_err();
+    stage.reconcile().await.unwrap_err();
+    assert_eq!(stage.balancer_calls(), ["ensure ns/i"; 2]);
+    let events = stage.events();
+    let refused = "!WriteRefused: the API refuses every write to status.serviceLocations and status.trafficBlockClusters: ";
+    let blocked = "!TrafficBlocked: A Remedy takes the traffic of cluster m1 away";
+    assert!(events[0].starts_with(refused), "{events:?}");
+    assert_eq!(events[1..], [blocked]);
+
+    stage.observe(|index| index.observe_cluster(applied(cluster("m1", &[]))));
+    stage.reconcile().await.unwrap();
+    let unblocked = "TrafficUnblocked: Cluster m1 is no longer blocked";
+    assert_eq!(stage.events(), [unblocked]);
+    stage.observe(|index| index.observe_cluster(applied(cluster("m1", &["TrafficControl"]))));
+    stage.reconcile().await.unwrap_err();
+    assert_eq!(stage.events(), [blocked]);
+
+    stage.api.server.faults().remove(refusal);
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.events(), [""; 0]);
 }
 
 /// A converged ingress gets no write and no event.

@@ -3,6 +3,7 @@
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Work, execution_namespace};
 use karmada_runtime::client::{Source, connect};
+use karmada_runtime::write::is_conflict;
 use kube::api::PatchParams;
 use kube::{Api, Client};
 use objects::Key;
@@ -123,15 +124,14 @@ async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
         if removal.is_empty() {
             break;
         }
+        let removal = removal.guarded(found.metadata.resource_version.as_deref());
         let patch: kube::api::Patch<serde_json::Value> = removal.into();
         match clusters
             .patch_status(cluster, &PatchParams::default(), &patch)
             .await
         {
             Ok(_) => return Ok(Cleaned::Something),
-            // A place in the list was another's meanwhile.
-            Err(kube::Error::Api(status))
-                if attempt < TRIES && [409, 422].contains(&status.code) => {}
+            Err(kube::Error::Api(status)) if attempt < TRIES && is_conflict(&status) => {}
             Err(source) => {
                 return Err(refused(
                     format!("remove the conditions of {cluster}"),
@@ -147,7 +147,7 @@ async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
     })
 }
 
-/// Returns the patch that removes the agents' conditions, each if it is still in its place.
+/// Returns the patch that removes the agents' conditions, unless the cluster has changed.
 fn removal(cluster: &Cluster) -> JsonPatch {
     let mut patch = JsonPatch::default();
     // From the end, so that the places of the others stay.
@@ -155,10 +155,7 @@ fn removal(cluster: &Cluster) -> JsonPatch {
         if OWNED.contains(&condition.type_.as_str()) {
             let place = place.to_string();
             let element = ["status", "conditions", &place];
-            patch.test(
-                element.into_iter().chain(["type"]),
-                condition.type_.clone().into(),
-            );
+            patch.test_name(element.into_iter().chain(["type"]), &condition.type_);
             patch.remove(element);
         }
     }

@@ -85,7 +85,7 @@ async fn renew(
         return Ok(());
     }
     let new = token::request(&rights::account(cluster), args.token_duration, client).await?;
-    let patch = work::replace_token(work, &old, &new).ok_or_else(lacking)?;
+    let patch = work::replace_token(work, &new).ok_or_else(lacking)?;
     let patch: Patch<Value> = patch.into();
     let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));
     let parameters = PatchParams {

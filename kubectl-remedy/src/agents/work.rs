@@ -72,15 +72,14 @@ pub(super) fn objects(work: &Value) -> impl Iterator<Item = &Value> {
     manifests.into_iter().flatten()
 }
 
-/// Returns the patch that puts `new` in the place of the token in the Work of an agent, unless that is no longer `old`.
-pub(super) fn replace_token(work: &Work, old: &str, new: &str) -> Option<JsonPatch> {
+/// Returns the patch that puts `new` in the place of the token in the Work of an agent, unless that has changed.
+pub(super) fn replace_token(work: &Work, new: &str) -> Option<JsonPatch> {
     let name = format!("{ACCOUNT}-karmada");
     let mut manifests = work.spec.workload.manifests.iter();
     let place = manifests.position(|m| m["kind"] == "Secret" && m["metadata"]["name"] == *name)?;
     let place = place.to_string();
     let token = ["spec", "workload", "manifests", &place, "data", "token"];
     let mut patch = JsonPatch::default();
-    patch.test(token, encoded(old).into());
     patch.replace(token, encoded(new).into());
-    Some(patch)
+    Some(patch.guarded(work.metadata.resource_version.as_deref()))
 }

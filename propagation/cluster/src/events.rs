@@ -4,6 +4,7 @@ use karmada_api::condition::TRUE;
 use karmada_api::execution_namespace;
 use karmada_rules::cluster::{ClusterWrite, Report};
 use karmada_runtime::events::EventReason;
+use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
 
 use crate::reason::Reason;
@@ -37,6 +38,14 @@ pub(crate) fn taken(cluster: &str, step: &ClusterWrite) -> Option<Event> {
             None
         }
     }
+}
+
+/// Returns the Event about a panic.
+pub(crate) fn panicked(panicked: Panicked) -> Event {
+    let reason = Reason::ClusterTaskFailed;
+    let mut event = normal(reason, panicked.to_string(), "Probe");
+    event.type_ = EventType::Warning;
+    event
 }
 
 fn health_changed(report: &Report) -> Event {

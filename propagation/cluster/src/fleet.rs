@@ -43,7 +43,7 @@ impl Fleet {
     /// Returns the member, and connects to it if that has not been done, or not in the way that the
     /// cluster and its Secret ask for.
     pub(crate) async fn member(
-        &self,
+        self: &Arc<Self>,
         name: &str,
         cluster: &ClusterView,
     ) -> Result<Arc<Member>, ConnectError> {
@@ -73,7 +73,7 @@ impl Fleet {
 
     /// Keeps a connection to a member from now on.
     fn keep(
-        &self,
+        self: &Arc<Self>,
         name: &str,
         client: Client,
         access: Option<MemberAccess>,
@@ -81,7 +81,13 @@ impl Fleet {
     ) -> Arc<Member> {
         let (member, watches) = Member::new(client, access, cluster);
         let member = Arc::new(member);
-        self.background.run(watches);
+        let (fleet, cluster) = (Arc::downgrade(self), name.to_owned());
+        self.background.run(name, watches, move || {
+            // The next probe connects anew.
+            if let Some(fleet) = fleet.upgrade() {
+                fleet.disconnect(&cluster);
+            }
+        });
         let mut members = self.members.lock();
         members.doubted.remove(name);
         members

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use objects::lease::Renewal;
 use tokio::time::Instant;
 
 /// The clusters of which something was heard, or that were seen for the first time. Like leases of leaders they are
@@ -13,8 +14,8 @@ pub(crate) struct Heard(BTreeMap<String, Sign>);
 #[derive(Debug)]
 struct Sign {
     at: Instant,
-    /// The version of the cluster's Lease.
-    lease: Option<String>,
+    /// The cluster's Lease.
+    lease: Option<Renewal>,
 }
 
 impl Heard {
@@ -29,10 +30,9 @@ impl Heard {
         }
     }
 
-    /// Takes in the Lease of a cluster. Another version of it is a sign.
-    pub(crate) fn lease(&mut self, name: &str, version: Option<&str>) {
-        let at = Instant::now();
-        let lease = version.map(ToOwned::to_owned);
+    /// Takes in the Lease of a cluster. That it was renewed is a sign.
+    pub(crate) fn lease(&mut self, name: &str, renewal: Renewal) {
+        let (at, lease) = (Instant::now(), Some(renewal));
         match self.0.get_mut(name) {
             Some(sign) if sign.lease == lease => {}
             _ => drop(self.0.insert(name.to_owned(), Sign { at, lease })),

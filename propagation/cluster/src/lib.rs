@@ -31,7 +31,7 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
-use kube::Client;
+use kube::{Client, Resource};
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
@@ -94,9 +94,16 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
         .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let (queue, probes) = (Queue::default(), MemberQueues::default());
-    let background = Background::spawn(program, "members");
-    let fleet = Arc::new(Fleet::new(way, background));
     let index = Arc::new(SharedIndex::new(queue.clone(), probes.clone()));
+    let (recorder, clusters) = (events.clone(), Arc::clone(&index));
+    let background = Background::spawn(program, "members", move |cluster, panicked| {
+        if let Some(recorder) = &recorder
+            && let Some(cluster) = clusters.cluster(cluster)
+        {
+            recorder.record(cluster.object_ref(&()), events::panicked(panicked));
+        }
+    });
+    let fleet = Arc::new(Fleet::new(way, background));
     let reachable = Reachable::register(&mut program.registry);
     let role = match place {
         Place::ControlPlane(client) => {

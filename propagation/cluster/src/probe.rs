@@ -9,6 +9,7 @@ use karmada_runtime::error::Chain;
 use karmada_runtime::members::{
     ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
 };
+use karmada_runtime::panics::caught;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -73,13 +74,18 @@ impl MemberController for Prober {
             self.health.lock().remove(name);
             return Ok(Contact::None);
         };
-        let (probe, member) = match self.fleet.member(name, &cluster).await {
-            Ok(member) => (member.health().await, Some(member)),
+        let probing = async {
+            let member = self.fleet.member(name, &cluster).await?;
+            Ok::<_, ConnectError>((member.health().await, member))
+        };
+        let (probe, member) = match caught(probing).await {
+            Ok(Ok((probe, member))) => (probe, Some(member)),
             // Without a way to the Secret nothing is learned of the member.
-            Err(ConnectError::Unread(error)) if !is_forbidden(&error) => {
+            Ok(Err(ConnectError::Unread(error))) if !is_forbidden(&error) => {
                 return Err(ConnectError::Unread(error).into());
             }
-            Err(error) => (Probe::Unreachable(Chain(&error).to_string()), None),
+            Ok(Err(error)) => (Probe::Unreachable(Chain(&error).to_string()), None),
+            Err(panicked) => (Probe::Unreachable(panicked.to_string()), None),
         };
         let is_reachable = !matches!(probe, Probe::Unreachable(_));
         self.reachable.note(name, is_reachable);

@@ -19,7 +19,7 @@ use karmada_runtime::write::{
 };
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
-use objects::{Key, Metadata, patch};
+use objects::{Key, Metadata};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -191,11 +191,11 @@ impl Reconciler {
                 self.writes.write("taints", call).await?.is_some()
             }
             ClusterWrite::Condition { patch, .. } => {
-                let call = self.write_status(&clusters, known, patch.clone());
+                let call = self.write_status(&clusters, known, patch);
                 self.writes.write("conditions", call).await?.is_some()
             }
             ClusterWrite::Status(patch) => {
-                let call = self.write_status(&clusters, known, patch::Patch::Merge(patch.clone()));
+                let call = self.write_status(&clusters, known, patch);
                 self.writes.write("cluster_status", call).await?.is_some()
             }
             ClusterWrite::CreateNamespace(object) => {
@@ -224,22 +224,21 @@ impl Reconciler {
         Ok(written)
     }
 
-    /// Patches the status of a cluster.
+    /// Applies a merge patch to the status of a cluster.
     async fn write_status(
         &self,
         clusters: &Api<ClusterView>,
         known: &Known,
-        patch: patch::Patch,
+        patch: &Value,
     ) -> kube::Result<Stored> {
         let name = known.cluster.name();
         if let Role::ControlPlane { .. } = self.role {
-            let patch: Patch<Value> = patch.into();
+            let patch = Patch::Merge(patch);
             return patch_status(clusters, name, &PatchParams::default(), &patch).await;
         }
         // Karmada grants its agents no patch. The object is as the server stores it, of the version that it names.
         let mut cluster = known.cluster.clone();
-        let patched = patch.apply(&mut cluster);
-        patched.map_err(|error| kube::Error::Service(error.into()))?;
+        json_patch::merge(&mut cluster, patch);
         replace_status(clusters, name, &cluster).await
     }
 }

@@ -470,6 +470,47 @@ async fn foreign_condition_taints() {
     stage.until("m1", freed).await;
 }
 
+/// The credential of one member is none: its Cluster says so, and the others are asked as ever.
+#[tokio::test]
+async fn bad_credential_fails_one_cluster() {
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("bad", member.address()).await;
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": "bad", "namespace": "karmada-cluster" },
+        "data": { "token": "dHdvIHdvcmRz" } });
+    let path = "/api/v1/namespaces/karmada-cluster/secrets/bad";
+    stage.api.send("PATCH", path, &secret).await;
+    stage.join("m1", member.address()).await;
+    let _program = stage.start(&[]);
+    let bad = stage
+        .until("bad", |cluster| has(cluster, "Ready", "False"))
+        .await;
+    let ready = conditions(&bad, "Ready").unwrap();
+    assert_eq!(
+        ready["message"],
+        "cluster is not reachable: the `token` of the Secret karmada-cluster/bad is none: it may have no spaces, line breaks or characters beyond ASCII"
+    );
+    stage.until("m1", is_complete).await;
+}
+
+/// The API server escapes some characters where it compares encoded texts; a message may have them, whoever wrote it.
+#[tokio::test]
+async fn any_message_is_replaced() {
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
+    let ready = json!({ "type": "Ready", "status": "Unknown", "reason": "ClusterNotReachable",
+        "message": "the apiEndpoint \"https://<address> & port\" is no URL" });
+    let (parameters, patch) = (
+        PatchParams::default(),
+        Patch::Merge(json!({ "status": { "conditions": [ready] } })),
+    );
+    let clusters = stage.clusters();
+    let written = clusters.patch_status("m1", &parameters, &patch).await;
+    written.unwrap();
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+}
+
 /// A verdict that somebody overwrites is put right.
 #[tokio::test]
 async fn overwritten_verdict_is_restored() {

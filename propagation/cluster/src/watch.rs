@@ -20,9 +20,9 @@ use karmada_runtime::partial::Partial;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
-use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::lease::Renewal;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -255,12 +255,15 @@ impl SharedIndex {
         gone
     }
 
-    fn observe_lease(&self, event: Event<Decoded<PartialObjectMeta<Lease>>>) {
-        if let Event::Apply(lease) | Event::InitApply(lease) = event {
-            let (mut index, meta) = (self.index.lock(), lease.metadata());
-            let version = meta.resource_version.as_deref();
-            let name = meta.name.as_deref().unwrap_or_default();
-            index.heard.lease(name, version);
+    fn observe_lease(&self, event: Event<Decoded<Lease>>) {
+        if let Event::Apply(Decoded::Valid(lease)) | Event::InitApply(Decoded::Valid(lease)) = event
+            && let Some(spec) = &lease.spec
+        {
+            let renewal = Renewal::from(spec);
+            self.index
+                .lock()
+                .heard
+                .lease(lease.metadata.name(), renewal);
         }
     }
 

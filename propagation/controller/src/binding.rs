@@ -186,8 +186,8 @@ impl BindingReconciler {
         };
         let ours = ["metadata", "finalizers", place.as_str()];
         let mut patch = JsonPatch::default();
-        patch.test(ours, binding.finalizer().into());
         patch.remove(ours);
+        let patch = patch.guarded(binding.metadata.resource_version.as_deref());
         self.patch_binding(binding, Part::Finalizer, patch).await?;
         Ok(())
     }

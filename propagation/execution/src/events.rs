@@ -5,6 +5,7 @@ use karmada_api::condition::TRUE;
 use karmada_api::work::{ManifestIdentifier, ManifestStatus};
 use karmada_rules::execution::{StatusPlan, SyncOutcome, identifier};
 use karmada_runtime::events::EventReason;
+use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
 use serde_json::Value;
 
@@ -86,6 +87,16 @@ pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
 /// Returns the Event about a script or webhook that has failed.
 pub(crate) fn warning(reason: Reason, note: &str) -> Event {
     event(EventType::Warning, reason, note, "Interpret")
+}
+
+/// Returns the Event about a panic, which is about a cluster.
+pub(crate) fn panicked(panicked: Panicked) -> Event {
+    event(
+        EventType::Warning,
+        Reason::MemberTaskFailed,
+        &panicked.to_string(),
+        "Watch",
+    )
 }
 
 /// Returns the Event about the object of a manifest that `manager` changes back in a member each time.

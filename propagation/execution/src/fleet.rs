@@ -125,21 +125,30 @@ impl Fleet {
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
-        let fleet = Arc::clone(self);
-        let (name, cluster) = (name.to_owned(), cluster.clone());
+        let (fleet, cluster) = (Arc::clone(self), cluster.clone());
+        let of_cluster = name.to_owned();
         let renewal = async move {
             match access {
-                Some((karmada, access)) => fleet.renew(karmada, name, cluster, access).await,
+                Some((karmada, access)) => {
+                    fleet.renew(karmada, of_cluster, cluster, access).await;
+                }
                 None => pending().await,
             }
         };
-        self.background.run(async move {
+        let running = async move {
             tokio::select! {
                 biased;
                 () = ended.cancelled() => {}
                 () = watches => {}
                 () = collecting => {}
                 () = renewal => {}
+            }
+        };
+        let (fleet, cluster) = (Arc::downgrade(self), name.to_owned());
+        self.background.run(name, running, move || {
+            if let Some(fleet) = fleet.upgrade() {
+                fleet.disconnect(&cluster);
+                fleet.index.wake(&cluster);
             }
         });
         Ok(Connection {

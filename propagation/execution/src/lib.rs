@@ -45,7 +45,7 @@ use karmada_runtime::lease;
 use karmada_runtime::members::{self, Background, Connect, MemberQueues, Way};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
-use kube::Client;
+use kube::{Client, Resource};
 
 pub use crate::args::Args;
 use crate::arrivals::Arrivals;
@@ -106,9 +106,16 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
         .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let queues = MemberQueues::default();
-    let background = Background::spawn(program, "members");
     let arrivals = Arrivals::register(&mut program.registry);
     let index = Arc::new(SharedIndex::new(queues.clone(), arrivals));
+    let (recorder, clusters) = (events.clone(), Arc::clone(&index));
+    let background = Background::spawn(program, "members", move |cluster, panicked| {
+        if let Some(recorder) = &recorder
+            && let Some(cluster) = clusters.cluster(cluster)
+        {
+            recorder.record(cluster.object_ref(&()), events::panicked(panicked));
+        }
+    });
     let customizations = SharedCustomizations::watch(program, &client, &index);
     let endpoints = args.collect_endpoints;
     let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));

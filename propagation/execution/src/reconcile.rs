@@ -14,6 +14,7 @@ use karmada_runtime::error::Chain;
 use karmada_runtime::members::{
     ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
 };
+use karmada_runtime::panics::caught;
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -80,10 +81,19 @@ impl MemberController for Reconciler {
         if !self.is_ours(&view) {
             return Ok(Contact::None);
         }
-        if is_deleting(&work) {
-            self.remove(cluster, &view, &work).await
-        } else {
-            self.sync(cluster, &view, &work).await
+        let reconciling = async {
+            if is_deleting(&work) {
+                self.remove(cluster, &view, &work).await
+            } else {
+                self.sync(cluster, &view, &work).await
+            }
+        };
+        match caught(reconciling).await {
+            Ok(reconciled) => reconciled,
+            Err(panicked) => {
+                self.report_untouched(&work, &panicked.to_string()).await?;
+                Err(panicked.into())
+            }
         }
     }
 

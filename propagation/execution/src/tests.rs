@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clap::Parser;
@@ -14,6 +16,7 @@ use karmada_runtime::program::Program;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use lab_parts::connect_proxy::{Answer, ConnectProxy};
+use lab_parts::port::CLOSED;
 use lab_parts::served::ServedApi;
 use lab_parts::test_api::{TestApi, until};
 use serde_json::{Value, json};
@@ -151,15 +154,51 @@ impl Stage {
     }
 
     fn start(&self, flags: &[&str]) -> Program {
+        self.start_by(flags, |connect| connect)
+    }
+
+    /// Starts the program with another way to its members.
+    fn start_by(&self, flags: &[&str], way: impl FnOnce(Connect) -> Connect) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
         let config = kube::Config::new("http://karmada".parse().unwrap());
         let service = self.api.service();
         let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();
-        let connect = members::over_network(program.addresses.clone(), NAME);
+        let connect = way(members::over_network(program.addresses.clone(), NAME));
         assemble(&Args::parse_from(flags), client, connect, &mut program);
         program
     }
+}
+
+/// A fault of the program at one member is shown on its Works and counted. It ends nothing for the others, and what is
+/// tried again is as ever.
+#[tokio::test]
+async fn fault_stays_with_its_member() {
+    let member = member(|_| true).await;
+    let stage = Stage::new().await;
+    for (name, address) in [("bad", CLOSED), ("m1", member.address())] {
+        stage.join(name, address).await;
+        stage.dispatch(name, "a", json!({})).await;
+    }
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let mended = Arc::clone(&is_mended);
+    let program = stage.start_by(&[], |connect| {
+        Box::new(move |access, secret| {
+            let is_well = access.endpoint() != format!("http://{CLOSED}") || mended.load(Relaxed);
+            assert!(is_well, "deliberate");
+            connect(access, secret)
+        })
+    });
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+    let failed = stage.condition("bad", "a", APPLIED, FALSE).await;
+    assert!(failed.message.contains("a panic"), "{}", failed.message);
+    assert!(!metrics(&program).contains("_panics_total 0"));
+    is_mended.store(true, Relaxed);
+    let unreachable = |work: Option<&Work>| {
+        let applied = work.and_then(|work| work.condition(APPLIED));
+        applied.is_some_and(|applied| !applied.message.contains("a panic"))
+    };
+    until(stage.works("bad"), "a", unreachable).await;
 }
 
 /// A Work is applied and reported, paused, resumed, and deleted with its object.

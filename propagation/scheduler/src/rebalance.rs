@@ -13,7 +13,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::{Key, Metadata};
@@ -119,33 +119,40 @@ impl RebalanceReconciler {
         // One that the watch has still to show may be there, too; a workload of the same name in another group has its own.
         let is_others = |key: &&Key| is_own(key).is_none() && self.index.has(key);
         for key in keys.iter().filter(|key| !is_others(key)) {
-            match self.trigger_binding(key, workload, at).await {
-                Ok(()) => return Ok(true),
-                Err(error)
-                    if [WriteErrorKind::Missing, WriteErrorKind::Invalid]
-                        .contains(&error.kind()) => {}
-                Err(error) => return Err(error),
+            if self.trigger_binding(key, workload, at).await? {
+                return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// Asks for the binding to be scheduled anew. Returns `false` if there is none of the workload.
     async fn trigger_binding(
         &self,
         key: &Key,
         workload: &RebalancedWorkload,
         at: &Time,
-    ) -> Result<(), WriteError> {
-        let (client, parameters) = (self.client.clone(), PatchParams::default());
-        let patch: Patch<()> = rebalance::trigger(workload, at).into();
-        if key.namespace.is_empty() {
-            let bindings: Api<ClusterResourceBinding> = Api::all(client);
-            let call = bindings.patch_metadata(&key.name, &parameters, &patch);
-            self.writes.write("trigger", call).await.map(drop)
+    ) -> Result<bool, WriteError> {
+        let client = self.client.clone();
+        let bindings: Api<DynamicObject> = if key.namespace.is_empty() {
+            Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
         } else {
-            let bindings: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
-            let call = bindings.patch_metadata(&key.name, &parameters, &patch);
-            self.writes.write("trigger", call).await.map(drop)
+            let kind = ApiResource::erase::<ResourceBinding>(&());
+            Api::namespaced_with(client, &key.namespace, &kind)
+        };
+        // The watch may have still to show it.
+        let Some(found) = bindings.get_opt(&key.name).await? else {
+            return Ok(false);
+        };
+        let version = found.metadata.resource_version.as_deref();
+        let Some(patch) = rebalance::trigger(&found.data["spec"], version, workload, at) else {
+            return Ok(false);
+        };
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let call = bindings.patch_metadata(&key.name, &parameters, &patch);
+        match self.writes.write("trigger", call).await {
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(false),
+            written => written.map(|_| true),
         }
     }
 

@@ -63,6 +63,7 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
         events: EventRecorder::spawn(&mut program, client.clone(), budget),
         queue: Queue::default(),
         contention: Contention::default(),
+        refusals: Refusals::default(),
         following: crate::metrics::action_delay(&mut program.registry),
     }
 }

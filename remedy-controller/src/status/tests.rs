@@ -367,7 +367,22 @@ async fn dropped_status_is_given_up() {
     assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// A status that was refused is written once the right is there.
+/// A policy refuses the actions of a cluster: an Event of it says so once, and they are set once they may be.
+#[tokio::test(start_paused = true)]
+async fn refused_actions_are_told() {
+    let fleet = Fleet::start(true, &[]).await;
+    let denied = Fault::Forbidden.verbs([Verb::Patch]).kind("clusters");
+    fleet.server.faults().inject(denied);
+    fleet.create("all", at_once(&["m1"]), &[]).await;
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(fleet.events("m1", "RemedyActionsRefused").await, 1);
+    assert_eq!(fleet.events("m1", "RemedyActionSet").await, 0);
+    fleet.server.faults().clear();
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+}
+
+/// A status that was refused is told, and written once the right is there.
 #[tokio::test(start_paused = true)]
 async fn refused_status_is_retried() {
     let fleet = Fleet::start(true, &[]).await;
@@ -376,6 +391,7 @@ async fn refused_status_is_retried() {
     fleet.create("dns", on_dns(), &[]).await;
     sleep(SETTLED).await;
     assert_eq!(fleet.status("dns").await, RemedyStatus::default());
+    assert_eq!(fleet.events("dns", "StatusRefused").await, 1);
     fleet.server.faults().clear();
     sleep(2 * Duration::from_mins(1)).await;
     assert_eq!(

@@ -104,12 +104,31 @@ async fn write_busily(clusters: Api<Cluster>, done: CancellationToken) -> Result
     Ok(written)
 }
 
-/// Conditions of another writer survive ours with both at full speed.
+/// Leaves a verdict behind, whose message the API server stores in another encoding than a client sends.
+async fn leave_verdict(clusters: &Api<Cluster>) -> Result<()> {
+    let cluster = clusters.get("member1").await?;
+    let mut conditions = serde_json::to_value(cluster.conditions())?;
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.push(
+            json!({ "type": DNS_READY, "status": "Unknown", "reason": "Left",
+            "message": "nodes <a> & <b>", "lastTransitionTime": "2026-11-20T08:00:00Z" }),
+        );
+    }
+    let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+    let parameters = PatchParams::default();
+    clusters
+        .patch_status("member1", &parameters, &patch)
+        .await?;
+    Ok(())
+}
+
+/// Conditions of another writer survive ours with both at full speed, and any message of ours is replaced.
 async fn others_conditions_survive(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[Member(1)])?;
     let fleet = Arc::new(Fleet::start(server, Profile::Debug).await?);
     fleet.join(Member(1)).await?;
     let before = fleet.clusters().get("member1").await?;
+    leave_verdict(&fleet.clusters()).await?;
     let mut dns = fleet.dns(Member(1)).await?;
     let agent = fleet.agent(Member(1), &ProbeTiming::SHORT.flags()).await?;
     let controller = fleet.remedy_controller().await?;

@@ -10,7 +10,7 @@ use karmada_api::cluster_view::{ClusterViewStatus, PULL, PUSH, Quantities, Resou
 use karmada_api::{ClusterView, execution_namespace, names};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert_patch};
-use objects::patch::{Patch, guarded};
+use objects::patch::guarded;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -80,7 +80,7 @@ pub enum ClusterWrite {
     /// Patch one condition of the cluster's status.
     Condition {
         /// The patch.
-        patch: Patch,
+        patch: Value,
         /// The health that changes with it.
         health: Option<Report>,
     },
@@ -260,7 +260,7 @@ pub fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
 }
 
 /// Returns the patch that brings a condition into the cluster, or `None` if it is there.
-fn condition_patch(cluster: &Value, kind: &str, report: &Report, now: Timestamp) -> Option<Patch> {
+fn condition_patch(cluster: &Value, kind: &str, report: &Report, now: Timestamp) -> Option<Value> {
     let Report {
         status,
         reason,

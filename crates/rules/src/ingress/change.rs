@@ -97,17 +97,14 @@ impl Backend {
     /// Returns the clusters that serve the Service.
     pub fn serving(&self) -> Vec<ServingCluster> {
         // Without any endpoints nobody collects them, and the program that serves the traffic knows more.
-        let collects = self
-            .clusters
-            .iter()
-            .any(ClusterEndpoints::has_ready_endpoints);
+        let collects = self.clusters.iter().any(ClusterEndpoints::takes_requests);
         let served = self.clusters.iter().filter(|c| c.admission.is_served());
         served
             .map(|cluster| ServingCluster {
                 name: cluster.cluster.clone(),
                 state: if cluster.admission == Admission::Readmitted {
                     ServingState::Readmitted
-                } else if collects && !cluster.has_ready_endpoints() {
+                } else if collects && !cluster.takes_requests() {
                     ServingState::NoReadyEndpoints
                 } else {
                     ServingState::Admitted

@@ -1,7 +1,9 @@
-//! Failing open: what serves a backend Service when every one of its clusters is blocked or has no ready
-//! endpoints.
+//! Failing open: what serves a backend Service when every one of its clusters is blocked or has no endpoints that take
+//! requests.
 
 use std::collections::BTreeSet;
+
+use k8s_openapi::api::discovery::v1::EndpointConditions;
 
 use super::admission::Admission;
 use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
@@ -53,14 +55,18 @@ fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
 
 impl ClusterEndpoints {
     /// Returns `true` if Karmada has collected an endpoint there that takes requests.
-    pub fn has_ready_endpoints(&self) -> bool {
+    pub fn takes_requests(&self) -> bool {
         let mut endpoints = self.routable().flat_map(|slice| &slice.endpoints).flatten();
-        endpoints.any(|endpoint| {
-            let conditions = endpoint.conditions.as_ref();
-            // Unknown is to be taken for ready (Kubernetes API reference, EndpointConditions).
-            conditions.and_then(|conditions| conditions.ready) != Some(false)
-        })
+        endpoints.any(|endpoint| endpoint.conditions.as_ref().is_none_or(takes_requests))
     }
+}
+
+/// Returns `true` if an endpoint takes requests: it is ready, or, as in a rolling update, the last of a pod that ends and
+/// serves until then. Proxies of Kubernetes fall back to these (KEP-1669).
+fn takes_requests(conditions: &EndpointConditions) -> bool {
+    let ends = conditions.terminating == Some(true) && conditions.serving == Some(true);
+    // Unknown is to be taken for ready (Kubernetes API reference, EndpointConditions).
+    conditions.ready != Some(false) || ends
 }
 
 impl Backend {
@@ -70,14 +76,14 @@ impl Backend {
     pub(super) fn barred(&self, is_unread: bool) -> BTreeSet<String> {
         let is_served = self.is_served();
         let mut served = self.clusters.iter().filter(|c| c.admission.is_served());
-        if is_served && (is_unread || served.any(ClusterEndpoints::has_ready_endpoints)) {
+        if is_served && (is_unread || served.any(ClusterEndpoints::takes_requests)) {
             return BTreeSet::new();
         }
         let blocked = self.clusters.iter().filter(|cluster| {
             cluster.admission == Admission::Blocked
                 && cluster.is_located
                 // Beside an admitted cluster, one without endpoints would change nothing.
-                && (!is_served || cluster.has_ready_endpoints())
+                && (!is_served || cluster.takes_requests())
         });
         blocked.map(|cluster| cluster.cluster.clone()).collect()
     }

@@ -74,6 +74,17 @@ impl BlockChange {
             unblocked: without(before, after),
         }
     }
+
+    /// Returns what changes from `earlier`, a change from the same clusters, to this one.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let further = Self::between(&earlier.blocked, &self.blocked);
+        let back = Self::between(&earlier.unblocked, &self.unblocked);
+        Self {
+            blocked: [further.blocked, back.unblocked].concat(),
+            unblocked: [back.blocked, further.unblocked].concat(),
+        }
+    }
 }
 
 /// Plans the write of `status.loadBalancer` after the load balancer has returned `reported`. `None` in the

@@ -1,7 +1,7 @@
 //! Reporters that have fallen silent: whose lease nobody renews any more.
 //!
-//! A lease expires its duration after its last *observed* change, by our own clock. Its timestamps are
-//! never compared, so the clocks of the members need not agree with ours.
+//! A lease expires its duration after its last *observed* renewal, by our own clock. Its timestamps are never
+//! compared with that, so the clocks of the members need not agree with ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use karmada_api::condition::{FALSE, REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
 use objects::condition::{find, transition};
+use objects::lease::Renewal;
 use serde_json::{Value, json};
 
 /// The leases of all reporters, as far as they have been observed.
@@ -22,8 +23,8 @@ pub struct Reporters {
 
 #[derive(Clone, Debug)]
 struct Heartbeat {
-    version: String,
-    /// The moment at which this version was first observed.
+    renewal: Renewal,
+    /// The moment at which this renewal was first observed.
     observed: Instant,
     /// The duration of the lease and the grace period.
     patience: Duration,
@@ -51,16 +52,17 @@ impl Reporters {
         }
     }
 
-    /// Takes in a version of the lease of `cluster`, which is valid for `duration`.
-    pub fn observe(&mut self, cluster: &str, version: &str, duration: Duration, now: Instant) {
+    /// Takes in the lease of `cluster`, which is valid for `duration` unless it says otherwise.
+    pub fn observe(&mut self, cluster: &str, renewal: Renewal, duration: Duration, now: Instant) {
         self.unlisted.remove(cluster);
         let known = self.by_cluster.get(cluster);
-        // A list or read that shows the same version again is no sign of life.
-        if known.is_some_and(|known| known.version == version) {
+        // A list or read that shows the same one again is no sign of life, and neither is what others write.
+        if known.is_some_and(|known| known.renewal == renewal) {
             return;
         }
+        let duration = renewal.duration.unwrap_or(duration);
         let heartbeat = Heartbeat {
-            version: version.to_owned(),
+            renewal,
             observed: now,
             patience: duration.saturating_add(self.grace),
         };
@@ -132,10 +134,20 @@ pub fn reporter_silent(
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(15);
     const GRACE: Duration = Duration::from_mins(1);
+
+    fn renewal(second: i64) -> Renewal {
+        Renewal {
+            holder: Some("n1".to_owned()),
+            renewed: Some(MicroTime(Timestamp::from_second(second).unwrap())),
+            ..Renewal::default()
+        }
+    }
 
     fn reporters() -> (Reporters, Instant) {
         (Reporters::new(GRACE), Instant::now())
@@ -145,26 +157,26 @@ mod tests {
     #[test]
     fn silence_follows_grace_period() {
         let (mut reporters, start) = reporters();
-        reporters.observe("m1", "1", LEASE, start);
+        reporters.observe("m1", renewal(1), LEASE, start);
         let renewed = start + Duration::from_secs(40);
-        reporters.observe("m1", "2", LEASE, renewed);
+        reporters.observe("m1", renewal(2), LEASE, renewed);
         let limit = renewed + LEASE + GRACE;
         let almost = LEASE + GRACE.mul_f64(0.999);
         assert_eq!(reporters.silent("m1", renewed + almost), None);
         assert_eq!(reporters.silent("m1", limit), Some(LEASE + GRACE));
         assert_eq!(reporters.all_silent(limit).collect::<Vec<_>>(), ["m1"]);
-        reporters.observe("m1", "3", LEASE, limit);
+        reporters.observe("m1", renewal(3), LEASE, limit);
         assert_eq!(reporters.silent("m1", limit), None);
     }
 
-    /// Seeing the same version again is no sign of life.
+    /// Seeing the same renewal again is no sign of life.
     #[test]
-    fn same_version_shows_no_life() {
+    fn same_renewal_shows_no_life() {
         let (mut reporters, start) = reporters();
-        reporters.observe("m1", "1", LEASE, start);
+        reporters.observe("m1", renewal(1), LEASE, start);
         let limit = start + LEASE + GRACE;
         reporters.list();
-        reporters.observe("m1", "1", LEASE, limit);
+        reporters.observe("m1", renewal(1), LEASE, limit);
         reporters.listed();
         assert!(reporters.silent("m1", limit).is_some());
     }
@@ -176,7 +188,7 @@ mod tests {
         let late = start + Duration::from_hours(1);
         assert_eq!(reporters.silent("m1", late), None);
         for cluster in ["m1", "m2"] {
-            reporters.observe(cluster, "1", LEASE, start);
+            reporters.observe(cluster, renewal(1), LEASE, start);
         }
         reporters.remove("m1");
         reporters.list();
@@ -189,9 +201,9 @@ mod tests {
     fn next_look_meets_first_silence() {
         let (mut reporters, start) = reporters();
         assert_eq!(reporters.next_look(start), Some(start + GRACE));
-        reporters.observe("m1", "1", LEASE, start);
+        reporters.observe("m1", renewal(1), LEASE, start);
         let later = start + Duration::from_secs(70);
-        reporters.observe("m2", "1", LEASE, later);
+        reporters.observe("m2", renewal(1), LEASE, later);
         assert_eq!(reporters.next_look(later), Some(start + LEASE + GRACE));
         let both = later + LEASE + GRACE;
         assert_eq!(reporters.next_look(both), Some(both + GRACE));

@@ -268,9 +268,8 @@ fn removals(binding: BindingRef<'_>, now: Timestamp) -> Option<JsonPatch> {
         };
         let is_undated = task.creation_timestamp.is_none();
         if is_over || is_undated {
-            // An element that cannot be read is not counted; the test catches the shift.
             let of = place.into_iter().chain(["fromCluster"]);
-            patch.test(of, json!(task.from_cluster));
+            patch.test_name(of, &task.from_cluster);
         }
         if is_over {
             patch.remove(place);

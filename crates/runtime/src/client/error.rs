@@ -55,6 +55,12 @@ pub enum ClientError {
     /// Certificates or credentials in the file are invalid.
     #[error("cannot use the credentials of the kubeconfig")]
     Credentials(#[source] kube::Error),
+    /// A token is none.
+    #[error("the token is none: it may have no spaces, line breaks or characters beyond ASCII")]
+    Token,
+    /// The URL of the server is too long.
+    #[error("the server's URL is longer than {0} characters")]
+    LongUrl(usize),
     /// The token file cannot be read.
     #[error("cannot read the token file {}", path.display())]
     TokenFile {

@@ -84,6 +84,11 @@ impl TokenFile {
     }
 }
 
+/// Returns `true` if a request can carry this bearer token, as any that an API server knows.
+pub(crate) fn is_token(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 fn read(path: &std::path::Path) -> io::Result<HeaderValue> {
     bearer(&std::fs::read_to_string(path)?).map_err(io::Error::other)
 }
@@ -147,6 +152,26 @@ mod tests {
         let client = super::super::with_service(tower::service_fn(echo), config, "test").unwrap();
         let sent = client.request_text(Request::new(Vec::new())).await;
         assert_eq!(sent.unwrap(), "Bearer secret");
+    }
+
+    /// What no request can carry is refused before a request would.
+    #[tokio::test]
+    async fn only_tokens_are_sent() {
+        let jwt = "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl_-~+/=";
+        for (text, expected) in [
+            (jwt, true),
+            ("abcdef.0123456789abcdef", true),
+            ("two words", false),
+        ] {
+            assert_eq!(is_token(text), expected, "{text}");
+            let mut config = Config::new(http::Uri::from_static("http://api"));
+            config.auth_info.token = Some(text.to_owned().into());
+            let unused = tower::service_fn(|_: Request<Body>| {
+                std::future::pending::<Result<Response<Body>, Infallible>>()
+            });
+            let client = super::super::with_service(unused, config, "test");
+            assert_eq!(client.is_ok(), expected, "{text}");
+        }
     }
 
     /// A file wins over a token beside it, which serves while there is no file.

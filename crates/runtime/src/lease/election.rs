@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use objects::lease::Renewal;
 use tokio::time::Instant;
 
 /// The renewal interval of a held lease. A third of its duration leaves room for two failed attempts
@@ -17,10 +18,15 @@ pub(super) const MARGIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) resource_version: String,
-    /// `None` if the lease was released.
-    pub(super) holder: Option<String>,
-    pub(super) duration: Duration,
-    pub(super) transitions: i32,
+    pub(super) renewal: Renewal,
+}
+
+/// The lease as it was observed last.
+#[derive(Debug)]
+struct Observed {
+    record: Record,
+    /// The moment at which its holder was first seen to have renewed it so.
+    renewed: Instant,
 }
 
 /// The next action of a replica.
@@ -42,7 +48,10 @@ pub(super) enum Action {
 pub(super) struct Election {
     identity: String,
     duration: Duration,
-    lease: LeaseState,
+    /// `None` if the lease is absent or was never observed.
+    last: Option<Observed>,
+    /// Set while `last` may be acted on; otherwise the lease has to be read first.
+    is_known: bool,
     /// The start of the last write that acquired or renewed the lease; `None` once another holds it.
     /// Counted from its start, because the API server stored it at some time after that.
     renewed: Option<Instant>,
@@ -51,19 +60,13 @@ pub(super) struct Election {
     conflicted: bool,
 }
 
-#[derive(Debug)]
-enum LeaseState {
-    Unknown,
-    Absent,
-    Present { record: Record, changed: Instant },
-}
-
 impl Election {
     pub(super) fn new(identity: String, duration: Duration) -> Self {
         Self {
             identity,
             duration,
-            lease: LeaseState::Unknown,
+            last: None,
+            is_known: false,
             renewed: None,
             not_before: None,
             conflicted: false,
@@ -86,32 +89,28 @@ impl Election {
         // shows another holder or no lease, a read decides: after a deletion another may lead already.
         if !self.leads(now) {
             self.read(now, seen);
-        } else if seen.is_none_or(|seen| seen.holder.as_ref() != Some(&self.identity)) {
-            self.lease = LeaseState::Unknown;
+        } else if !seen.is_some_and(|seen| self.is_ours(&seen)) {
+            self.is_known = false;
         }
     }
 
     /// Takes in a state of the lease that was just read; `None` if it is absent.
     pub(super) fn read(&mut self, now: Instant, seen: Option<Record>) {
-        let unchanged = matches!((&self.lease, &seen), (LeaseState::Present { record, .. }, Some(seen)) if record == seen);
-        if seen
-            .as_ref()
-            .is_none_or(|seen| seen.holder.as_ref() != Some(&self.identity))
-        {
+        if !seen.as_ref().is_some_and(|seen| self.is_ours(seen)) {
             self.renewed = None;
         }
-        // The expiry counts from the last observed change: showing the same version again must not
-        // extend it.
-        if !unchanged {
+        self.is_known = true;
+        // The expiry counts from the last observed renewal: neither the same one again nor what other clients write
+        // must extend it.
+        let same = self.last.as_ref().filter(|last| {
+            let renewal = seen.as_ref().map(|seen| &seen.renewal);
+            renewal == Some(&last.record.renewal)
+        });
+        let renewed = same.map_or(now, |last| last.renewed);
+        if same.is_none() {
             self.not_before = None;
-            self.lease = match seen {
-                Some(record) => LeaseState::Present {
-                    record,
-                    changed: now,
-                },
-                None => LeaseState::Absent,
-            };
         }
+        self.last = seen.map(|record| Observed { record, renewed });
     }
 
     /// Returns the next action.
@@ -121,20 +120,21 @@ impl Election {
         {
             return Action::Wait(Some(until));
         }
-        let (record, changed) = match &self.lease {
-            LeaseState::Unknown => return Action::Read,
-            LeaseState::Absent => return Action::Create,
-            LeaseState::Present { record, changed } => (record, *changed),
+        if !self.is_known {
+            return Action::Read;
+        }
+        let Some(Observed { record, renewed }) = &self.last else {
+            return Action::Create;
         };
+        let expires = *renewed + record.renewal.duration.unwrap_or(self.duration);
         if let Some(renewed) = self.renewed.filter(|_| self.leads(now)) {
             return due(now, renewed + RENEW_EVERY, Action::Renew(record.clone()));
         }
         // Our own lease after leadership ended: nobody took it, so it need not expire first.
-        let ours = record.holder.as_ref() == Some(&self.identity);
-        if ours || record.holder.is_none() {
+        if self.is_ours(record) || record.renewal.holder.is_none() {
             return Action::Take(record.clone());
         }
-        due(now, changed + record.duration, Action::Take(record.clone()))
+        due(now, expires, Action::Take(record.clone()))
     }
 
     /// Takes in a successful write that began at `started` and made the lease `record`.
@@ -142,17 +142,18 @@ impl Election {
         self.renewed = Some(started);
         self.not_before = None;
         self.conflicted = false;
-        self.lease = LeaseState::Present {
+        self.is_known = true;
+        self.last = Some(Observed {
             record,
-            changed: started,
-        };
+            renewed: started,
+        });
     }
 
     /// Takes in a write that failed because the lease had changed (409, 404). The lease is read again:
     /// at once after the first such failure, because the reason may be a renewal of ours whose response
     /// was lost, and with a delay after further ones.
     pub(super) fn stale(&mut self, now: Instant) {
-        self.lease = LeaseState::Unknown;
+        self.is_known = false;
         if std::mem::replace(&mut self.conflicted, true) {
             self.not_before = Some(now + RETRY_EVERY);
         }
@@ -170,7 +171,8 @@ impl Election {
 
     /// Forgets the lease: without observation its state goes stale.
     pub(super) fn forget(&mut self) {
-        self.lease = LeaseState::Unknown;
+        self.last = None;
+        self.is_known = false;
         self.renewed = None;
         self.not_before = None;
         self.conflicted = false;
@@ -178,19 +180,18 @@ impl Election {
 
     /// Returns `true` if this replica has held the lease and a read must show whether it still does.
     pub(super) fn is_unknown_after_holding(&self) -> bool {
-        matches!(self.lease, LeaseState::Unknown) && self.renewed.is_some()
+        !self.is_known && self.renewed.is_some()
     }
 
     /// Returns the record to release, if this replica may hold the lease.
     pub(super) fn to_release(&self) -> Option<&Record> {
-        match &self.lease {
-            LeaseState::Present { record, .. }
-                if record.holder.as_ref() == Some(&self.identity) =>
-            {
-                Some(record)
-            }
-            _ => None,
-        }
+        let known = self.last.as_ref().filter(|_| self.is_known);
+        let record = known.map(|last| &last.record);
+        record.filter(|record| self.is_ours(record))
+    }
+
+    fn is_ours(&self, record: &Record) -> bool {
+        record.renewal.holder.as_ref() == Some(&self.identity)
     }
 
     fn leads(&self, now: Instant) -> bool {
@@ -208,16 +209,32 @@ fn due(now: Instant, at: Instant, action: Action) -> Action {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(15);
 
+    /// Returns a lease that was renewed in this version.
     fn record(version: &str, holder: Option<&str>) -> Record {
+        let renewed = Timestamp::from_second(version.parse().unwrap()).unwrap();
         Record {
             resource_version: version.to_owned(),
-            holder: holder.map(ToOwned::to_owned),
-            duration: LEASE,
-            transitions: 0,
+            renewal: Renewal {
+                holder: holder.map(ToOwned::to_owned),
+                renewed: Some(MicroTime(renewed)),
+                duration: Some(LEASE),
+                transitions: 0,
+            },
+        }
+    }
+
+    /// Returns the lease after a write of a client that is not its holder.
+    fn touched(record: &Record, version: &str) -> Record {
+        Record {
+            resource_version: version.to_owned(),
+            ..record.clone()
         }
     }
 
@@ -258,6 +275,27 @@ mod tests {
             e.next(t + seconds(29)),
             Action::Take(record("2", Some("other")))
         );
+    }
+
+    /// A tool annotates the lease of a dead leader again and again: it is taken all the same, at its newest version, even
+    /// if that has changed just before.
+    #[tokio::test]
+    async fn others_extend_no_lease() {
+        let (mut e, t) = election();
+        let held = record("1", Some("other"));
+        e.read(t, Some(held.clone()));
+        for (second, version) in [(3, "2"), (6, "3"), (9, "4"), (12, "5"), (14, "6")] {
+            e.watched(t + seconds(second), Some(touched(&held, version)));
+            let wait = Action::Wait(Some(t + LEASE));
+            assert_eq!(e.next(t + seconds(second)), wait);
+        }
+        let newest = touched(&held, "6");
+        assert_eq!(e.next(t + LEASE), Action::Take(newest));
+        e.stale(t + LEASE);
+        assert_eq!(e.next(t + LEASE), Action::Read);
+        let newest = touched(&held, "7");
+        e.read(t + LEASE, Some(newest.clone()));
+        assert_eq!(e.next(t + LEASE), Action::Take(newest));
     }
 
     /// A released lease is taken at once.

@@ -1,11 +1,10 @@
 //! The requests that carry out an [`Action`].
 
-use std::time::Duration;
-
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
+use objects::lease::Renewal;
 use objects::patch::guarded;
 use serde_json::json;
 
@@ -54,7 +53,7 @@ pub(super) async fn perform(
                 "leaseDurationSeconds": seconds,
                 "acquireTime": now,
                 "renewTime": now,
-                "leaseTransitions": record.transitions.saturating_add(1),
+                "leaseTransitions": record.renewal.transitions.saturating_add(1),
             });
             patch(api, name, &record, spec).await.map(Response::Written)
         }
@@ -86,16 +85,9 @@ async fn patch(
 
 impl From<&Lease> for Record {
     fn from(lease: &Lease) -> Self {
-        let spec = lease.spec.clone().unwrap_or_default();
-        let seconds = spec
-            .lease_duration_seconds
-            .and_then(|s| u64::try_from(s).ok());
         Self {
             resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
-            // client-go releases a lease with an empty holder in place of none.
-            holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
-            duration: seconds.map_or(DURATION, Duration::from_secs),
-            transitions: spec.lease_transitions.unwrap_or_default(),
+            renewal: lease.spec.as_ref().map(Renewal::from).unwrap_or_default(),
         }
     }
 }

@@ -66,6 +66,11 @@ pub enum AccessError {
     /// The Secret has no usable token.
     #[error("the Secret {0} has no `token`")]
     NoToken(String),
+    /// The token of the Secret is none.
+    #[error(
+        "the `token` of the Secret {0} is none: it may have no spaces, line breaks or characters beyond ASCII"
+    )]
+    Token(String),
     /// The certificates cannot be read.
     #[error("the `caBundle` of the Secret {0} holds no certificates in PEM")]
     CaBundle(String),
@@ -129,9 +134,13 @@ impl MemberAccess {
         let token = data(TOKEN).and_then(|token| String::from_utf8(token).ok());
         let token = token.map(|token| token.trim().to_owned());
         let token = token.filter(|token| !token.is_empty());
+        let token = token.ok_or_else(|| AccessError::NoToken(name_of(secret)))?;
+        if !client::is_token(&token) {
+            return Err(AccessError::Token(name_of(secret)));
+        }
         Ok(Self {
             endpoint: cluster.spec.api_endpoint.clone(),
-            token: token.ok_or_else(|| AccessError::NoToken(name_of(secret)))?,
+            token,
             ca_bundle: data(CA_BUNDLE).unwrap_or_default(),
             insecure: cluster.spec.insecure_skip_tls_verification,
             proxy: proxy_of(cluster)?,
@@ -296,6 +305,16 @@ mod tests {
                 json!({ "secretRef": reference }),
                 json!({}),
                 "credentials/m1 has no `token`",
+            ),
+            (
+                json!({ "secretRef": reference }),
+                json!({ "token": "dHdvIHdvcmRz" }),
+                "the `token` of the Secret credentials/m1 is none",
+            ),
+            (
+                json!({ "secretRef": reference, "apiEndpoint": format!("https://m1/{}", "a".repeat(2048)) }),
+                token.clone(),
+                "longer than 2048 characters",
             ),
             (
                 json!({ "secretRef": reference, "apiEndpoint": "m1" }),

@@ -19,6 +19,7 @@ use crate::conflicts::{Conflicts, Failed};
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
+use crate::panics::caught;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
@@ -352,7 +353,10 @@ impl<C: MemberController> Loops<C> {
         match turn {
             Turn::Reconcile => self.reconcile_one(member, queue, key).await,
             Turn::Show(reason) => {
-                self.controller.show_outage(member, &key, &*reason).await;
+                let shown = caught(self.controller.show_outage(member, &key, &*reason)).await;
+                if let Err(panicked) = shown {
+                    tracing::error!(member, ?key, error = %panicked, "Outage not shown");
+                }
                 Reach::Shown(key)
             }
         }
@@ -365,7 +369,8 @@ impl<C: MemberController> Loops<C> {
         key: C::Key,
     ) -> Reach<C::Key> {
         let started = Instant::now();
-        let result = self.controller.reconcile(member, &key).await;
+        let result = caught(self.controller.reconcile(member, &key)).await;
+        let result = result.unwrap_or_else(|panicked| Err(panicked.into()));
         let error = match &result {
             Ok(_) => None,
             Err(ReconcileError::OfKey(error) | ReconcileError::Unreachable(error)) => {

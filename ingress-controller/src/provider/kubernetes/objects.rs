@@ -256,10 +256,9 @@ fn failed<K: GatewayKind>(key: Key, error: WriteError) -> WriteResult {
         WriteErrorKind::Invalid => Ok(Some(GatewayObstacle::Rejected {
             kind,
             key,
-            message: match error {
-                WriteError::Api(kube::Error::Api(status)) => status.message.clone(),
-                other => other.to_string(),
-            },
+            message: error
+                .refusal()
+                .map_or_else(|| error.to_string(), ToOwned::to_owned),
         })),
         WriteErrorKind::Conflict | WriteErrorKind::Missing => {
             Err(GatewayError::Stale { kind, key })

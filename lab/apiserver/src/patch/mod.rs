@@ -27,7 +27,7 @@ pub(crate) enum Patch {
     /// `application/merge-patch+json` (RFC 7396).
     Merge(Value),
     /// `application/json-patch+json` (RFC 6902).
-    Json(json_patch::Patch),
+    Json(JsonPatch),
     /// `application/strategic-merge-patch+json`; only for built-in kinds.
     Strategic(Value),
     /// `application/apply-patch+yaml`.
@@ -37,6 +37,24 @@ pub(crate) enum Patch {
         manager: String,
         force: bool,
     },
+}
+
+/// A JSON patch.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonPatch {
+    pub(crate) operations: json_patch::Patch,
+    /// The places of operations whose values have texts in another encoding than that of the stored object: in that of
+    /// Go's encoder, `&`, `<` and `>` are escaped. A `test` compares bytes, and never finds such a text.
+    pub(crate) encoded_otherwise: Vec<usize>,
+}
+
+impl From<json_patch::Patch> for JsonPatch {
+    fn from(operations: json_patch::Patch) -> Self {
+        Self {
+            operations,
+            encoded_otherwise: Vec::new(),
+        }
+    }
 }
 
 impl Patch {
@@ -80,9 +98,9 @@ impl Patch {
 
 /// Applies a JSON patch as kube-apiserver does: unlike RFC 6902, `replace` may name an absent
 /// field, and a `test` for null succeeds on one.
-fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiError> {
+fn change(mut object: Value, patch: &JsonPatch) -> Result<Value, ApiError> {
     let mut copied = 0;
-    for operation in &patch.0 {
+    for (place, operation) in patch.operations.0.iter().enumerate() {
         let added = match operation {
             PatchOperation::Add(add) => Some(&add.value),
             PatchOperation::Replace(replace) => Some(&replace.value),
@@ -119,6 +137,9 @@ fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiErro
             }
             PatchOperation::Test(test) if test.value.is_null() && is_absent() == Some(true) => {
                 continue;
+            }
+            PatchOperation::Test(_) if patch.encoded_otherwise.contains(&place) => {
+                return Err(unusable());
             }
             other => other.clone(),
         };

@@ -1,13 +1,15 @@
 //! `patch`.
 
 use http::Response;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::write;
 use crate::body::{self, APPLY};
 use crate::call::Call;
 use crate::error::{ApiError, Cause};
-use crate::patch::{Patch, unusable};
+use crate::patch::{JsonPatch, Patch, unusable};
 use crate::response::Body;
 
 const JSON: &str = "application/json-patch+json";
@@ -66,7 +68,10 @@ fn parse(call: &Call) -> Result<Patch, ApiError> {
                     operations.0.len()
                 )));
             }
-            Ok(Patch::Json(operations))
+            Ok(Patch::Json(JsonPatch {
+                operations,
+                encoded_otherwise: encoded_otherwise(&call.body),
+            }))
         }
         STRATEGIC if !call.kind.custom => Ok(Patch::Strategic(body::json(&call.body)?)),
         APPLY => apply(call),
@@ -75,6 +80,24 @@ fn parse(call: &Call) -> Result<Patch, ApiError> {
             JSON, MERGE, STRATEGIC, APPLY,
         ])),
     }
+}
+
+/// Returns the places of operations whose values have a character that Go's encoder escapes.
+fn encoded_otherwise(operations: &[u8]) -> Vec<usize> {
+    #[derive(Deserialize)]
+    struct Operation<'o> {
+        #[serde(borrow)]
+        value: Option<&'o RawValue>,
+    }
+    let operations: Vec<Operation<'_>> = serde_json::from_slice(operations).unwrap_or_default();
+    let operations = operations.iter().enumerate();
+    let otherwise = operations.filter(|(_, operation)| {
+        let escaped = ['&', '<', '>', '\u{2028}', '\u{2029}'];
+        operation
+            .value
+            .is_some_and(|value| value.get().contains(escaped))
+    });
+    otherwise.map(|(place, _)| place).collect()
 }
 
 fn apply(call: &Call) -> Result<Patch, ApiError> {

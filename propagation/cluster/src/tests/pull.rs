@@ -164,6 +164,26 @@ async fn silent_member_is_unreachable() {
     stage.until("m1", is_fine).await;
 }
 
+/// What others write to the Lease of a member is no sign of it.
+#[tokio::test(start_paused = true)]
+async fn others_speak_for_no_member() {
+    let (stage, member) = registered().await;
+    let _control_plane = run(stage.start(&[]));
+    let running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    stage
+        .until("m1", |cluster| has(cluster, "Ready", "True"))
+        .await;
+    drop(running);
+    let stopped = Instant::now();
+    while !has(&stage.cluster("m1").await, "Ready", "Unknown") {
+        assert!(stopped.elapsed() < Duration::from_mins(1));
+        let seconds = stopped.elapsed().as_secs().to_string();
+        let touched = json!({ "metadata": { "annotations": { "backup.example/at": seconds } } });
+        stage.api.send("PATCH", LEASE, &touched).await;
+        sleep(Duration::from_secs(3)).await;
+    }
+}
+
 /// Case I100: a member that never speaks is unknown after a minute.
 #[tokio::test(start_paused = true)]
 async fn mute_member_is_unknown() {

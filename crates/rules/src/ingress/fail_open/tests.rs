@@ -103,6 +103,33 @@ fn ready_endpoints_are_readmitted() {
     assert_open(&served, &expected(Admission::Blocked));
 }
 
+/// In a rolling update the only pod of m2 ends, and serves until then: m1 stays blocked. Once it serves no more, m1 has to.
+#[test]
+fn terminating_endpoints_take_requests() {
+    for (serving, terminating, m1) in [
+        (Some(true), Some(true), Admission::Blocked),
+        (Some(false), Some(true), Admission::Readmitted),
+        (None, Some(true), Admission::Readmitted),
+        // Not ready though it serves: of a Service that publishes such addresses.
+        (Some(true), None, Admission::Readmitted),
+    ] {
+        let mut ending = slice("s", "m2", "b", &["10.0.0.2"]);
+        for endpoint in ending.endpoints.iter_mut().flatten() {
+            endpoint.conditions = Some(EndpointConditions {
+                ready: Some(false),
+                serving,
+                terminating,
+            });
+        }
+        let fixture = fixture(&["m1", "m2"])
+            .with_cluster(blocked("m1"))
+            .with_cluster(cluster("m2"))
+            .with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), ending]);
+        let expected = [("m1", m1), ("m2", Admission::Admitted)];
+        assert_open(&fixture, &expected);
+    }
+}
+
 /// Of an unreadable ingress excluded clusters are cut unless failing open keeps them.
 #[test]
 fn unreadable_ingress_is_cut() {

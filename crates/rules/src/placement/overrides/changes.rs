@@ -3,7 +3,7 @@
 use karmada_api::fleet::MemberCluster;
 use karmada_api::fleet::overrides::{JsonPatchOverride, OverrideRule};
 use objects::Metadata;
-use objects::patch::operation;
+use objects::patch::{self, PatchError, operation};
 use serde_json::Value;
 
 use super::refuse::problem_of_path;
@@ -69,8 +69,10 @@ fn patch(
     let value = value.map(|value| replaced(value, cluster)).transpose()?;
     let path = from_the_start(&one.path, one.operator == "add", manifest);
     let operation = operation(&one.operator, &path, value.as_ref())?;
-    // Of these operators nothing else can fail.
-    json_patch::patch(manifest, &[operation]).map_err(|_| "the object has no such place".to_owned())
+    patch::apply(&[operation], manifest).map_err(|error| match error {
+        PatchError::Unfit(_) => "the object has no such place".to_owned(),
+        too_much => too_much.to_string(),
+    })
 }
 
 /// Returns a path whose places in lists are counted from the start. KubeFleet's patches also count from the end, from -1,

@@ -249,9 +249,9 @@ fn unrequire(patch: &mut JsonPatch, places: &[usize], list: &[BindingSnapshot]) 
 
 /// Lets the patch fail if the list has elements that could not be read.
 fn test_place(patch: &mut JsonPatch, place: usize, list: &[BindingSnapshot]) {
-    let name = json!(list[place].name);
+    let name = list[place].name.as_deref().unwrap_or_default();
     let place = place.to_string();
-    patch.test(LIST.into_iter().chain([place.as_str(), "name"]), name);
+    patch.test_name(LIST.into_iter().chain([place.as_str(), "name"]), name);
 }
 
 /// Sets what those that require the binding agree about. In one with a policy that is the policy's.

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use json_patch::{Patch, PatchOperation};
+use json_patch::PatchOperation;
 use karmada_api::overrides::{
     CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
     PlaintextOverrider,
 };
-use objects::patch::operation;
+use objects::patch::{self, operation};
 use objects::{kind, metadata};
 use serde_json::{Value, json};
 
@@ -258,6 +258,6 @@ fn apply(
     operations: impl Iterator<Item = Result<PatchOperation, String>>,
     object: &mut Value,
 ) -> Result<(), String> {
-    let patch = Patch(operations.collect::<Result<_, _>>()?);
-    json_patch::patch(object, &patch).map_err(|error| error.to_string())
+    let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
+    patch::apply(&operations, object).map_err(|error| error.to_string())
 }

@@ -129,6 +129,7 @@ cases! {
         stale_patch_conflicts,
         json_patch_runs_in_order,
         a_failed_test_is_invalid,
+        a_test_compares_bytes,
         tested_condition_is_replaced,
         absent_list_takes_no_append,
         unknown_status_fields_are_dropped,

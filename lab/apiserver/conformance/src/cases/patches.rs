@@ -139,6 +139,30 @@ pub(super) async fn a_failed_test_is_invalid(server: Server) -> Result<()> {
     Ok(())
 }
 
+/// The stored text has `&`, `<` and `>` escaped, as Go's encoder does: a client that does not finds another one.
+pub(super) async fn a_test_compares_bytes(server: Server) -> Result<()> {
+    for (place, tag) in ["a&b", "a<b", "a>b"].into_iter().enumerate() {
+        let path = server.widgets().await?;
+        let widget = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "Widget",
+            "metadata": { "name": format!("w{place}") }, "spec": { "tags": [tag] },
+        });
+        server.create(&path, &widget).await?;
+        let one = format!("{path}/w{place}");
+        for (path, value) in [("/spec/tags/0", json!(tag)), ("/spec/tags", json!([tag]))] {
+            let patch = json!([{ "op": "test", "path": path, "value": value }]);
+            server
+                .patch(&one, JSON_PATCH, &patch)
+                .await?
+                .refused(422, "Invalid")?;
+        }
+        let patch = json!([{ "op": "replace", "path": "/spec/tags/0", "value": "c&d" }]);
+        let patched = server.patch(&one, JSON_PATCH, &patch).await?.expect(200)?;
+        check_eq!(patched["spec"]["tags"][0], "c&d");
+    }
+    Ok(())
+}
+
 /// One condition is replaced if it is as it was read.
 pub(super) async fn tested_condition_is_replaced(server: Server) -> Result<()> {
     let (a, b) = (

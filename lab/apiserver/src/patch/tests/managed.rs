@@ -438,7 +438,7 @@ proptest! {
     /// Merging the difference makes the other.
     #[test]
     fn merging_difference_restores(left in any_object(), right in any_object()) {
-        let patch = Patch::Json(json_patch::diff(&left, &right));
+        let patch = Patch::Json(json_patch::diff(&left, &right).into());
         prop_assert_eq!(patched(&patch, &left, &widget()).unwrap(), right);
     }
 

@@ -17,7 +17,8 @@ fn patched(patch: &Patch, object: &Value, schema: &Schema) -> Result<Value, ApiE
 }
 
 fn json_patch(operations: Value) -> Patch {
-    Patch::Json(serde_json::from_value(operations).unwrap())
+    let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
+    Patch::Json(operations.into())
 }
 
 fn json_patched(operations: Value, object: &Value) -> Result<Value, ApiError> {

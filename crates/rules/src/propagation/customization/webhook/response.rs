@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use json_patch::Patch;
 use karmada_api::Component;
+use objects::patch;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -92,9 +92,9 @@ impl Response {
         }
         let patch = BASE64_STANDARD.decode(patch);
         let patch = patch.map_err(|error| format!("response.patch is no base64: {error}"))?;
-        let patch: Patch = serde_json::from_slice(&patch)
+        let patch: json_patch::Patch = serde_json::from_slice(&patch)
             .map_err(|error| format!("response.patch is no JSON patch: {error}"))?;
-        json_patch::patch(&mut object, &patch)
+        patch::apply(&patch, &mut object)
             .map_err(|error| format!("response.patch does not apply: {error}"))?;
         results::object(object)
     }

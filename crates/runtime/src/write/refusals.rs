@@ -1,0 +1,74 @@
+//! Writes that the API refuses, again and again, of which whoever is concerned is told once.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
+use super::WriteError;
+
+/// The reason for which the last write to each part `K` of what is ours was refused.
+#[derive(Debug)]
+pub struct Refusals<K>(Mutex<BTreeMap<K, String>>);
+
+impl<K> Default for Refusals<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Ord> Refusals<K> {
+    /// Takes in the result of a write to `part`, and returns the reason for which it was refused, if that is news.
+    pub fn note<T>(&self, part: K, result: &Result<T, WriteError>) -> Option<String> {
+        let mut refusals = self.0.lock();
+        match result {
+            Ok(_) => {
+                refusals.remove(&part);
+                None
+            }
+            Err(error) => {
+                let reason = error.refusal()?.to_owned();
+                let before = refusals.insert(part, reason.clone());
+                (before.as_ref() != Some(&reason)).then_some(reason)
+            }
+        }
+    }
+
+    /// Forgets `part`.
+    pub fn forget(&self, part: &K) {
+        self.0.lock().remove(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn failed(code: u16, message: &str) -> Result<(), WriteError> {
+        let status = Status::failure(message, "Reason").with_code(code);
+        Err(WriteError::Api(kube::Error::Api(status.boxed())))
+    }
+
+    /// The same reason is told once for each part, and anew after a success.
+    #[test]
+    fn each_reason_is_told_once() {
+        let refusals = Refusals::default();
+        let denied = failed(403, "policy 'a' denied");
+        let told = |part, result| refusals.note(part, result);
+        assert_eq!(
+            told("status", &denied).as_deref(),
+            Some("policy 'a' denied")
+        );
+        assert_eq!(told("status", &denied), None);
+        assert_eq!(told("status", &failed(503, "away")), None);
+        assert_eq!(told("status", &failed(409, "newer")), None);
+        assert_eq!(told("status", &denied), None);
+        assert!(told("finalizers", &denied).is_some());
+        assert!(told("status", &failed(422, "policy 'b' denied")).is_some());
+        assert_eq!(told("status", &Ok(())), None);
+        assert!(told("status", &denied).is_some());
+        refusals.forget(&"status");
+        assert!(told("status", &denied).is_some());
+    }
+}
