@@ -46,8 +46,8 @@ pub enum ClientError {
     /// Certificates or credentials in the file are invalid.
     #[error("cannot use the credentials of the kubeconfig")]
     Credentials(#[source] kube::Error),
-    /// The token file cannot be read.
-    #[error("cannot read the token file {}", path.display())]
+    /// The token file cannot be read. Its path is not told: somebody may have put the token in its place.
+    #[error("cannot read the token file of the kubeconfig")]
     TokenFile {
         /// The file.
         path: PathBuf,
