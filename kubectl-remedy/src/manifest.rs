@@ -7,6 +7,7 @@ use std::{fs, io};
 use clap::ValueEnum;
 use karmada_api::Remedy;
 use kube::Resource;
+use objects::Mistake;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -108,7 +109,7 @@ pub(crate) fn shipped(text: &str) -> Result<Vec<Value>, Error> {
 
 fn documents(text: &str) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+        serde_saphyr::from_multiple(text).map_err(|error| Mistake::from(&error).to_string())?;
     let mut found = Vec::new();
     for mut document in documents.into_iter().filter(|document| !document.is_null()) {
         let is_list = document.get("kind").and_then(Value::as_str) == Some("List");

@@ -14,6 +14,7 @@
 //! - `charts`, on the real API: the embedded one validates little.
 //! - `placements::with_tools`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.
+//! - `propagation::protected`, on the real API: the embedded one evaluates no admission policies.
 //! - `propagation::services`, on the real API: the embedded one allocates nothing.
 //! - `real_parts::real`, on the real API: it is about a lease that only that one has.
 //! - `outage::with_tools::default_thresholds_move_traffic`, on the real API: it

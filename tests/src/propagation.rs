@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
 use karmada_api::{
     ClusterPropagationPolicy, ClusterView, PropagationPolicy, ResourceBinding, Work,
-    execution_namespace, names,
+    execution_namespace, names, names::TOKEN_INSECURE,
 };
 use karmada_rules::propagation::rights::GroupResource;
 use kube::{
@@ -304,11 +304,14 @@ pub(crate) async fn register(
     api: &ControlPlane,
 ) -> Result<()> {
     let (name, client) = (member.name(), karmada.client());
-    let mut data = json!({ "token": BASE64_STANDARD.encode(api.token()) });
-    if let Some(certificate) = api.authority() {
-        data["caBundle"] = BASE64_STANDARD.encode(certificate).into();
+    let mut secret = json!({ "metadata": { "name": name },
+        "data": { "token": BASE64_STANDARD.encode(api.token()) } });
+    match api.authority() {
+        Some(certificate) => {
+            secret["data"]["caBundle"] = BASE64_STANDARD.encode(certificate).into();
+        }
+        None => secret["metadata"]["annotations"] = json!({ TOKEN_INSECURE: "true" }),
     }
-    let secret = json!({ "metadata": { "name": name }, "data": data });
     let secrets: Api<Secret> = Api::namespaced(client.clone(), SECRETS);
     create(&secrets, secret).await?;
     let clusters: Api<ClusterView> = Api::all(client);

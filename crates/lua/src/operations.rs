@@ -195,10 +195,14 @@ impl Run {
             }
             EncodeError::Halt(error) => self.sandbox.explain(error),
         })?;
-        if json.is_array() == (whole == Empty::Object) {
-            let message = format!("can not unmarshal {json}");
-            return Err(ScriptError::result(message));
+        match (json.is_array(), whole == Empty::Object) {
+            (true, true) => Err(ScriptError::result(
+                "can not unmarshal a list into an object",
+            )),
+            (false, false) => Err(ScriptError::result(
+                "can not unmarshal an object into a list",
+            )),
+            _ => Ok(json),
         }
-        Ok(json)
     }
 }

@@ -6,7 +6,7 @@
 //! - Who is it? [`Key`] and [`GroupVersionKind`]; [`qualified_name`] checks the parts of names.
 //! - What do its metadata say? [`Metadata`], of a typed object and of JSON alike. Is it selected? [`selector`].
 //! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
-//! - How is a field read that others write? [`lenient`].
+//! - How is a field read that others write? [`lenient`]. What is told of a text that cannot be read? [`Mistake`].
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
 //! - Does it differ from its manifest? [`drift`]; in what, [`difference`]. What does it keep when that is applied? [`retain`]. And when it is
 //!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
@@ -30,6 +30,7 @@ pub mod lease;
 pub mod lenient;
 pub mod managed_fields;
 pub mod metadata;
+mod mistake;
 pub mod ownership;
 pub mod patch;
 pub mod qualified_name;
@@ -45,3 +46,4 @@ pub mod yaml;
 pub use key::Key;
 pub use kind::{GroupVersionKind, api_version, group, group_kind, kind};
 pub use metadata::Metadata;
+pub use mistake::Mistake;

@@ -6,6 +6,7 @@ pub mod binding_ref;
 pub mod cluster;
 pub mod endpoints;
 pub mod execution;
+mod grant;
 pub mod health;
 pub mod ingress;
 pub mod placement;

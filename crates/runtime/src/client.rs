@@ -26,6 +26,8 @@ mod renewal;
 mod requests;
 mod resolver;
 mod restored;
+#[cfg(test)]
+mod secrecy;
 mod selected;
 mod server;
 mod short_watches;

@@ -1,4 +1,7 @@
-//! The form of errors in logs and messages: on one line, with their sources, without repetition.
+//! The form of errors in logs and messages: on one line, with their sources, without repetition, and without a word of a
+//! text that may hold a credential.
+
+mod quoting;
 
 use std::error::Error;
 use std::fmt;
@@ -6,8 +9,9 @@ use std::fmt;
 /// An error of any type.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Displays an error and its sources on one line, `outer: inner: innermost`. Omits the text of a
-/// source where an outer error repeats it, and shows an API error by its status alone.
+/// Displays an error and its sources on one line, `outer: inner: innermost`: what of an error may leave the process. Omits
+/// the text of a source where an outer error repeats it, shows an API error by its status alone, and of an error that quotes
+/// what could not be read only [the kind of mistake](objects::Mistake).
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
@@ -21,6 +25,10 @@ impl fmt::Display for Chain<'_> {
                 parts.push(format!(
                     "the API server answered {code} {reason}: {message}"
                 ));
+                break;
+            }
+            if let Some(disclosed) = quoting::disclosed(error) {
+                parts.push(disclosed);
                 break;
             }
             let text = error.to_string();

@@ -1,5 +1,6 @@
 //! What a fleet has of a member: the Secret with the credentials, and the Cluster that names it.
 
+use karmada_api::names::{TOKEN_ENDPOINT, TOKEN_INSECURE};
 use karmada_api::{Cluster, ClusterView};
 use kube::Resource;
 use kube::config::Cluster as Connection;
@@ -24,18 +25,16 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads it from the connection to the member. The endpoint that no flag says is that of `present`, the Cluster that there is.
+    /// Reads it from the connection to the member. The endpoint that no flag says is the `present` one.
     ///
     /// # Errors
-    /// Fails if only this machine reaches the member in this way, or a Cluster cannot say it.
+    /// Fails if only this machine reaches the member in this way, it is not https, or a Cluster cannot say it.
     pub(super) fn of(
         connection: Connection,
         args: &JoinArgs,
-        present: Option<&Value>,
+        present: Option<&str>,
     ) -> Result<Self, Error> {
         let unusable = |problem: String| Err(Error::Unusable(problem));
-        let present = present.and_then(|cluster| cluster["spec"]["apiEndpoint"].as_str());
-        let present = present.filter(|endpoint| !endpoint.is_empty());
         let server = connection.server.unwrap_or_default();
         let endpoint = match args.server.as_deref().or(present) {
             Some(endpoint) => endpoint.to_owned(),
@@ -53,6 +52,11 @@ impl Address {
                 (None, None) => server,
             },
         };
+        if !endpoint.to_ascii_lowercase().starts_with("https://") {
+            return unusable(format!(
+                "{endpoint} does not begin with https://: anybody could read the token that is sent there; give --server"
+            ));
+        }
         let bundle = connection.certificate_authority_data.unwrap_or_default();
         Ok(Self {
             endpoint,
@@ -63,9 +67,27 @@ impl Address {
     }
 }
 
-/// Returns the Secret with the credentials for `cluster`.
+/// Returns the endpoint that a member has: the one for which its `secret` was stored, or else that of its `cluster`, which others may
+/// have changed.
+pub(super) fn endpoint<'a>(
+    secret: Option<&'a Value>,
+    cluster: Option<&'a Value>,
+) -> Option<&'a str> {
+    let stored =
+        secret.and_then(|secret| secret["metadata"]["annotations"][TOKEN_ENDPOINT].as_str());
+    let present = || cluster?["spec"]["apiEndpoint"].as_str();
+    stored
+        .or_else(present)
+        .filter(|endpoint| !endpoint.is_empty())
+}
+
+/// Returns the Secret with the credentials for `cluster`, which are for this address.
 pub(super) fn secret(cluster: &str, address: &Address, token: &str) -> Value {
     let mut secret = secret_name(cluster);
+    secret["metadata"]["annotations"] = json!({ TOKEN_ENDPOINT: address.endpoint });
+    if address.insecure {
+        secret["metadata"]["annotations"][TOKEN_INSECURE] = "true".into();
+    }
     secret["type"] = "Opaque".into();
     secret["data"] = json!({ "token": encoded(token), "caBundle": encoded(&address.ca_bundle) });
     secret
@@ -190,8 +212,32 @@ mod tests {
         });
         let written = cluster("m1", address, "u");
         assert_eq!(written["spec"], expected);
-        let again = Address::of(connection("https://127.0.0.1"), &args(&[]), Some(&written));
+        let present = endpoint(None, Some(&written));
+        let again = Address::of(connection("https://127.0.0.1"), &args(&[]), present);
         assert_eq!(again.unwrap().endpoint, "https://203.0.113.8:6443");
+    }
+
+    /// The Secret says where its token belongs. A Cluster that somebody has changed is put right by it, and a member that has moved
+    /// by a flag.
+    #[test]
+    fn token_is_stored_for_its_endpoint() {
+        let address = |flags: &[&str], present| {
+            let connection = connection("https://203.0.113.8:6443");
+            Address::of(connection, &args(flags), present)
+        };
+        let stored = secret("m1", &address(&[], None).unwrap(), "t");
+        let annotations = &stored["metadata"]["annotations"];
+        assert_eq!(
+            *annotations,
+            json!({ "karmada-rs.io/api-endpoint": "https://203.0.113.8:6443" })
+        );
+        let changed = json!({ "spec": { "apiEndpoint": "https://203.0.113.66" } });
+        let present = endpoint(Some(&stored), Some(&changed));
+        assert_eq!(present, Some("https://203.0.113.8:6443"));
+        let moved = address(&["--server", "https://203.0.113.9"], present).unwrap();
+        assert_eq!(moved.endpoint, "https://203.0.113.9");
+        let error = address(&["--server", "http://203.0.113.9"], None).unwrap_err();
+        assert!(error.to_string().contains("https://"), "{error}");
     }
 
     /// A Cluster of somebody else is left to him, such as one of `karmadactl join`, whose Secret has the same name.

@@ -71,8 +71,8 @@ async fn join(
     now: Timestamp,
 ) -> Result<Joined, Error> {
     let present = read(client, &access::cluster_name(cluster)).await?;
-    let known = read(client, &access::secret_name(cluster)).await?;
-    let known = known.as_ref().and_then(access::token);
+    let stored = read(client, &access::secret_name(cluster)).await?;
+    let known = stored.as_ref().and_then(access::token);
     if let Some(present) = &present {
         let view: ClusterView = from_value(present.clone())
             .map_err(|error| Error::Unusable(format!("its Cluster cannot be read: {error}")))?;
@@ -81,7 +81,8 @@ async fn join(
         }
         access::require_ours(cluster, &view, known.as_deref())?;
     }
-    let address = Address::of(way.cluster()?, args, present.as_ref())?;
+    let endpoint = access::endpoint(stored.as_ref(), present.as_ref());
+    let address = Address::of(way.cluster()?, args, endpoint)?;
     let member = connect(way, NAME).await?;
     let id = ids.claim(cluster, &member).await?;
     let before = present.as_ref().and_then(|it| it["spec"]["id"].as_str());

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use karmada_api::names::TOKEN_INSECURE;
 use karmada_api::{ClusterView, MultiClusterIngress, Remedy, execution_namespace};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -106,7 +107,8 @@ pub(crate) async fn delete_remedy(client: Client, name: &str) -> Result<()> {
 /// agents, as when it joins.
 async fn join(client: &Client, name: &str, endpoint: &str) -> Result<()> {
     // Its API asks for no credentials, but our programs know no member without.
-    let secret: Secret = object(name, json!({ "stringData": { "token": "none" } }))?;
+    let mut secret: Secret = object(name, json!({ "stringData": { "token": "none" } }))?;
+    secret.metadata.annotations = Some([(TOKEN_INSECURE.to_owned(), "true".to_owned())].into());
     create(&Api::namespaced(client.clone(), SECRETS), &secret).await?;
     let access = json!({ "syncMode": "Push", "apiEndpoint": endpoint,
         "secretRef": { "namespace": SECRETS, "name": name } });

@@ -79,7 +79,8 @@ impl Stage {
     /// Creates a Cluster with only a spec, and the Secret that it names.
     async fn join(&self, name: &str, address: SocketAddr) {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": name, "namespace": "karmada-cluster" },
+            "metadata": { "name": name, "namespace": "karmada-cluster",
+                "annotations": { "karmada-rs.io/insecure": "true" } },
             "data": { "token": "c2VjcmV0" } });
         self.api.create(&secret).await;
         let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",

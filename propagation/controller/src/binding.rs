@@ -2,6 +2,7 @@
 
 mod gauges;
 mod known;
+mod leaving;
 mod status;
 pub(crate) mod steps;
 mod written;
@@ -110,13 +111,18 @@ impl Controller for BindingReconciler {
         let works = self.works.of_binding(binding);
         if binding.metadata.deletion_timestamp.is_some() {
             self.events.settled(&reference(&stored));
+            // The end of the template wakes it.
+            if self.is_outlived(binding).await? {
+                return Ok(());
+            }
             return self.release(binding, &works).await;
         }
         let Some(template) = self.index.bound_template(binding) else {
             return Ok(());
         };
         let is_left = self.index.read(|index| is_left(index, binding, &template));
-        let is_dispatched = is_dispatched(binding) && !is_left;
+        // In a namespace that is going, policies go one by one, and nobody wants what is between.
+        let is_dispatched = is_dispatched(binding) && !is_left && !self.is_leaving(binding);
         if is_dispatched {
             self.identify(&stored, &template, &works).await?;
         }

@@ -86,7 +86,8 @@ impl Stage {
             .create_namespace(&format!("karmada-es-{name}"))
             .await;
         let secret = json!({ "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": name, "namespace": "karmada-cluster" },
+            "metadata": { "name": name, "namespace": "karmada-cluster",
+                "annotations": { "karmada-rs.io/insecure": "true" } },
             "data": { "token": "c2VjcmV0" } });
         self.api.create(&secret).await;
         let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",

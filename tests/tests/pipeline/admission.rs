@@ -516,6 +516,61 @@ mod real {
         });
     }
 
+    /// All teams share the scheduler's queue: a policy of a namespace names the classes that its Namespace lists, and keeps the one that
+    /// it has.
+    #[test]
+    fn unlisted_priority_is_refused() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            let of_class = |class: &str| {
+                json!({ "schedulePriority": {
+                    "priorityClassSource": "KubePriorityClass", "priorityClassName": class } })
+            };
+            let before = policy(true, &of_class("system-node-critical"));
+            policies(&karmada, true)
+                .create(&PostParams::default(), &from_value(before)?)
+                .await?;
+            manifests::apply(&karmada.client(), "admission/priorities.yaml").await?;
+            let refusal = async |class: &str| {
+                let mut policy = policy(true, &of_class(class));
+                policy["metadata"]["name"] = json!("other");
+                let try_only = PostParams {
+                    dry_run: true,
+                    ..PostParams::default()
+                };
+                let created = policies(&karmada, true)
+                    .create(&try_only, &from_value(policy).unwrap())
+                    .await;
+                created.err().map(|error| error.to_string())
+            };
+            // The admission has a watch of its own: repeat until it has seen the policy.
+            let refused = loop {
+                if let Some(refused) = refusal("system-node-critical").await {
+                    break refused;
+                }
+            };
+            let none = "the PriorityClass system-node-critical is not allowed in the namespace shop, whose annotation karmada-rs.io/priority-classes allows none";
+            ensure!(refused.contains(none), "{refused}");
+            let (kept, parameters) = (policies(&karmada, true), PatchParams::default());
+            let edited = Patch::Merge(json!({ "spec": { "priority": 1 } }));
+            kept.patch("web", &parameters, &edited).await?;
+
+            let namespaces: Api<Namespace> = Api::all(karmada.client());
+            let listing = json!({ "metadata": { "annotations": {
+                "karmada-rs.io/priority-classes": "high, batch" } } });
+            namespaces
+                .patch(NAMESPACE, &parameters, &Patch::Merge(listing))
+                .await?;
+            // So has it of Namespaces.
+            while refusal("batch").await.is_some() {}
+            ensure!(refusal("high").await.is_none(), "it is listed");
+            let refused = refusal("system-node-critical").await;
+            let listed = refused.is_some_and(|refused| refused.contains("allows high, batch"));
+            ensure!(listed, "the list is not named");
+            Ok(())
+        });
+    }
+
     /// Case P87: what is protected stays until its label is gone, by whomever it is deleted, and its Namespace with it.
     #[test]
     fn protected_objects_stay() {

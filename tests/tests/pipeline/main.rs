@@ -5,7 +5,7 @@
 //! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`.
 //! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
-//! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`.
+//! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
 //! - What they look at: `sandbox`, and `page` in a browser.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
@@ -44,6 +44,7 @@ mod real_parts;
 mod remedies;
 mod rights;
 mod sandbox;
+mod secrecy;
 mod sequences;
 mod service_network;
 mod soak;

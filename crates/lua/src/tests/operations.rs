@@ -98,7 +98,10 @@ fn revised_object_is_whole() {
         asked("return { a = 1 }"),
         "Object 'Kind' is missing in the result",
     );
-    expect(asked("return { 1, 2 }"), "can not unmarshal [1,2]");
+    expect(
+        asked("return { 1, 2 }"),
+        "can not unmarshal a list into an object",
+    );
     expect(
         asked("obj.f = print return obj"),
         "json Encode obj error: cannot encode function to JSON",

@@ -8,7 +8,7 @@ use karmada_api::fleet::names::{
     ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE,
 };
 use karmada_api::fleet::placement::EnvelopeIdentifier;
-use objects::{Metadata, api_version, kind};
+use objects::{Metadata, Mistake, api_version, kind};
 use serde_json::Value;
 
 use super::content::is_envelope;
@@ -92,11 +92,8 @@ pub(crate) fn open(envelope: &Value, of: Scope) -> Result<Opened, String> {
 /// Reads an entry: an object, or in a `ConfigMap` its YAML or JSON.
 fn manifest(entry: &Value) -> Result<Value, String> {
     let manifest = match entry {
-        Value::String(text) => serde_saphyr::from_str::<Value>(text).map_err(|error| {
-            let error = error.to_string();
-            let line = error.lines().next().unwrap_or_default();
-            format!("is no YAML of one object: {line}")
-        })?,
+        Value::String(text) => serde_saphyr::from_str::<Value>(text)
+            .map_err(|error| format!("is no YAML of one object: {}", Mistake::from(&error)))?,
         entry => entry.clone(),
     };
     // One that leaves its name to the member fails there, alone.

@@ -13,6 +13,7 @@ use objects::{Metadata, api_version, kind};
 use serde_json::{Value, json};
 
 use super::selector::{self, Rank};
+use crate::grant::Grant;
 use crate::schedule::selects;
 
 /// The override policies that may apply to a template: those of its namespace, and the cluster-scoped ones.
@@ -115,14 +116,7 @@ fn apply_scope(
     for (_, policy) in matching {
         for (target, overriders) in rules(policy.spec) {
             if target.is_none_or(|target| selects(target, cluster)) {
-                let before = identity(manifest);
-                let changed = apply_overriders(overriders, manifest);
-                let within = |()| match identity(manifest) {
-                    // Whoever writes policies for all namespaces may write everywhere.
-                    after if policy.namespace.is_none() || after == before => Ok(()),
-                    after => Err(format!("it would write {after} in place of {before}")),
-                };
-                changed.and_then(within).map_err(|reason| OverrideError {
+                apply_rule(policy, overriders, manifest).map_err(|reason| OverrideError {
                     kind,
                     policy: policy.name.to_owned(),
                     reason,
@@ -139,6 +133,21 @@ fn apply_scope(
     applied.sort_by_key(|(name, _)| *name);
     let items: Vec<Value> = applied.into_iter().map(|(_, item)| item).collect();
     Ok((!items.is_empty()).then(|| items.into()))
+}
+
+/// Applies the overriders of one rule, as far as its author may reach.
+fn apply_rule(policy: Policy<'_>, overriders: &Value, manifest: &mut Value) -> Result<(), String> {
+    let (before, grant) = (identity(manifest), Grant::of(manifest));
+    apply_overriders(overriders, manifest)?;
+    // Whoever writes policies for all namespaces may write everywhere.
+    if policy.namespace.is_none() {
+        return Ok(());
+    }
+    let after = identity(manifest);
+    if after != before {
+        return Err(format!("it would write {after} in place of {before}"));
+    }
+    grant.require_same(manifest)
 }
 
 /// Returns the identity of an object, as messages name it: the policies of a namespace change what it has, and not

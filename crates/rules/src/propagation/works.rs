@@ -21,7 +21,7 @@ pub use self::desired::revisions;
 use self::desired::{Obstacle, Order, desired, divided_completions};
 use self::facts::purged_clusters;
 pub use self::facts::{
-    WorkFacts, bound, id, is_delivered, kept_clusters, wanted_clusters, work_name,
+    WorkFacts, bound, id, is_delivered, is_outlived, kept_clusters, wanted_clusters, work_name,
 };
 pub(super) use self::facts::{cluster_of, other_owner};
 use super::overrides::OverrideError;

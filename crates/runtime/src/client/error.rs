@@ -61,8 +61,8 @@ pub enum ClientError {
     /// The URL of the server is too long.
     #[error("the server's URL is longer than {0} characters")]
     LongUrl(usize),
-    /// The token file cannot be read.
-    #[error("cannot read the token file {}", path.display())]
+    /// The token file cannot be read. Its path is not told: somebody may have put the token in its place.
+    #[error("cannot read the token file of the kubeconfig")]
     TokenFile {
         /// The file.
         path: PathBuf,

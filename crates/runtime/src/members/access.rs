@@ -6,8 +6,10 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::ClusterView;
 use karmada_api::cluster_view::{PULL, PUSH};
+use karmada_api::names::{TOKEN_ENDPOINT, TOKEN_INSECURE};
 use kube::config::AuthInfo;
 use kube::{Api, Client, Config};
+use objects::Metadata;
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -77,6 +79,28 @@ pub enum AccessError {
     /// The address is none.
     #[error("the Cluster's apiEndpoint {0:?} is no URL")]
     Endpoint(String),
+    /// The address is another than that of the token.
+    #[error(
+        "the Cluster's apiEndpoint is {endpoint}, and the token in the Secret {secret} is for {recorded}: it is not sent elsewhere unless the Secret's annotation {TOKEN_ENDPOINT} says so"
+    )]
+    Moved {
+        /// The Secret.
+        secret: String,
+        /// The address for which the token was stored.
+        recorded: String,
+        /// The address of the Cluster.
+        endpoint: String,
+    },
+    /// The certificate of the server is no longer to be verified.
+    #[error(
+        "the Cluster has insecureSkipTLSVerification, and the Secret {0} no annotation {TOKEN_INSECURE}: anybody could get the token in it"
+    )]
+    Unverified(String),
+    /// The token would be sent in plaintext.
+    #[error(
+        "the Cluster's apiEndpoint {0} does not begin with https://: anybody could read the token that is sent there"
+    )]
+    Plaintext(String),
     /// The credentials cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -125,11 +149,13 @@ impl MemberAccess {
         Ok((&secret.namespace, &secret.name))
     }
 
-    /// Returns the access to `cluster` with the credentials in `secret`.
+    /// Returns the access to `cluster` with the credentials in `secret`. A token that was stored for one address is not for
+    /// another: who may change a Cluster need not be who may read its Secret.
     ///
     /// # Errors
-    /// Fails if the Secret lacks a token, or the proxy of the cluster cannot be used.
+    /// Fails if the Secret lacks a token or its token is not for this cluster, or the proxy of the cluster cannot be used.
     pub fn new(cluster: &ClusterView, secret: &Secret) -> Result<Self, AccessError> {
+        require_same_way(cluster, secret)?;
         let data = |key| Some(secret.data.as_ref()?.get(key)?.0.clone());
         let token = data(TOKEN).and_then(|token| String::from_utf8(token).ok());
         let token = token.map(|token| token.trim().to_owned());
@@ -176,6 +202,9 @@ impl MemberAccess {
         let url: http::Uri = self.endpoint.parse().map_err(|_| no_url())?;
         if url.scheme().is_none() || url.host().is_none() {
             return Err(no_url());
+        }
+        if url.scheme() != Some(&http::uri::Scheme::HTTPS) && !may_be_insecure(secret) {
+            return Err(AccessError::Plaintext(self.endpoint.clone()));
         }
         let mut config = Config::new(url);
         if self.insecure {
@@ -225,6 +254,31 @@ impl Unverified {
             false
         }
     }
+}
+
+/// Fails if the token in `secret` was stored for another way than that which the cluster says now. Secrets of `karmadactl join` say
+/// nothing: then the certificates in them tell whether a server is the member.
+fn require_same_way(cluster: &ClusterView, secret: &Secret) -> Result<(), AccessError> {
+    let Some(recorded) = secret.metadata.annotation(TOKEN_ENDPOINT) else {
+        return Ok(());
+    };
+    let endpoint = &cluster.spec.api_endpoint;
+    if recorded.trim_end_matches('/') != endpoint.trim_end_matches('/') {
+        return Err(AccessError::Moved {
+            secret: name_of(secret),
+            recorded: recorded.to_owned(),
+            endpoint: endpoint.clone(),
+        });
+    }
+    if cluster.spec.insecure_skip_tls_verification && !may_be_insecure(secret) {
+        return Err(AccessError::Unverified(name_of(secret)));
+    }
+    Ok(())
+}
+
+/// Returns `true` if the token in `secret` may be sent to anybody who answers at its address.
+fn may_be_insecure(secret: &Secret) -> bool {
+    secret.metadata.annotation(TOKEN_INSECURE) == Some("true")
 }
 
 fn proxy_of(cluster: &ClusterView) -> Result<Option<Proxy>, ClientError> {
@@ -340,6 +394,42 @@ mod tests {
                 "{spec}: {error}"
             );
         }
+    }
+
+    /// Who may write a Cluster, but not read its Secret, has no token sent to a server of his own: neither to another address nor
+    /// in plaintext, nor to who has no certificate of the member's.
+    #[tokio::test]
+    async fn token_stays_with_its_endpoint() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let access = |annotations: Value, endpoint: &str, insecure: bool| {
+            let cluster = cluster(&json!({ "apiEndpoint": endpoint,
+                "insecureSkipTLSVerification": insecure }));
+            let mut secret = secret(&json!({ "token": "dA==" }));
+            secret.metadata.annotations = from_value(annotations).unwrap();
+            let client = MemberAccess::new(&cluster, &secret)
+                .and_then(|access| access.client(&secret, &Addresses::by_system(), "test"));
+            client
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default()
+        };
+        let (own, other, plain) = ("https://m1:6443", "https://m2:6443", "http://m1:6443");
+        let stored = json!({ TOKEN_ENDPOINT: own });
+        assert_eq!(access(stored.clone(), own, false), "");
+        assert_eq!(access(stored.clone(), "https://m1:6443/", false), "");
+        assert_eq!(
+            access(stored.clone(), other, false),
+            "the Cluster's apiEndpoint is https://m2:6443, and the token in the Secret credentials/m1 is for https://m1:6443: it is not sent elsewhere unless the Secret's annotation karmada-rs.io/api-endpoint says so"
+        );
+        assert!(access(stored.clone(), plain, false).contains("is not sent elsewhere"));
+        assert!(access(stored, own, true).contains("insecureSkipTLSVerification"));
+        let insecure = json!({ TOKEN_ENDPOINT: own, TOKEN_INSECURE: "true" });
+        assert_eq!(access(insecure, own, true), "");
+        // A Secret of karmadactl's says nothing.
+        let told = access(Value::Null, plain, false);
+        assert!(told.contains("does not begin with https://"), "{told}");
+        assert_eq!(access(Value::Null, other, true), "");
+        assert_eq!(access(json!({ TOKEN_INSECURE: "true" }), plain, false), "");
     }
 
     /// A program connects to a member anew with each change of its credentials. Once the certificate has

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
 /// The kinds of what is created.
-const KINDS: [(&str, &str); 19] = [
+const KINDS: [(&str, &str); 20] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
     ("clusters", "Cluster"),
@@ -31,6 +31,7 @@ const KINDS: [(&str, &str); 19] = [
     ("namespaces", "Namespace"),
     ("propagationpolicies", "PropagationPolicy"),
     ("resourcebindings", "ResourceBinding"),
+    ("resourceenvelopes", "ResourceEnvelope"),
     ("rolebindings", "RoleBinding"),
     ("roles", "Role"),
     ("secrets", "Secret"),

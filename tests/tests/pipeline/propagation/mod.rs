@@ -7,6 +7,7 @@
 //! - `crashes…`: the same stories while every program dies after each of its writes.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
+//! - `protected`: what stays though its namespace is deleted.
 //! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
 //! - `rivals`: other programs that take back what ours write.
 //! - `record` writes down each version of an object that a member has had.
@@ -35,6 +36,7 @@ mod mixed;
 mod moves;
 mod naming;
 mod overrides;
+mod protected;
 mod record;
 mod recorded;
 mod restored;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::refuse::problem_of_path;
 use super::taken::Taken;
 use super::variables::replaced;
+use crate::grant::Grant;
 use crate::placement::select::{identifier, show};
 
 /// Returns a manifest as a cluster is to have it, or `None` if it is not to have it.
@@ -27,7 +28,13 @@ pub(crate) fn overridden(
             if rule.override_type == "Delete" {
                 return Ok(None);
             }
-            change(&mut manifest, rule, cluster).map_err(|reason| {
+            let grant = Grant::of(&manifest);
+            let changed = change(&mut manifest, rule, cluster);
+            let changed = changed.and_then(|()| match one.namespace() {
+                "" => Ok(()),
+                _ => grant.require_same(&manifest),
+            });
+            changed.map_err(|reason| {
                 let (shown, object) = (one.shown(), show(&identity));
                 let cluster = cluster.metadata.name();
                 format!(

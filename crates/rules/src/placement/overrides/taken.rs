@@ -39,6 +39,11 @@ impl<'a> Taken<'a> {
         (self.metadata.namespace(), self.metadata.name())
     }
 
+    /// Returns the namespace of the override, which is empty if it is cluster-scoped.
+    pub(super) fn namespace(&self) -> &'a str {
+        self.metadata.namespace()
+    }
+
     /// Returns the namespace and the name of the override.
     pub(super) fn parent(&self) -> (&'a str, &'a str) {
         let parent = self.metadata.label(PARENT_OVERRIDE);

@@ -239,6 +239,26 @@ fn failures_are_named() {
     }
 }
 
+/// The override of a namespace leaves a Role and its bindings what they grant, as the API does where its author has less.
+#[test]
+fn overrides_grant_nothing() {
+    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": "reader", "namespace": "shop" }, "rules": [] });
+    let spec = everywhere(&set("/rules", &json!([{ "verbs": ["*"] }])));
+    let selector = json!([{ "group": "rbac.authorization.k8s.io", "version": "v1", "kind": "Role", "name": "reader" }]);
+    let mut own = of_namespace("a", &spec);
+    own.spec.override_spec.resource_selectors = from_value(selector).unwrap();
+    let cluster = cluster("m1", &json!({}));
+    let refused = overridden(role.clone(), &[Taken::of(&own)], &cluster).unwrap_err();
+    assert_eq!(
+        refused,
+        "rule 1 of ResourceOverride shop/a cannot be applied to Role shop/reader for m1: it would change `rules`, and so grant rights that its author need not have"
+    );
+    let of_fleet = of_cluster("a", &spec);
+    let applied = overridden(role.clone(), &[Taken::of(&of_fleet)], &cluster);
+    assert_ne!(applied.unwrap().unwrap()["rules"], role["rules"]);
+}
+
 /// Case F36: what is selected is what is in an envelope, and not the envelope.
 #[test]
 fn envelopes_are_looked_into() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelector, Toleration};
 use karmada_api::Component;
+use objects::Mistake;
 use objects::lenient::nullable;
 use objects::quantity::Quantity;
 use serde::de::DeserializeOwned;
@@ -53,9 +54,9 @@ impl NodeClaim {
     }
 }
 
-/// Reads a typed result. Fields that the type does not have are ignored.
+/// Reads a typed result, of which an error quotes nothing: it may be of a Secret. Fields that the type does not have are ignored.
 fn read<T: DeserializeOwned>(json: &Value) -> Result<T, String> {
-    T::deserialize(json).map_err(|error| format!("can not unmarshal {json}: {error}"))
+    T::deserialize(json).map_err(|error| format!("can not unmarshal it: {}", Mistake::from(&error)))
 }
 
 /// Reads what each replica needs, as a binding has it; `None` if that is nothing.
@@ -68,10 +69,7 @@ pub fn requirements(json: &Value) -> Result<Option<Value>, String> {
         let text = match &*amount {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
-            other => {
-                let message = format!("can not unmarshal {other}: resourceRequest.{name}");
-                return Err(message);
-            }
+            _ => return Err(format!("can not unmarshal it: resourceRequest.{name}")),
         };
         if Quantity::parse(&text).is_none() {
             let message = format!("resourceRequest.{name}: '{text}' is not a quantity");

@@ -8,7 +8,7 @@ use karmada_api::overrides::{
     PlaintextOverrider,
 };
 use objects::patch::{self, operation};
-use objects::{kind, metadata};
+use objects::{Mistake, kind, metadata};
 use serde_json::{Value, json};
 
 /// Changes a part of an image, or of every container's image.
@@ -18,7 +18,8 @@ pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<
         let image = manifest.pointer_mut(path);
         return match image {
             Some(Value::String(image)) => {
-                *image = overridden_image(image, overrider)?;
+                *image = overridden_image(image, overrider)
+                    .map_err(|reason| format!("{path}: {reason}"))?;
                 Ok(())
             }
             _ => Err(format!("there is no image at {path}")),
@@ -33,7 +34,8 @@ pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<
 }
 
 fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, String> {
-    let mut parts = Image::parse(image).ok_or_else(|| format!("`{image}` is no image"))?;
+    // What is there in place of an image may be anything, as a path says where to look.
+    let mut parts = Image::parse(image).ok_or("the text there is no image")?;
     let value = overrider.value.as_deref().unwrap_or_default();
     match overrider.component.as_str() {
         "Registry" => parts.registry = operated(&overrider.operator, &parts.registry, value)?,
@@ -220,12 +222,12 @@ pub(super) fn field(overrider: &FieldOverrider, manifest: &mut Value) -> Result<
     // Of both, which Karmada refuses where it has its webhook, it applies the first.
     if !overrider.yaml.is_empty() {
         let mut content: Value = serde_saphyr::from_str(text)
-            .map_err(|error| format!("the text at {path} is no YAML: {error}"))?;
+            .map_err(|error| format!("the text at {path} is no YAML: {}", Mistake::from(&error)))?;
         patch_field(&overrider.yaml, &mut content)?;
         *text = serde_saphyr::to_string(&content).map_err(|error| error.to_string())?;
     } else if !overrider.json.is_empty() {
         let mut content: Value = serde_json::from_str(text)
-            .map_err(|error| format!("the text at {path} is no JSON: {error}"))?;
+            .map_err(|error| format!("the text at {path} is no JSON: {}", Mistake::from(&error)))?;
         patch_field(&overrider.json, &mut content)?;
         *text = content.to_string();
     }

@@ -382,3 +382,79 @@ fn overrides_never_escape() {
     };
     overrides.apply(&mut deployment(), &cluster("m1")).unwrap();
 }
+
+/// An API lets nobody write a Role with more rights than his own. Who changed one on its way would have in each member what
+/// he is refused here: a policy of a namespace leaves alone what is granted, and to whom. Case P69.
+#[test]
+fn overrides_grant_nothing() {
+    let of_rbac = |kind: &str, fields: Value| {
+        let mut object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+            "metadata": { "name": "web", "namespace": "shop" } });
+        for (field, value) in fields.as_object().unwrap() {
+            object[field] = value.clone();
+        }
+        object
+    };
+    let rule = json!({ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] });
+    let role = of_rbac("Role", json!({ "rules": [rule] }));
+    let binding = of_rbac(
+        "RoleBinding",
+        json!({ "roleRef": { "kind": "Role", "name": "web" }, "subjects": [{ "kind": "User", "name": "a" }] }),
+    );
+    let mut of_openshift = binding.clone();
+    of_openshift["apiVersion"] = json!("authorization.openshift.io/v1");
+    let apply = |kind: &str, object: &Value, path: &str, operator: &str, value: &Value| {
+        let spec = json!({ "overrideRules": [{ "overriders": { "plaintext": [
+            { "path": path, "operator": operator, "value": value },
+        ] } }] });
+        let namespaced = [policy("shop", "p", spec.clone())];
+        let everywhere: [ClusterOverridePolicy; 1] =
+            [from_value(json!({ "metadata": { "name": "p" }, "spec": spec })).unwrap()];
+        let mut overrides = Overrides::default();
+        match kind {
+            OverridePolicy::KIND => overrides.policies = namespaced.iter().collect(),
+            _ => overrides.cluster_policies = everywhere.iter().collect(),
+        }
+        let applied = overrides.apply(&mut object.clone(), &cluster("m1"));
+        applied.map_err(|error| error.to_string())
+    };
+    let wide = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
+    let (of_namespace, of_cluster) = (OverridePolicy::KIND, ClusterOverridePolicy::KIND);
+    for (object, field, path, value) in [
+        (&role, "rules", "/rules", wide.clone()),
+        (&role, "rules", "/rules/0/verbs/-", json!("*")),
+        (&binding, "roleRef", "/roleRef/name", json!("admin")),
+        (
+            &binding,
+            "roleRef",
+            "/roleRef",
+            json!({ "kind": "ClusterRole", "name": "admin" }),
+        ),
+        (&binding, "subjects", "/subjects/0/name", json!("b")),
+        (&of_openshift, "groupNames", "/groupNames", json!(["b"])),
+    ] {
+        let refused = apply(of_namespace, object, path, "add", &value).unwrap_err();
+        assert_eq!(
+            refused,
+            format!(
+                "OverridePolicy p cannot be applied: it would change `{field}`, and so grant rights that its author need not have"
+            )
+        );
+        apply(of_cluster, object, path, "add", &value).unwrap();
+    }
+    let whole = of_rbac("Role", json!({ "rules": wide }));
+    assert!(apply(of_namespace, &role, "", "replace", &whole).is_err());
+    assert!(apply(of_namespace, &role, "/rules", "remove", &Value::Null).is_err());
+    // The rest is his, and so is a field of that name elsewhere.
+    apply(
+        of_namespace,
+        &role,
+        "/metadata/labels",
+        "add",
+        &json!({ "a": "b" }),
+    )
+    .unwrap();
+    let other =
+        json!({ "apiVersion": "x.io/v1", "kind": "Alerts", "metadata": { "namespace": "shop" } });
+    apply(of_namespace, &other, "/rules", "add", &wide).unwrap();
+}

@@ -172,3 +172,10 @@ pub fn is_delivered(work: &Work) -> bool {
         applied.status == condition::TRUE && observed.is_some() && observed >= changed
     })
 }
+
+/// Returns `true` if the template of a binding that is being deleted stays: the deletion is not on its account.
+pub fn is_outlived(binding: BindingRef<'_>, template: &Value) -> bool {
+    let uid = binding.spec.resource.uid.as_deref();
+    // One that was made anew gets another binding.
+    uid.is_none_or(|uid| uid == template.uid()) && !template.is_deleting()
+}

@@ -427,6 +427,12 @@ fn of_agent() -> Vec<Attempt> {
 /// Somebody with every right over Clusters and Works, but not of the programs.
 const USER: &str = "somebody";
 
+/// Somebody with the same rights who may get the Secret of a member.
+const JOINER: &str = "joiner";
+
+/// Somebody who may do everything, as the admins of kubeadm, and is no member of `system:masters`.
+const ADMIN: &str = "admin";
+
 /// Returns the spec of the Work of an agent, whose Secret has this kubeconfig and token.
 fn agent(kubeconfig: &str, token: &str, image: &str) -> Value {
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -480,6 +486,7 @@ fn of_user() -> Vec<Attempt> {
         )
     };
     let works = "Works are written by propagation";
+    let moves = "only who may get that Secret may change it";
     vec![
         attempt(
             "POST",
@@ -505,8 +512,45 @@ fn of_user() -> Vec<Attempt> {
             json!({ "spec": { "workload": { "manifests": [] } } }),
             works,
         ),
+        attempt("PATCH", CLUSTER, endpoint("https://127.0.0.1:3"), moves),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            endpoint("http://127.0.0.1:3"),
+            "must begin with https://",
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "insecureSkipTLSVerification": true } }),
+            moves,
+        ),
+        attempt(
+            "PATCH",
+            CLUSTER,
+            json!({ "spec": { "proxyURL": "http://127.0.0.1:3" } }),
+            moves,
+        ),
+        attempt("POST", clusters, pointing("member1"), moves),
         allowed("PATCH", CLUSTER, labelled("region")),
     ]
+}
+
+/// Returns what somebody may do who reads the Secret of a member, too.
+fn of_joiner() -> Vec<Attempt> {
+    vec![
+        attempt(
+            "PATCH",
+            CLUSTER,
+            endpoint("http://127.0.0.1:3"),
+            "must begin with https://",
+        ),
+        allowed("PATCH", CLUSTER, endpoint("https://127.0.0.1:3")),
+    ]
+}
+
+fn endpoint(url: &str) -> Value {
+    json!({ "spec": { "apiEndpoint": url } })
 }
 
 /// Makes what the attempts are about, as those do who may.
@@ -624,9 +668,30 @@ fn stolen_tokens_reach_no_further() {
         let agent = "system:serviceaccount:karmada-es-member1:cluster-health-agent";
         refusals += play(&api, agent, of_agent()).await?;
         refusals += play(&api, USER, of_user()).await?;
+        let mut secrets = every.clone();
+        secrets
+            .as_array_mut()
+            .unwrap()
+            .push(json!({ "apiGroups": [""],
+            "resources": ["secrets"], "resourceNames": ["member1"], "verbs": ["get"] }));
+        grant(&api, JOINER, &secrets).await?;
+        until_may(&api, JOINER, CLUSTER, &labelled("joins")).await?;
+        refusals += play(&api, JOINER, of_joiner()).await?;
+        let everything = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
+        grant(&api, ADMIN, &everything).await?;
+        until_may(&api, ADMIN, CLUSTER, &labelled("administers")).await?;
+        let rewritten = json!({ "spec": { "workload": { "manifests": [] } } });
+        play(&api, ADMIN, vec![allowed("PATCH", WORK, rewritten)]).await?;
         ensure!(refusals >= 40, "{refusals}");
         Ok(())
     });
+}
+
+/// Waits until the rights of a user are in effect, by which he may make this change.
+async fn until_may(api: &ControlPlane, user: &str, path: &str, change: &Value) -> Result<()> {
+    let client = kubeconfig::client(&api.kubeconfig_for(user, None)?).await?;
+    while send(&client, "PATCH", path, change).await.is_err() {}
+    Ok(())
 }
 
 /// Waits until the policies and the rights are in effect, which the API watches: the policies come in the order of

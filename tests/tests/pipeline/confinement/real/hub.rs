@@ -175,9 +175,15 @@ fn works(cluster: &str) -> String {
     format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works")
 }
 
-/// Returns what somebody may do who may write the `ConfigMap`s of a placed namespace.
+/// Returns what somebody may do who may write the `ConfigMap`s and envelopes of a placed namespace.
 fn of_writer() -> Vec<Attempt> {
     let maps = "/api/v1/namespaces/shop/configmaps";
+    let envelopes = "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/shop/resourceenvelopes";
+    let holding = |version: &str, kind: &str| {
+        let held = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "a" } });
+        let name = kind.to_lowercase();
+        named(&name, &json!({ "data": { "a": held } }))
+    };
     let annotated = |value: &str| {
         let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": value });
         json!({ "metadata": { "name": format!("is-{value}"), "annotations": annotations } })
@@ -190,6 +196,13 @@ fn of_writer() -> Vec<Attempt> {
             maps,
             annotated("true"),
             "by those who may create ClusterResourceEnvelopes",
+        ),
+        allowed("POST", envelopes, holding("v1", "ResourceQuota")),
+        attempt(
+            "POST",
+            envelopes,
+            holding("rbac.authorization.k8s.io/v1", "RoleBinding"),
+            "by those who may escalate and bind Roles in its namespace",
         ),
     ]
 }
@@ -261,8 +274,12 @@ async fn play_health_agent(hub: &ControlPlane) -> Result<()> {
 }
 
 async fn play_writer(hub: &ControlPlane) -> Result<()> {
-    let maps = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] }]);
-    grant(hub, "writer", &maps).await?;
+    let rights = json!([
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] },
+        { "apiGroups": ["placement.kubernetes-fleet.io"], "resources": ["resourceenvelopes"],
+            "verbs": ["create"] },
+    ]);
+    grant(hub, "writer", &rights).await?;
     let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
     let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
     let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use karmada_api::Component;
-use objects::patch;
+use objects::{Mistake, patch};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ impl Response {
     /// Fails if it is not one, or tells of a failure; in Karmada's words.
     pub fn read(uid: &str, body: &[u8]) -> Result<Self, String> {
         let mut context: Value = serde_json::from_slice(body)
-            .map_err(|error| format!("the answer is no JSON: {error}"))?;
+            .map_err(|error| format!("the answer is no JSON: {}", Mistake::from(&error)))?;
         let (version, kind) = (text(&context, "apiVersion"), text(&context, "kind"));
         // Servers made with Karmada's own package send neither.
         if !matches!(version, "" | API_VERSION) || !matches!(kind, "" | KIND) {
@@ -92,8 +92,9 @@ impl Response {
         }
         let patch = BASE64_STANDARD.decode(patch);
         let patch = patch.map_err(|error| format!("response.patch is no base64: {error}"))?;
-        let patch: json_patch::Patch = serde_json::from_slice(&patch)
-            .map_err(|error| format!("response.patch is no JSON patch: {error}"))?;
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).map_err(|error| {
+            format!("response.patch is no JSON patch: {}", Mistake::from(&error))
+        })?;
         patch::apply(&patch, &mut object)
             .map_err(|error| format!("response.patch does not apply: {error}"))?;
         results::object(object)
@@ -152,7 +153,7 @@ impl Response {
     fn optional<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Result<Option<T>, String> {
         let value = self.given(field).map(T::deserialize);
         let value = value.transpose();
-        value.map_err(|error| format!("response.{field}: {error}"))
+        value.map_err(|error| format!("response.{field}: {}", Mistake::from(&error)))
     }
 
     fn required<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Result<T, String> {

@@ -1,0 +1,72 @@
+//! The errors of libraries that quote what they could not read: kubeconfigs, credentials, the answers of exec plugins.
+
+use std::error::Error;
+use std::process::Output;
+
+use kube::client::AuthError;
+use kube::config::{KubeconfigError, LoadDataError};
+use objects::Mistake;
+use rustls::pki_types::pem;
+
+/// The longest message of an exec plugin that is shown, in characters.
+const SHOWN: usize = 500;
+
+/// Returns what may be told of an error that quotes what was read, in place of its own text and those of its sources.
+pub(super) fn disclosed(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<KubeconfigError>() {
+        return of_kubeconfig(error);
+    }
+    if let Some(error) = error.downcast_ref::<AuthError>() {
+        return of_credentials(error);
+    }
+    if error.is::<pem::Error>() {
+        return Some("it is no PEM".to_owned());
+    }
+    Mistake::of(error).map(|mistake| mistake.to_string())
+}
+
+fn of_kubeconfig(error: &KubeconfigError) -> Option<String> {
+    use KubeconfigError::{
+        LoadCertificateAuthority, LoadClientCertificate, LoadClientKey, Parse, ParseCertificates,
+    };
+    let (part, error) = match error {
+        Parse(error) => return Some(Mistake::from(&**error).to_string()),
+        ParseCertificates(_) => return Some("certificate-authority is no PEM".to_owned()),
+        LoadCertificateAuthority(error) => ("certificate-authority", error),
+        LoadClientCertificate(error) => ("client-certificate", error),
+        LoadClientKey(error) => ("client-key", error),
+        _ => return None,
+    };
+    Some(match error {
+        LoadDataError::DecodeBase64(_) => format!("{part}-data is no Base64"),
+        // Somebody may have put there what belongs into the field beside it.
+        LoadDataError::ReadFile(error, _) => format!("cannot read the file of {part}: {error}"),
+        LoadDataError::NoBase64DataOrFile => format!("{part}: {error}"),
+    })
+}
+
+fn of_credentials(error: &AuthError) -> Option<String> {
+    let answer = "cannot read the answer of the exec plugin";
+    Some(match error {
+        AuthError::AuthExecRun { out, .. } => of_plugin(out),
+        AuthError::AuthExecParse(error) => format!("{answer}: {}", Mistake::from(&**error)),
+        AuthError::ParseTokenKey(error) => format!("{answer}: {}", Mistake::from(error)),
+        AuthError::MalformedTokenExpirationDate(_) => {
+            format!("{answer}: its expirationTimestamp is no time")
+        }
+        AuthError::ReadTokenFile(error, _) => format!("cannot read the token file: {error}"),
+        _ => return None,
+    })
+}
+
+/// Returns what an exec plugin says to people. Its standard output is for programs, and has the token.
+fn of_plugin(out: &Output) -> String {
+    let said = String::from_utf8_lossy(&out.stderr);
+    let said: String = said.trim().chars().take(SHOWN).collect();
+    let failed = format!("the exec plugin failed with {}", out.status);
+    if said.is_empty() {
+        failed
+    } else {
+        format!("{failed}: {said}")
+    }
+}
