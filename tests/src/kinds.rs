@@ -69,8 +69,8 @@ impl Kinds {
 
     /// Returns the version, the kind and the plural of each.
     pub fn served(&self) -> impl Iterator<Item = (&str, &str, &str)> {
-        let served = |kind: &'_ ApiResource| (&*kind.api_version, &*kind.kind, &*kind.plural);
-        self.kinds.iter().map(served)
+        let kinds = self.kinds.iter();
+        kinds.map(|kind| (&*kind.api_version, &*kind.kind, &*kind.plural))
     }
 
     /// Creates the objects, or edits them.

@@ -337,7 +337,7 @@ async fn report_needs_no_echo() {
 async fn dead_member_delays_none() {
     let member = member(|_| true).await;
     let stage = Stage::new().await;
-    stage.join("dead", lab_parts::port::CLOSED).await;
+    stage.join("dead", CLOSED).await;
     stage.join("m1", member.address()).await;
     for number in 0..5 {
         stage
@@ -455,7 +455,7 @@ async fn proxy_leads_to_member() {
     let proxy = ConnectProxy::start(Answer::Leads(member.address()));
     let proxy = proxy.await.unwrap();
     let stage = Stage::new().await;
-    stage.join("m1", lab_parts::port::CLOSED).await;
+    stage.join("m1", CLOSED).await;
     let behind = Patch::Merge(json!({ "spec": {
         "apiEndpoint": "http://m1.invalid:6443",
         "proxyURL": format!("http://{}", proxy.address()),
@@ -476,8 +476,8 @@ async fn proxy_leads_to_member() {
 #[tokio::test]
 async fn unusable_cluster_is_named() {
     let stage = Stage::new().await;
-    stage.join("proxied", lab_parts::port::CLOSED).await;
-    stage.join("keyless", lab_parts::port::CLOSED).await;
+    stage.join("proxied", CLOSED).await;
+    stage.join("keyless", CLOSED).await;
     let proxy = Patch::Merge(json!({ "spec": { "proxyURL": "socks5://proxy" } }));
     stage
         .clusters()

@@ -55,7 +55,7 @@ mod tests {
     fn each_reason_is_told_once() {
         let refusals = Refusals::default();
         let denied = failed(403, "policy 'a' denied");
-        let told = |part, result| refusals.note(part, result);
+        let told = |part, result: &Result<(), WriteError>| refusals.note(part, result);
         assert_eq!(
             told("status", &denied).as_deref(),
             Some("policy 'a' denied")

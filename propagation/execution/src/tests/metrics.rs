@@ -8,7 +8,7 @@ async fn works_counted_by_state() {
     let member = member(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.address()).await;
-    stage.join("dead", lab_parts::port::CLOSED).await;
+    stage.join("dead", CLOSED).await;
     stage.dispatch("m1", "a", json!({})).await;
     let suspended = json!({ "suspendDispatching": true });
     stage.dispatch("m1", "b", suspended).await;

@@ -21,7 +21,7 @@ impl Drop for Running {
 /// Returns a Karmada with a Cluster of mode Pull, and the API of its member.
 async fn registered() -> (Stage, TestApi) {
     let stage = Stage::new().await;
-    stage.join("m1", lab_parts::port::CLOSED).await;
+    stage.join("m1", CLOSED).await;
     set_mode(&stage, "m1", "Pull").await;
     let member = TestApi::of(ApiServer::starting_at(Timestamp::now()));
     for name in ["shop", "karmada-system"] {
@@ -74,7 +74,7 @@ async fn delete(stage: &Stage, cluster: &str, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn works_live_and_go() {
     let (stage, member) = registered().await;
-    stage.join("m2", lab_parts::port::CLOSED).await;
+    stage.join("m2", CLOSED).await;
     set_mode(&stage, "m2", "Pull").await;
     for cluster in ["m1", "m2"] {
         stage.dispatch(cluster, cluster, json!({})).await;
@@ -197,7 +197,7 @@ fn path(object: &Value) -> String {
 #[tokio::test]
 async fn swapped_agent_writes_nothing() {
     let stage = Stage::new().await;
-    stage.join("member1", lab_parts::port::CLOSED).await;
+    stage.join("member1", CLOSED).await;
     set_mode(&stage, "member1", "Pull").await;
     let member = TestApi::of(ApiServer::starting_at(Timestamp::now()));
     member.create_namespace("karmada-system").await;
