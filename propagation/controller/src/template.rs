@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::choice::{Choice, choose};
+use karmada_rules::propagation::choice::{Choice, Preemption, choose};
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template::{self, Skipped};
 use karmada_runtime::controller::Controller;
@@ -44,6 +44,7 @@ pub(crate) struct TemplateReconciler {
     pub(crate) queue: Queue<TemplateKey>,
     pub(crate) skipped: Skipped,
     pub(crate) features: Features,
+    pub(crate) preemption: Preemption,
     /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
     /// be asked.
     pub(crate) uninterpreted: CountedTemplates,
@@ -93,6 +94,7 @@ impl Controller for TemplateReconciler {
             &subject.template,
             subject.claimed.as_ref(),
             policies.iter().map(Policy::candidate),
+            self.preemption,
             |namespace, name| self.index.read(|index| index.has_override(namespace, name)),
         );
         if let Some(claim) = &subject.claimed {

@@ -414,6 +414,44 @@ async fn lowered_policy_is_preempted() {
     );
 }
 
+/// With the features of a Karmada that has them off, no policy takes from another, and what a template refers to stays.
+#[tokio::test(start_paused = true)]
+async fn features_are_switched_off() {
+    let mut stage = Stage::new().await;
+    let mut template = deployment();
+    template["spec"]["template"]["spec"]["imagePullSecrets"] = json!([{ "name": "pull" }]);
+    stage.send("POST", DEPLOYMENT, &template).await;
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "pull" } });
+    stage
+        .send("POST", "/api/v1/namespaces/shop/secrets", &secret)
+        .await;
+    stage
+        .send(
+            "POST",
+            POLICY,
+            &policy("pp", &json!({ "propagateDeps": true })),
+        )
+        .await;
+    let off = "--feature-gates=PropagateDeps=false,PropagationPolicyPreemption=false";
+    stage.start(&[off]).await;
+    let clusters = json!({ "spec": { "clusters": [{ "name": "member1", "replicas": 2 }] } });
+    stage.change("PATCH", &bound(), &clusters).await;
+    let better = policy("better", &json!({ "priority": 1, "preemption": "Always" }));
+    stage.change("POST", POLICY, &better).await;
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("pp"));
+    let attached = format!("{BINDING}/pull-secret");
+    assert_eq!(stage.find(&attached).await, None);
+    stage.kill().await;
+    // As they are on by default.
+    stage
+        .start(&["--feature-gates=PropagationPolicyPreemption=false"])
+        .await;
+    assert!(stage.find(&attached).await.is_some());
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("better"));
+}
+
 /// A policy that selects no longer lets go and one that preempts takes.
 #[tokio::test(start_paused = true)]
 async fn preempting_policy_takes() {
