@@ -23,8 +23,7 @@ fn quantity(arguments: Arguments<'_>, place: usize) -> Result<(Quantity, Notatio
     let Some(text) = arguments.optional_text(place)? else {
         return Ok((Quantity::default(), Notation::default()));
     };
-    let notation = Notation::of(&text);
-    let parsed = Quantity::parse(&text).map(|quantity| (quantity, notation));
+    let parsed = Quantity::parse_with_notation(&text);
     parsed.ok_or_else(|| Stop::Raise(format!("cannot parse '{text}': not a quantity")))
 }
 

@@ -59,11 +59,7 @@ impl Amounts {
         }
         let mut total = running;
         total.raise(&starting);
-        // What the pod asks for as a whole counts in place of its containers' (KEP-2837).
-        let of_whole = of_container(pod).0.into_iter();
-        total
-            .0
-            .extend(of_whole.filter(|(name, _)| is_of_pods(name)));
+        total.0.extend(of_whole(pod, &total));
         total.add(&Self::read(pod.get("overhead")));
         total.0.retain(|_, amount| amount.is_positive());
         total
@@ -145,23 +141,37 @@ fn text(resource: &str, amount: Quantity) -> String {
     match resource {
         "cpu" => amount.milli(),
         "memory" | "ephemeral-storage" => amount.binary(),
-        _ if resource.starts_with("hugepages-") => amount.binary(),
+        _ if is_huge_pages(resource) => amount.binary(),
         _ => amount.decimal(),
     }
 }
 
 /// Returns the requests of a container. A member's API server takes a limit for a request that is absent.
 fn of_container(container: &Value) -> Amounts {
-    let resources = container.get("resources");
-    let part = |name: &str| Amounts::read(resources.and_then(|resources| resources.get(name)));
-    let mut request = part("limits");
-    request.0.extend(part("requests").0);
+    let mut request = resources(container, "limits");
+    request.0.extend(resources(container, "requests").0);
     request
 }
 
-/// Returns `true` for a resource that a pod may ask for as a whole.
-fn is_of_pods(resource: &str) -> bool {
-    matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
+/// Returns what a pod asks for as a whole, which counts in place of what its containers do (KEP-2837).
+fn of_whole(pod: &Value, containers: &Amounts) -> BTreeMap<String, Quantity> {
+    let mut whole = resources(pod, "limits").0;
+    // As the API server fills them in, containers' requests go before a limit. Of huge pages a pod has all of its limit.
+    whole.retain(|name, _| is_huge_pages(name) || !containers.0.contains_key(name));
+    whole.extend(resources(pod, "requests").0);
+    // Other resources only containers ask for.
+    whole.retain(|name, _| matches!(name.as_str(), "cpu" | "memory") || is_huge_pages(name));
+    whole
+}
+
+/// Returns the requests, or the limits, of a container or of a whole pod.
+fn resources(of: &Value, part: &str) -> Amounts {
+    let resources = of.get("resources");
+    Amounts::read(resources.and_then(|resources| resources.get(part)))
+}
+
+fn is_huge_pages(resource: &str) -> bool {
+    resource.starts_with("hugepages-")
 }
 
 fn list<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
@@ -188,5 +198,41 @@ mod tests {
             json!({ "requests": { "cpu": "500m" }, "limits": { "cpu": "2", "x.io/gpu": "9" } });
         let of_whole = [("cpu", "1500m"), ("memory", "1Gi"), ("x.io/gpu", "1")];
         assert_eq!(Amounts::of_pod(&pod), Amounts::from_iter(of_whole));
+    }
+
+    /// A limit of the whole pod is what it asks for only where no container asks for any, as kube-apiserver 1.36 has it.
+    #[test]
+    fn limit_of_whole_goes_last() {
+        let of = |requests: Value| json!({ "resources": { "requests": requests } });
+        let of_pod = |containers: Value, limits: Value| {
+            let pod = json!({ "containers": containers, "resources": { "limits": limits } });
+            Amounts::of_pod(&pod)
+        };
+        let one = of(json!({ "cpu": "1" }));
+        let cases = [
+            (json!([one, one]), json!({ "cpu": "4" }), vec![("cpu", "2")]),
+            (
+                json!([one, {}]),
+                json!({ "cpu": "4", "memory": "1Gi" }),
+                vec![("cpu", "1"), ("memory", "1Gi")],
+            ),
+            (json!([{}, {}]), json!({ "cpu": "4" }), vec![("cpu", "4")]),
+            (
+                json!([of(json!({ "cpu": "0" }))]),
+                json!({ "cpu": "4" }),
+                vec![],
+            ),
+            (
+                json!([of(json!({ "hugepages-2Mi": "2Mi" }))]),
+                json!({ "hugepages-2Mi": "8Mi" }),
+                vec![("hugepages-2Mi", "8Mi")],
+            ),
+        ];
+        for (containers, limits, expected) in cases {
+            let asked = of_pod(containers.clone(), limits);
+            assert_eq!(asked, Amounts::from_iter(expected), "{containers}");
+        }
+        let init = json!({ "containers": [{}], "initContainers": [one], "resources": { "limits": { "cpu": "4" } } });
+        assert_eq!(Amounts::of_pod(&init), Amounts::from_iter([("cpu", "1")]));
     }
 }

@@ -20,7 +20,7 @@ pub enum Notation {
 
 impl Notation {
     /// Returns the notation of a quantity.
-    pub fn of(text: &str) -> Self {
+    fn of(text: &str) -> Self {
         let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         if suffix.ends_with('i') {
             Self::Binary
@@ -33,6 +33,8 @@ impl Notation {
 }
 
 const NANOS: i128 = 1_000_000_000;
+/// The most that a binary suffix stands for: Kubernetes takes more for this.
+const MOST_BINARY: i128 = i64::MAX as i128 * NANOS;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DECIMAL: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
@@ -47,21 +49,31 @@ impl Quantity {
         let end = unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let digits = format!("{whole}{fraction}");
-        // Nothing that a cluster has is as long, and the arithmetic below stays in range.
-        if digits.is_empty() || digits.len() > 18 {
-            return None;
-        }
-        let mantissa: i128 = digits.parse().ok()?;
+        let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
         let fraction = u32::try_from(fraction.len()).ok()?;
+        // Exponents are counted from a billionth, the unit.
         let (scale, exponent) = factor(suffix)?;
+        let (larger, smaller) = (exponent.max(0), exponent.min(0));
         let numerator = mantissa
             .checked_mul(scale)?
-            .checked_mul(10_i128.checked_pow(exponent)?)?;
-        // Exponents are counted from a billionth, the unit.
-        let divisor = 10_i128.checked_pow(fraction)?;
-        let amount = numerator.checked_add(divisor - 1)? / divisor;
+            .checked_mul(10_i128.checked_pow(larger.unsigned_abs())?)?;
+        let places = fraction.checked_add(smaller.unsigned_abs())?;
+        let divisor = 10_i128.checked_pow(places)?;
+        let mut amount = numerator.checked_add(divisor - 1)? / divisor;
+        if suffix.ends_with('i') {
+            amount = amount.min(MOST_BINARY);
+        }
         Some(Self(if is_negative { -amount } else { amount }))
+    }
+
+    /// Reads a quantity and its notation: a binary suffix of less than one is none (apimachinery, `ParseQuantity`).
+    pub fn parse_with_notation(text: &str) -> Option<(Self, Notation)> {
+        let quantity = Self::parse(text)?;
+        let notation = match Notation::of(text) {
+            Notation::Binary if quantity.0.abs() < NANOS => Notation::Decimal,
+            other => other,
+        };
+        Some((quantity, notation))
     }
 
     /// Returns `true` if the amount is more than nothing.
@@ -110,8 +122,9 @@ impl Quantity {
     /// Returns the canonical text in a notation (apimachinery, `Quantity.CanonicalizeBytes`).
     pub fn text(self, notation: Notation) -> String {
         let is_small = self.0.abs() < 1024 * NANOS;
+        let is_whole = self.0 % NANOS == 0;
         match notation {
-            Notation::Binary if !is_small => self.binary(),
+            Notation::Binary if is_whole && !is_small => self.binary(),
             Notation::Binary | Notation::Decimal => self.thousands(|power| {
                 const SMALL: [&str; 3] = ["n", "u", "m"];
                 let large = || {
@@ -194,10 +207,10 @@ impl Mul<i128> for Quantity {
 }
 
 /// Returns the factor of a suffix: a number, and a power of ten in billionths.
-fn factor(suffix: &str) -> Option<(i128, u32)> {
+fn factor(suffix: &str) -> Option<(i128, i32)> {
     let index = |suffixes: &[&str]| suffixes.iter().position(|&known| known == suffix);
     if let Some(power) = index(&DECIMAL) {
-        return Some((1, 9 + 3 * u32::try_from(power).ok()?));
+        return Some((1, 9 + 3 * i32::try_from(power).ok()?));
     }
     if let Some(power) = index(&BINARY) {
         return Some((1024_i128.pow(u32::try_from(power).ok()?), 9));
@@ -209,7 +222,7 @@ fn factor(suffix: &str) -> Option<(i128, u32)> {
         _ => {}
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((1, u32::try_from(exponent.checked_add(9)?).ok()?))
+    Some((1, exponent.checked_add(9)?))
 }
 
 fn ceil(amount: i128, unit: i128) -> i128 {
@@ -251,6 +264,8 @@ mod tests {
             (".5", "500m"),
             ("1e-3", "1m"),
             ("1000000000n", "1"),
+            ("99999999999999999999", "99999999999999999999000m"),
+            ("16Ei", "9223372036854775807"),
         ];
         for (a, b) in table {
             assert_eq!(
@@ -273,7 +288,7 @@ mod tests {
             "1.2.3",
             "1e",
             "1e99",
-            "9999999999999999999",
+            "9999999999999999999999999999999999999999",
         ] {
             assert_eq!(Quantity::parse(text), None, "{text}");
         }
@@ -320,7 +335,7 @@ mod tests {
             ("3", "3", 100, 100),
             ("3", "0", 100, 0),
             ("250m", "1", 20, 5),
-            ("99999Ei", "199998Ei", 100, 50),
+            ("99999E", "199998E", 100, 50),
         ] {
             let part = quantity(part).part_of(quantity(whole), weight);
             assert_eq!(part, expected, "{whole}");

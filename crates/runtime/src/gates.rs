@@ -1,5 +1,7 @@
 //! The features that `--feature-gates` switches on and off, as Kubernetes has them.
 
+use std::str::FromStr;
+
 /// A feature that can be switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
@@ -7,101 +9,130 @@ pub struct Gate {
     pub name: &'static str,
     /// True if it is on unless it is switched off.
     pub is_default: bool,
+    /// The stage that Karmada has it in.
+    pub stage: Stage,
+}
+
+/// How far a feature of Karmada's has come, which `AllAlpha` and `AllBeta` go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Off there by default.
+    Alpha,
+    /// On there by default, mostly.
+    Beta,
 }
 
 /// Karmada's feature by which workloads of a group are together, or apart.
 pub const WORKLOAD_AFFINITY: Gate = Gate {
     name: "WorkloadAffinity",
     is_default: false,
+    stage: Stage::Alpha,
 };
 
 /// Karmada's feature by which bindings of a higher priority are scheduled first.
 pub const PRIORITY: Gate = Gate {
     name: "PriorityBasedScheduling",
     is_default: true,
+    stage: Stage::Alpha,
 };
 
 /// Karmada's feature by which a template whose Pods differ goes where all of them have room.
 pub const COMPONENTS: Gate = Gate {
     name: "MultiplePodTemplatesScheduling",
     is_default: false,
+    stage: Stage::Alpha,
 };
 
 /// Karmada's feature by which the room of a cluster is counted by the models of its nodes.
 pub const MODELS: Gate = Gate {
     name: "CustomizedClusterResourceModeling",
     is_default: true,
+    stage: Stage::Beta,
 };
 
 /// Karmada's feature by which what was placed takes room in its clusters before these report it.
 pub const OVERCOMMIT_PROTECTION: Gate = Gate {
     name: "SchedulingOvercommitProtection",
     is_default: false,
+    stage: Stage::Alpha,
 };
 
-/// Karmada's features that our programs always have, or never.
-const FIXED: [(&str, bool); 3] = [
-    ("PropagateDeps", true),
-    ("PropagationPolicyPreemption", true),
-    ("ResourceQuotaEstimate", false),
-];
+/// Karmada's feature by which what a template refers to follows it.
+pub const DEPENDENCIES: Gate = Gate {
+    name: "PropagateDeps",
+    is_default: true,
+    stage: Stage::Beta,
+};
 
-/// Karmada's features of other programs, and of how it writes its log. Who copies the flag from a Karmada has these in it.
-const OF_OTHERS: [&str; 9] = [
-    "Failover",
-    "GracefulEviction",
-    "MultiClusterService",
-    "StatefulFailoverInjection",
-    "FederatedQuotaEnforcement",
-    "ControllerPriorityQueue",
-    "LoggingAlphaOptions",
-    "LoggingBetaOptions",
-    "ContextualLogging",
-];
+/// Karmada's feature by which a policy takes templates from another one.
+pub const PREEMPTION: Gate = Gate {
+    name: "PropagationPolicyPreemption",
+    is_default: true,
+    stage: Stage::Alpha,
+};
 
-/// One switch of the flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One switch of the flag, such as `Name=true`. A feature of a name that a program does not have may be one of another
+/// program, or of a newer Karmada: who copies the flag from a Karmada has such names in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Absent if it switches nothing here.
-    gate: Option<Gate>,
+    name: String,
     is_on: bool,
 }
 
 impl Gate {
-    /// Returns `true` if the feature is on. Of several switches the last one counts.
+    /// Returns `true` if the feature is on. Of several switches the last one counts, and one of its own before one of
+    /// all in its stage.
     pub fn is_on(self, switches: &[Switch]) -> bool {
-        let mut switches = switches.iter().rev();
-        let switch = switches.find(|switch| switch.gate == Some(self));
+        let all = match self.stage {
+            Stage::Alpha => ALL_ALPHA,
+            Stage::Beta => ALL_BETA,
+        };
+        let last = |name: &str| switches.iter().rev().find(|switch| switch.name == name);
+        let switch = last(self.name).or_else(|| last(all));
         switch.map_or(self.is_default, |switch| switch.is_on)
     }
 }
 
-/// Parses a switch such as `Name=true` of one of the `known` gates, or of a feature of Karmada's that is none here.
-///
-/// # Errors
-/// Returns one line for clap to print.
-pub fn switch(text: &str, known: &[Gate]) -> Result<Switch, String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| "write NAME=true or NAME=false".to_owned())?;
-    let is_on: bool = value
-        .parse()
-        .map_err(|_| format!("{value:?} is neither true nor false"))?;
-    let gate = known.iter().copied().find(|gate| gate.name == name);
-    let mut fixed = FIXED.iter();
-    match fixed.find(|(fixed, _)| *fixed == name) {
-        Some((_, always)) if *always != is_on => {
-            let which = if *always { "always" } else { "never" };
-            return Err(format!("{name} is {which} on here: leave it out"));
-        }
-        None if gate.is_none() && !OF_OTHERS.contains(&name) => {
-            let names: Vec<_> = known.iter().map(|gate| gate.name).collect();
-            let names = names.join(", ");
-            return Err(format!("there is no feature {name:?}, but {names}"));
-        }
-        _ => {}
+const ALL_ALPHA: &str = "AllAlpha";
+const ALL_BETA: &str = "AllBeta";
+
+impl FromStr for Switch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| "write NAME=true or NAME=false".to_owned())?;
+        let is_on = value
+            .trim()
+            .parse()
+            .map_err(|_| format!("{value:?} is neither true nor false"))?;
+        let name = name.trim().to_owned();
+        Ok(Self { name, is_on })
     }
-    Ok(Switch { gate, is_on })
+}
+
+/// Writes to the log which switches switch nothing, since they are none of the `known` gates.
+pub fn log_unknown(switches: &[Switch], known: &[Gate]) {
+    let unknown = unknown(switches, known);
+    if !unknown.is_empty() {
+        let features = unknown.join(", ");
+        tracing::warn!(
+            features,
+            "Features that this program does not have are not switched"
+        );
+    }
+}
+
+fn unknown<'a>(switches: &'a [Switch], known: &[Gate]) -> Vec<&'a str> {
+    let names = switches.iter().map(|switch| switch.name.as_str());
+    let is_known = |name: &str| {
+        [ALL_ALPHA, ALL_BETA].contains(&name) || known.iter().any(|gate| gate.name == name)
+    };
+    let mut unknown: Vec<_> = names.filter(|name| !is_known(name)).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    unknown
 }
 
 #[cfg(test)]
@@ -111,15 +142,16 @@ mod tests {
     const OFF: Gate = Gate {
         name: "New",
         is_default: false,
+        stage: Stage::Alpha,
     };
     const ON: Gate = Gate {
         name: "Old",
         is_default: true,
+        stage: Stage::Beta,
     };
 
-    fn switches(texts: &[&str]) -> Result<Vec<Switch>, String> {
-        let texts = texts.iter();
-        texts.map(|text| switch(text, &[OFF, ON])).collect()
+    fn switches(text: &str) -> Result<Vec<Switch>, String> {
+        text.split(',').map(str::parse).collect()
     }
 
     /// A feature has its default until it is switched, and the last switch counts.
@@ -127,15 +159,36 @@ mod tests {
     fn last_switch_counts() {
         assert!(!OFF.is_on(&[]));
         assert!(ON.is_on(&[]));
-        let switched = switches(&["New=false", "Old=false", "New=true"]).unwrap();
+        let switched = switches("New=false,Old=false,New=true").unwrap();
         assert!(OFF.is_on(&switched));
         assert!(!ON.is_on(&switched));
     }
 
-    /// The switches of a whole Karmada are taken, as far as nothing else is meant by them than is done.
+    /// A Karmada's manifests switch all features of a stage, and some otherwise, in any order.
     #[test]
-    fn karmadas_switches_are_taken() {
-        let switched = switches(&["Failover=true", "PropagateDeps=true", "New=true"]).unwrap();
+    fn stages_are_switched() {
+        for (text, off, on) in [
+            ("AllAlpha=true,AllBeta=true", true, true),
+            ("AllAlpha=true,AllBeta=false", true, false),
+            ("Old=true,AllAlpha=true,AllBeta=false", true, true),
+            ("New=false,AllAlpha=true", false, true),
+            ("AllAlpha=true,New=false", false, true),
+        ] {
+            let switched = switches(text).unwrap();
+            assert_eq!(
+                (OFF.is_on(&switched), ON.is_on(&switched)),
+                (off, on),
+                "{text}"
+            );
+        }
+    }
+
+    /// Features of other programs, and of later versions, are taken, and named.
+    #[test]
+    fn other_features_are_named() {
+        let switched = switches("Newest=true,AllBeta=true,Failover=false,New=true,Newest=false");
+        let switched = switched.unwrap();
+        assert_eq!(unknown(&switched, &[OFF, ON]), ["Failover", "Newest"]);
         assert!(OFF.is_on(&switched) && ON.is_on(&switched));
     }
 
@@ -145,17 +198,8 @@ mod tests {
         for (text, expected) in [
             ("New", "write NAME=true or NAME=false"),
             ("New=yes", "\"yes\" is neither true nor false"),
-            ("Newer=true", "there is no feature \"Newer\", but New, Old"),
-            (
-                "PropagateDeps=false",
-                "PropagateDeps is always on here: leave it out",
-            ),
-            (
-                "ResourceQuotaEstimate=true",
-                "ResourceQuotaEstimate is never on here: leave it out",
-            ),
         ] {
-            assert_eq!(switches(&[text]), Err(expected.to_owned()), "{text}");
+            assert_eq!(switches(text), Err(expected.to_owned()), "{text}");
         }
     }
 }

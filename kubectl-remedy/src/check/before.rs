@@ -10,6 +10,7 @@ use objects::Metadata;
 
 use super::api::{Right, allows};
 use super::controllers::{NAMESPACE, Program, foreign};
+use super::gates;
 use super::members::minor;
 use super::report::{Finding, Section};
 use crate::agents::kubeconfig::reachable;
@@ -166,6 +167,7 @@ async fn rights(client: &Client) -> Result<Section, Error> {
 /// Tells which of Karmada's own programs lead, since what ours are to do is theirs until they are stopped.
 async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
     let mut findings = Vec::new();
+    let mut is_karmada = false;
     for (name, hint) in [
         (
             "karmada-controller-manager",
@@ -184,6 +186,7 @@ async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
         if let Some(holder) = holder
             && foreign(program, &lease).is_none()
         {
+            is_karmada = true;
             findings.push(Finding::doubtful(
                 format!("{name} leads: its lease is {holder}"),
                 hint,
@@ -194,6 +197,9 @@ async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
         findings.push(Finding::good("none of them leads here"));
     }
     findings.extend(estimators(client).await?);
+    if is_karmada {
+        findings.extend(gates::findings(client).await?);
+    }
     Ok(Section {
         title: "Karmada's own programs",
         findings,

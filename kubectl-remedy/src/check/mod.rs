@@ -4,6 +4,7 @@ mod api;
 mod before;
 mod clusters;
 mod controllers;
+mod gates;
 mod members;
 mod propagation;
 mod report;

@@ -1,9 +1,12 @@
 //! The flags.
 
 use karmada_rules::apis::Apis;
+use karmada_rules::propagation::choice::Preemption;
 use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES, Skipped};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
-use karmada_runtime::gates::{self, COMPONENTS, PRIORITY, Switch, WORKLOAD_AFFINITY};
+use karmada_runtime::gates::{
+    COMPONENTS, DEPENDENCIES, Gate, PREEMPTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
+};
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
 #[derive(clap::Parser, Debug)]
@@ -33,13 +36,12 @@ pub struct Args {
         value_name = "API;..."
     )]
     skipped_propagating_apis: Apis,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies. `MultiplePodTemplatesScheduling` (false): bindings of kinds whose Pods differ have components in place of replicas.
+    /// Features to switch on or off, under Karmada's names, `AllAlpha` and `AllBeta` among them. `WorkloadAffinity` (false): bindings have the groups of workloads that their policies make. `PriorityBasedScheduling` (true): bindings have the priority of their policies. `MultiplePodTemplatesScheduling` (false): bindings of kinds whose Pods differ have components in place of replicas. `PropagateDeps` (true): what a template refers to follows it. `PropagationPolicyPreemption` (true, and false in a Karmada): policies with `preemption: Always` take templates from others.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
         value_name = "NAME=BOOL,...",
-        value_delimiter = ',',
-        value_parser = switch
+        value_delimiter = ','
     )]
     pub(crate) feature_gates: Vec<Switch>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
@@ -66,6 +68,15 @@ pub(crate) struct Features {
     pub(crate) priority: bool,
 }
 
+/// The features that are switched.
+pub(crate) const GATES: [Gate; 5] = [
+    WORKLOAD_AFFINITY,
+    PRIORITY,
+    COMPONENTS,
+    DEPENDENCIES,
+    PREEMPTION,
+];
+
 impl Args {
     /// Returns what the user has excluded from propagation.
     pub(crate) fn skipped(&self) -> Skipped {
@@ -83,11 +94,20 @@ impl Args {
             priority: PRIORITY.is_on(&self.feature_gates),
         }
     }
-}
 
-/// Parses a switch of one of the features.
-fn switch(text: &str) -> Result<Switch, String> {
-    gates::switch(text, &[WORKLOAD_AFFINITY, PRIORITY, COMPONENTS])
+    /// Returns `true` if what templates refer to follows them.
+    pub(crate) fn attaches_dependencies(&self) -> bool {
+        DEPENDENCIES.is_on(&self.feature_gates)
+    }
+
+    /// Returns whether policies take templates from others.
+    pub(crate) fn preemption(&self) -> Preemption {
+        if PREEMPTION.is_on(&self.feature_gates) {
+            Preemption::Allowed
+        } else {
+            Preemption::Off
+        }
+    }
 }
 
 #[cfg(test)]

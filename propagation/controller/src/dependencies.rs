@@ -38,6 +38,8 @@ pub(crate) struct DependencyReconciler {
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
     pub(crate) skipped: Skipped,
+    /// False if nothing follows anew: what does stays as it is until its referrer is gone.
+    pub(crate) attaches: bool,
 }
 
 /// Errors of a reconcile.
@@ -68,6 +70,9 @@ impl Controller for DependencyReconciler {
             let released = dependencies::release(binding);
             self.write(key, key, released).await?;
             self.events.settled(&stored.object_ref(&()));
+            return Ok(());
+        }
+        if !self.attaches {
             return Ok(());
         }
         // What no policy has stays in its clusters as it is, and so does what it needs there.

@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::gates;
 use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
@@ -53,6 +54,7 @@ use kube::Client;
 use parking_lot::Mutex;
 
 pub use crate::args::Args;
+use crate::args::GATES;
 use crate::binding::{BindingReconciler, WorkGauges, WrittenStatuses};
 use crate::customization::CustomizationReconciler;
 use crate::dependencies::DependencyReconciler;
@@ -81,6 +83,7 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    gates::log_unknown(&args.feature_gates, &GATES);
     let (leadership, writes) = write_mode(args, &client, program);
     let queues = Queues::default();
     let loops = Loops::new(args, client, program, writes, &queues);
@@ -156,6 +159,7 @@ impl Loops {
                 rivals: Arc::clone(&rivals),
                 queue: queues.dependencies.clone(),
                 skipped: args.skipped(),
+                attaches: args.attaches_dependencies(),
             },
             templates: TemplateReconciler {
                 index: Arc::clone(&index),
@@ -165,6 +169,7 @@ impl Loops {
                 rivals,
                 queue: queues.templates.clone(),
                 features: args.features(),
+                preemption: args.preemption(),
                 skipped: args.skipped(),
                 uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
                 unnamed: CountedTemplates::unnamed(&mut program.registry),

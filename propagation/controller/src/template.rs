@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::choice::{Choice, choose};
+use karmada_rules::propagation::choice::{Choice, Preemption, choose};
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template::{self, Skipped};
 use karmada_runtime::controller::Controller;
@@ -44,6 +44,7 @@ pub(crate) struct TemplateReconciler {
     pub(crate) queue: Queue<TemplateKey>,
     pub(crate) skipped: Skipped,
     pub(crate) features: Features,
+    pub(crate) preemption: Preemption,
     /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
     /// be asked.
     pub(crate) uninterpreted: CountedTemplates,
@@ -93,6 +94,7 @@ impl Controller for TemplateReconciler {
             &subject.template,
             subject.claimed.as_ref(),
             policies.iter().map(Policy::candidate),
+            self.preemption,
             |namespace, name| self.index.read(|index| index.has_override(namespace, name)),
         );
         if let Some(claim) = &subject.claimed {
@@ -154,9 +156,14 @@ impl TemplateReconciler {
             Some((binding, binding_key(index, key)?))
         })?;
         let stored = binding.as_ref().map(StoredBinding::metadata);
+        // The watch may have still to show the claim that was written on this version.
+        let written = self.claimed.lock().get(key).and_then(|written| {
+            let is_latest = written.version == template.resource_version();
+            (is_latest && !self.writes.is_dry_run()).then(|| written.claim.clone())
+        });
         Some(Subject {
             key: key.clone(),
-            claimed: Claim::on(&template, stored),
+            claimed: written.unwrap_or_else(|| Claim::on(&template, stored)),
             is_bound: stored.is_some_and(|stored| claim::is_own(stored, &template)),
             template,
             binding_key,
@@ -178,13 +185,25 @@ impl TemplateReconciler {
         Ok(())
     }
 
-    /// Leaves a template that `policy` has as it is, apart from the claim of another policy, which may be
-    /// waiting for that to be deleted.
+    /// Leaves a template that `policy` has, or is to have, as it is, apart from the claim of another policy that has let
+    /// go of it and may be waiting for that to be deleted.
     async fn hold(&self, subject: &Subject, policy: &Candidate<'_>) -> Result<(), TemplateError> {
         match &subject.claimed {
-            Some(claim) if !claim.is_of(policy) => self.unclaim(subject).await,
+            Some(claim) if !claim.is_of(policy) && !self.is_held_by(claim, subject) => {
+                self.unclaim(subject).await
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Returns `true` if the policy of the claim would keep the template, unless another one takes it.
+    fn is_held_by(&self, claim: &Claim, subject: &Subject) -> bool {
+        let holder = self.index.read(|index| index.policy(&claim.policy()));
+        holder.is_some_and(|holder| {
+            let selects = holder.selects(&subject.template);
+            let holder = holder.candidate();
+            selects && claim.is_of(&holder) && !holder.is_deleting()
+        })
     }
 
     /// Takes the claims away. The binding, its Works and the copies in the clusters stay.
@@ -246,6 +265,14 @@ impl TemplateReconciler {
             self.write_binding(subject, policy, plan),
         );
         let reference = subject.reference();
+        // The next attempt finds the template claimed, and not from whom, whatever becomes of the binding now.
+        if matches!(template, Ok(true))
+            && let Some(former) = self.preempted(subject, policy)
+        {
+            let note = format!("{} is preempted by {}", named(former), named(&claim));
+            self.events
+                .success(reference.clone(), Reason::PreemptPolicySucceed, note);
+        }
         if let Some(error) = decided.refusal {
             return Err(error);
         }
@@ -263,12 +290,7 @@ impl TemplateReconciler {
                         .success(reference.clone(), Reason::ApplyPolicySucceed, note);
                 }
                 if bound && let Some((reason, note)) = counted {
-                    self.events.success(reference.clone(), reason, note);
-                }
-                if claimed && let Some(former) = self.preempted(subject, policy) {
-                    let note = format!("{} is preempted by {}", named(former), named(&claim));
-                    self.events
-                        .success(reference, Reason::PreemptPolicySucceed, note);
+                    self.events.success(reference, reason, note);
                 }
                 Ok(())
             }
@@ -288,14 +310,8 @@ impl TemplateReconciler {
     /// Returns the claim that `policy` took from a policy which would have kept the template.
     fn preempted<'a>(&self, subject: &'a Subject, policy: &Candidate<'_>) -> Option<&'a Claim> {
         let former = subject.claimed.as_ref()?;
-        let holder = self.index.read(|index| index.policy(&former.policy()))?;
-        let is_kept = holder.selects(&subject.template);
-        let holder = holder.candidate();
-        let is_taken = policy.spec.preempts()
-            && former.is_of(&holder)
-            && !former.is_of(policy)
-            && !holder.is_deleting()
-            && is_kept;
+        let is_taken =
+            policy.spec.preempts() && !former.is_of(policy) && self.is_held_by(former, subject);
         is_taken.then_some(former)
     }
 }

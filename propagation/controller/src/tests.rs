@@ -355,6 +355,103 @@ async fn template_is_handed_over() {
     assert_eq!(binding["spec"]["placement"], other);
 }
 
+/// Another policy takes from one whose priority falls, and an Event says so, whether or not another client's write delays
+/// the binding, and though their kind cannot be interpreted meanwhile.
+#[tokio::test(start_paused = true)]
+async fn lowered_policy_is_preempted() {
+    let path = |name: &str| format!("{CLUSTER_POLICY}/{name}");
+    let preempting = |name: &str, priority: i32| {
+        let mut policy = policy(
+            name,
+            &json!({ "priority": priority, "preemption": "Always" }),
+        );
+        policy["kind"] = json!("ClusterPropagationPolicy");
+        policy["metadata"] = json!({ "name": name });
+        policy
+    };
+    let mut stage = Stage::new().await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage
+        .send("POST", CLUSTER_POLICY, &preempting("high", 10))
+        .await;
+    stage.start(&[]).await;
+    stage
+        .change("POST", CLUSTER_POLICY, &preempting("low", 5))
+        .await;
+    let by = async || {
+        let object = stage.get(&web(DEPLOYMENT)).await;
+        object["metadata"]["annotations"][names::CLUSTER_POLICY_NAME].clone()
+    };
+    assert_eq!(by().await, "high");
+    let priority = |value: i32| json!({ "spec": { "priority": value } });
+
+    let call = format!("PATCH {}", bound());
+    stage.refuse(&call, 409, "Conflict", "the object has been modified");
+    stage.change("PATCH", &path("high"), &priority(4)).await;
+    assert_eq!(by().await, "low");
+
+    let script = customizations::unreadable();
+    stage
+        .change("POST", customizations::CUSTOMIZATION, &script)
+        .await;
+    stage.change("PATCH", &path("high"), &priority(10)).await;
+    assert_eq!(by().await, "low");
+    stage
+        .change("DELETE", &customizations::script(), &json!({}))
+        .await;
+    assert_eq!(by().await, "high");
+
+    let events = stage.events("Deployment").await;
+    let preemptions = events
+        .iter()
+        .filter_map(|note| note.strip_prefix("PreemptPolicySucceed: "));
+    assert_eq!(
+        preemptions.collect::<Vec<_>>(),
+        [
+            "cluster policy(high) is preempted by cluster policy(low)",
+            "cluster policy(low) is preempted by cluster policy(high)",
+        ]
+    );
+}
+
+/// With the features of a Karmada that has them off, no policy takes from another, and what a template refers to stays.
+#[tokio::test(start_paused = true)]
+async fn features_are_switched_off() {
+    let mut stage = Stage::new().await;
+    let mut template = deployment();
+    template["spec"]["template"]["spec"]["imagePullSecrets"] = json!([{ "name": "pull" }]);
+    stage.send("POST", DEPLOYMENT, &template).await;
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "pull" } });
+    stage
+        .send("POST", "/api/v1/namespaces/shop/secrets", &secret)
+        .await;
+    stage
+        .send(
+            "POST",
+            POLICY,
+            &policy("pp", &json!({ "propagateDeps": true })),
+        )
+        .await;
+    let off = "--feature-gates=PropagateDeps=false,PropagationPolicyPreemption=false";
+    stage.start(&[off]).await;
+    let clusters = json!({ "spec": { "clusters": [{ "name": "member1", "replicas": 2 }] } });
+    stage.change("PATCH", &bound(), &clusters).await;
+    let better = policy("better", &json!({ "priority": 1, "preemption": "Always" }));
+    stage.change("POST", POLICY, &better).await;
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("pp"));
+    let attached = format!("{BINDING}/pull-secret");
+    assert_eq!(stage.find(&attached).await, None);
+    stage.kill().await;
+    // As they are on by default.
+    stage
+        .start(&["--feature-gates=PropagationPolicyPreemption=false"])
+        .await;
+    assert!(stage.find(&attached).await.is_some());
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("better"));
+}
+
 /// A policy that selects no longer lets go and one that preempts takes.
 #[tokio::test(start_paused = true)]
 async fn preempting_policy_takes() {

@@ -4,7 +4,7 @@ use clap::ArgAction;
 use karmada_rules::schedule::{Room, Scheduler, UnhealthyThreshold};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{
-    self, COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
+    COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
 };
 
 use crate::estimators::EstimatorArgs;
@@ -30,13 +30,12 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Features to switch on or off, under Karmada's names. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes. `MultiplePodTemplatesScheduling` (false): what has components and is to go to one cluster goes to one with room for all of them. `SchedulingOvercommitProtection` (false): what was placed takes room until it is Healthy, for at most 5 minutes.
+    /// Features to switch on or off, under Karmada's names, `AllAlpha` and `AllBeta` among them. `WorkloadAffinity` (false): workloads of a group are together, or apart. `PriorityBasedScheduling` (true): bindings of a higher priority are scheduled first. `CustomizedClusterResourceModeling` (true): the room of a cluster is counted by the models of its nodes. `MultiplePodTemplatesScheduling` (false): what has components and is to go to one cluster goes to one with room for all of them. `SchedulingOvercommitProtection` (false): what was placed takes room until it is Healthy, for at most 5 minutes.
     #[arg(
         long,
         env = "KARMADA_FEATURE_GATES",
         value_name = "NAME=BOOL,...",
-        value_delimiter = ',',
-        value_parser = switch
+        value_delimiter = ','
     )]
     pub(crate) feature_gates: Vec<Switch>,
     #[command(flatten)]
@@ -74,17 +73,14 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "must be a number from 0 to 1, such as 0.55".to_owned())
 }
 
-/// Parses a switch of one of the features.
-fn switch(text: &str) -> Result<Switch, String> {
-    const GATES: [Gate; 5] = [
-        WORKLOAD_AFFINITY,
-        PRIORITY,
-        MODELS,
-        COMPONENTS,
-        OVERCOMMIT_PROTECTION,
-    ];
-    gates::switch(text, &GATES)
-}
+/// The features that are switched.
+pub(crate) const GATES: [Gate; 5] = [
+    WORKLOAD_AFFINITY,
+    PRIORITY,
+    MODELS,
+    COMPONENTS,
+    OVERCOMMIT_PROTECTION,
+];
 
 /// The name of the scheduler of policies that name none.
 const DEFAULT_NAME: &str = "default-scheduler";
@@ -172,8 +168,8 @@ mod tests {
             "--feature-gates=SchedulingOvercommitProtection=true",
         ]);
         assert_eq!(features(&switched), [true, false, false, true, true]);
-        let unknown = "--feature-gates=SchedulerEstimator=true";
-        assert!(Args::try_parse_from(["scheduler", unknown]).is_err());
+        let of_karmada = parsed(&["--feature-gates=AllAlpha=true,AllBeta=true,Failover=false"]);
+        assert_eq!(features(&of_karmada), [true; 5]);
     }
 
     /// A scheduler of another name does not wait for the default one.

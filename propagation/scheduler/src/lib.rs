@@ -36,10 +36,11 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
-use karmada_runtime::{controller, lease};
+use karmada_runtime::{controller, gates, lease};
 use kube::Client;
 
 pub use crate::args::Args;
+use crate::args::GATES;
 use crate::estimators::{Answers, Estimators};
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::BindingMetrics;
@@ -60,6 +61,7 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the scheduler to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    gates::log_unknown(&args.feature_gates, &GATES);
     let (leadership, writes) = if args.observe_only {
         WriteMode::dry_run(program)
     } else {

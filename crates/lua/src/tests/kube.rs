@@ -34,6 +34,22 @@ fn quantities_add_up() {
     );
 }
 
+/// Case I73: sums are those that Karmada 1.18.2 gave, parts of a byte and more than eight exbibytes among them.
+#[test]
+fn sums_are_karmadas() {
+    let recorded = include_str!("../fixtures/quantities.json");
+    let recorded: Vec<(Vec<Option<String>>, String)> = serde_json::from_str(recorded).unwrap();
+    for (summands, expected) in recorded {
+        let summands = summands.into_iter();
+        let summands = summands.map(|one| one.map_or("nil".to_owned(), |text| format!("'{text}'")));
+        let code = format!(
+            "kube.resourceAdd({})",
+            summands.collect::<Vec<_>>().join(", ")
+        );
+        assert_eq!(text(&code), expected, "{code}");
+    }
+}
+
 /// Case I73: what is no quantity, a number and a wrong count raise an error that can be caught.
 #[test]
 fn wrong_arguments_raise() {

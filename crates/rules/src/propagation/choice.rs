@@ -85,6 +85,15 @@ fn unsupported(policy: &Candidate<'_>) -> Option<Vec<Problem>> {
     is_valid.then_some(problems)
 }
 
+/// Whether policies take templates from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preemption {
+    /// Those that say so do.
+    Allowed,
+    /// None does: a template stays with its policy.
+    Off,
+}
+
 /// Chooses the policy of `template` among the policies of both scopes, in any order. `claimed` is the
 /// claim on the template, or on its binding if the template has lost it. `has_override` returns `true`
 /// if the override policy of that namespace, or of none, and name exists.
@@ -92,6 +101,7 @@ pub fn choose<'a>(
     template: &Value,
     claimed: Option<&Claim>,
     candidates: impl IntoIterator<Item = Candidate<'a>>,
+    preemption: Preemption,
     has_override: impl Fn(Option<&str>, &str) -> bool,
 ) -> Choice<'a> {
     let mut matches: Vec<Match<'a>> = candidates
@@ -108,6 +118,7 @@ pub fn choose<'a>(
     });
     let holder = claimed.and_then(|claim| matches.iter().find(|m| claim.is_of(&m.policy)));
     let chosen = match holder {
+        Some(holder) if preemption == Preemption::Off => Some(holder),
         Some(holder) => matches.iter().find(|m| m.preempts(holder)).or(Some(holder)),
         None => matches.first(),
     };
@@ -185,9 +196,14 @@ mod tests {
         let policies: Vec<_> = policies.iter().map(|(name, f)| policy(name, f)).collect();
         let claim = claim_of(&policies, claimed);
         let candidates = policies.iter().map(Candidate::from);
-        match choose(&template(), claim.as_ref(), candidates, |_, name| {
-            name == "there"
-        }) {
+        let allowed = Preemption::Allowed;
+        match choose(
+            &template(),
+            claim.as_ref(),
+            candidates,
+            allowed,
+            |_, name| name == "there",
+        ) {
             Choice::None => "none".to_owned(),
             Choice::Policy(policy) => policy.name().to_owned(),
             Choice::Waits { policy, missing } => format!("{} waits {missing:?}", policy.name()),
@@ -255,7 +271,13 @@ mod tests {
         let mut claim = claim_of(&policies, "pp-z").unwrap();
         claim.id = "former".to_owned();
         let candidates = policies.iter().map(Candidate::from);
-        let choice = choose(&template(), Some(&claim), candidates, |_, _| true);
+        let choice = choose(
+            &template(),
+            Some(&claim),
+            candidates,
+            Preemption::Off,
+            |_, _| true,
+        );
         assert!(matches!(choice, Choice::Policy(policy) if policy.name() == "pp-a"));
     }
 
@@ -279,6 +301,30 @@ mod tests {
             let expected = if takes { taker } else { holder };
             assert_eq!(chosen(&policies, holder), expected, "{policies:?}");
         }
+    }
+
+    /// With the feature off, a template leaves its policy only when that lets go.
+    #[test]
+    fn preemption_is_switched_off() {
+        let always = policy("pp-a", &json!({ "preemption": "Always", "priority": 1 }));
+        let choice = |holder: PropagationPolicy| {
+            let claim = Claim::by(&(&holder).into());
+            let policies = [always.clone(), holder];
+            let candidates = policies.iter().map(Candidate::from);
+            let template = template();
+            match choose(
+                &template,
+                claim.as_ref(),
+                candidates,
+                Preemption::Off,
+                |_, _| true,
+            ) {
+                Choice::Policy(policy) => policy.name().to_owned(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(choice(policy("cpp", &json!({}))), "cpp");
+        assert_eq!(choice(policy("cpp", &json!({ "deleting": true }))), "pp-a");
     }
 
     /// A policy waits for its overrides and an unsupported one keeps the template.
@@ -316,12 +362,13 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let claim = policies.get(claimed).and_then(|p| Claim::by(&p.into()));
-            let forwards = choose(&template(), claim.as_ref(), policies.iter().map(Candidate::from), |_, _| true);
-            let backwards = choose(&template(), claim.as_ref(), policies.iter().rev().map(Candidate::from), |_, _| true);
+            let allowed = Preemption::Allowed;
+            let forwards = choose(&template(), claim.as_ref(), policies.iter().map(Candidate::from), allowed, |_, _| true);
+            let backwards = choose(&template(), claim.as_ref(), policies.iter().rev().map(Candidate::from), allowed, |_, _| true);
             prop_assert_eq!(name(&forwards), name(&backwards));
             // Made a claim of its own, the choice stands.
             let claim = claim_of(&policies, &name(&forwards));
-            let again = choose(&template(), claim.as_ref(), policies.iter().map(Candidate::from), |_, _| true);
+            let again = choose(&template(), claim.as_ref(), policies.iter().map(Candidate::from), allowed, |_, _| true);
             prop_assert_eq!(name(&again), name(&forwards));
         }
     }

@@ -119,6 +119,7 @@ impl fmt::Display for Subject {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(super) version: String,
+    pub(super) claim: Option<Claim>,
     pub(super) patch: Value,
 }
 

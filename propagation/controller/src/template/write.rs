@@ -41,6 +41,7 @@ impl TemplateReconciler {
         };
         let claimed = Claimed {
             version: subject.template.resource_version().to_owned(),
+            claim: claim.cloned(),
             patch,
         };
         // The echo of the binding may come before that of the template.

@@ -3,7 +3,8 @@
 use super::works::{dispatched, work};
 use super::*;
 
-const CUSTOMIZATION: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations";
+pub(super) const CUSTOMIZATION: &str =
+    "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations";
 
 /// The scripts of a customization, by the fields that they stand in.
 const SCRIPTS: [(&str, &str); 4] = [
@@ -67,7 +68,13 @@ fn told(reason: &str) -> String {
     format!("{reason}: no (ResourceInterpreterCustomization script)")
 }
 
-fn script() -> String {
+/// Returns a customization whose script is no Lua 5.1.
+pub(super) fn unreadable() -> Value {
+    let source = "function GetReplicas(obj)\n  goto done\n  ::done::\n  return 1\nend";
+    customization("script", &[("replicaResource", source)])
+}
+
+pub(super) fn script() -> String {
     format!("{CUSTOMIZATION}/script")
 }
 
@@ -297,9 +304,7 @@ async fn endless_script_delays_no_other_kind() {
 #[tokio::test(start_paused = true)]
 async fn unreadable_script_leaves_kind_alone() {
     let mut stage = Stage::new().await;
-    let source = "function GetReplicas(obj)\n  goto done\n  ::done::\n  return 1\nend";
-    let unreadable = customization("script", &[("replicaResource", source)]);
-    stage.send("POST", CUSTOMIZATION, &unreadable).await;
+    stage.send("POST", CUSTOMIZATION, &unreadable()).await;
     stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
     stage.send("POST", DEPLOYMENT, &deployment()).await;
     stage.start(&[]).await;

@@ -1,5 +1,7 @@
 //! What is asked of an estimator, and what it answers, in the protocol buffers of Karmada's
 //! `pkg/estimator/pb/service.proto` and of Kubernetes.
+//!
+//! What is of Kubernetes' own types is said twice: Karmada reads it as bytes since 1.18, and as messages before.
 
 use std::collections::BTreeMap;
 
@@ -73,9 +75,12 @@ pub(crate) struct Component {
 pub(crate) struct ComponentReplicaRequirements {
     #[prost(message, optional, tag = "1")]
     pub(crate) node_claim: Option<NodeClaim>,
+    /// By the names of resources.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub(crate) resource_request: BTreeMap<String, Quantity>,
     #[prost(string, tag = "3")]
     pub(crate) priority_class_name: String,
-    /// By the names of resources, amounts as `Quantity`.
+    /// The same, each amount encoded.
     #[prost(btree_map = "string, bytes", tag = "4")]
     pub(crate) resource_request_bytes: BTreeMap<String, Vec<u8>>,
 }
@@ -85,11 +90,14 @@ pub(crate) struct ComponentReplicaRequirements {
 pub(crate) struct ReplicaRequirements {
     #[prost(message, optional, tag = "1")]
     pub(crate) node_claim: Option<NodeClaim>,
+    /// By the names of resources.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub(crate) resource_request: BTreeMap<String, Quantity>,
     #[prost(string, tag = "3")]
     pub(crate) namespace: String,
     #[prost(string, tag = "4")]
     pub(crate) priority_class_name: String,
-    /// By the names of resources, amounts as `Quantity`.
+    /// The same, each amount encoded.
     #[prost(btree_map = "string, bytes", tag = "5")]
     pub(crate) resource_request_bytes: BTreeMap<String, Vec<u8>>,
 }
@@ -97,12 +105,16 @@ pub(crate) struct ReplicaRequirements {
 /// The nodes on which a replica may be.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct NodeClaim {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) node_affinity: Option<NodeSelector>,
     #[prost(btree_map = "string, string", tag = "2")]
     pub(crate) node_selector: BTreeMap<String, String>,
-    /// A `NodeSelector`.
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) tolerations: Vec<Toleration>,
+    /// The same as `node_affinity`, encoded.
     #[prost(bytes = "vec", tag = "4")]
     pub(crate) node_affinity_bytes: Vec<u8>,
-    /// A `Toleration` each.
+    /// The same as `tolerations`, each encoded.
     #[prost(bytes = "vec", repeated, tag = "5")]
     pub(crate) tolerations_bytes: Vec<Vec<u8>>,
 }
@@ -192,6 +204,7 @@ impl From<ReplicaRequirements> for ComponentReplicaRequirements {
     fn from(needs: ReplicaRequirements) -> Self {
         Self {
             node_claim: needs.node_claim,
+            resource_request: needs.resource_request,
             priority_class_name: needs.priority_class_name,
             resource_request_bytes: needs.resource_request_bytes,
         }
@@ -200,19 +213,23 @@ impl From<ReplicaRequirements> for ComponentReplicaRequirements {
 
 impl From<Needs> for ReplicaRequirements {
     fn from(needs: Needs) -> Self {
-        let requests = needs.resource_request.into_iter();
-        let requests = requests.map(|(name, amount)| {
+        let request = needs.resource_request.into_iter();
+        let request = request.map(|(name, amount)| {
             let string = match amount {
                 Value::String(amount) => amount,
                 number => number.to_string(),
             };
-            (name, Quantity { string }.encode_to_vec())
+            (name, Quantity { string })
         });
+        let request: BTreeMap<_, _> = request.collect();
+        let encoded = request.iter();
+        let encoded = encoded.map(|(name, amount)| (name.clone(), amount.encode_to_vec()));
         Self {
             node_claim: needs.node_claim.map(NodeClaim::from),
             namespace: needs.namespace,
             priority_class_name: needs.priority_class_name,
-            resource_request_bytes: requests.collect(),
+            resource_request_bytes: encoded.collect(),
+            resource_request: request,
         }
     }
 }
@@ -221,10 +238,14 @@ impl From<Claim> for NodeClaim {
     fn from(claim: Claim) -> Self {
         let affinity = claim.hard_node_affinity.map(NodeSelector::from);
         let tolerations = claim.tolerations.into_iter().map(Toleration::from);
+        let tolerations: Vec<_> = tolerations.collect();
+        let encoded = affinity.as_ref().map(Message::encode_to_vec);
         Self {
             node_selector: claim.node_selector,
-            node_affinity_bytes: affinity.map(|one| one.encode_to_vec()).unwrap_or_default(),
-            tolerations_bytes: tolerations.map(|one| one.encode_to_vec()).collect(),
+            node_affinity_bytes: encoded.unwrap_or_default(),
+            tolerations_bytes: tolerations.iter().map(Message::encode_to_vec).collect(),
+            node_affinity: affinity,
+            tolerations,
         }
     }
 }

@@ -94,18 +94,23 @@ async fn pass(time: Duration) {
     tokio::time::resume();
 }
 
-/// Returns a field of a message, of less than 128 bytes.
+/// Returns a field of a message.
 fn bytes(tag: u8, value: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(value.len()).unwrap();
-    [&[tag, length], value].concat()
+    let mut field = vec![tag];
+    prost::encode_length_delimiter(value.len(), &mut field).unwrap();
+    [field, value.to_vec()].concat()
 }
+
+/// The request of [`requirements`]: a name and an amount.
+const CPU: &[u8] = b"\x0a\x03cpu\x12\x06\x0a\x04100m";
 
 /// Returns the bytes of [`requirements`] as those of a component.
 fn needs_bytes() -> Vec<u8> {
     let needs = [
         bytes(0x0a, &claim_bytes()),
+        bytes(0x12, CPU),
         bytes(0x1a, b"high"),
-        bytes(0x22, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
+        bytes(0x22, CPU),
     ];
     needs.concat()
 }
@@ -116,14 +121,17 @@ fn claim_bytes() -> Vec<u8> {
     let requirement = b"\x0a\x04disk\x12\x02In\x1a\x03ssd";
     let affinity = bytes(0x0a, &bytes(0x0a, requirement));
     let claim = [
+        bytes(0x0a, &affinity),
         bytes(0x12, b"\x0a\x04arch\x12\x05arm64"),
+        bytes(0x1a, toleration),
         bytes(0x22, &affinity),
         bytes(0x2a, toleration),
     ];
     claim.concat()
 }
 
-/// What is asked are the bytes that Karmada's generated code and that of Kubernetes write.
+/// What is asked are the bytes that Karmada's generated code and that of Kubernetes write. An estimator of Karmada 1.17
+/// knows none of the fields that have bytes in them, and would find a request for nothing. Case I95.
 #[test]
 fn request_has_karmadas_bytes() {
     let request = MaxAvailableReplicasRequest {
@@ -133,9 +141,10 @@ fn request_has_karmadas_bytes() {
     };
     let needs = [
         bytes(0x0a, &claim_bytes()),
+        bytes(0x12, CPU),
         bytes(0x1a, b"shop"),
         bytes(0x22, b"high"),
-        bytes(0x2a, b"\x0a\x03cpu\x12\x06\x0a\x04100m"),
+        bytes(0x2a, CPU),
     ];
     let expected = [bytes(0x0a, b"m1"), bytes(0x12, &needs.concat())].concat();
     assert_eq!(prost::Message::encode_to_vec(&request), expected);

@@ -38,15 +38,8 @@ fn web_bytes() -> Vec<u8> {
         bytes(0x12, &needs_bytes()),
         vec![0x18, 2],
     ];
-    let workload = [bytes(0x0a, b"shop"), long(0x12, &component.concat())];
+    let workload = [bytes(0x0a, b"shop"), bytes(0x12, &component.concat())];
     workload.concat()
-}
-
-/// Returns a field of a message, of any length.
-fn long(tag: u8, value: &[u8]) -> Vec<u8> {
-    let mut field = vec![tag];
-    prost::encode_length_delimiter(value.len(), &mut field).unwrap();
-    [field, value.to_vec()].concat()
 }
 
 /// Both questions have what is assumed, in the fields and bytes of Karmada 1.18. Case I98.
@@ -59,7 +52,10 @@ fn request_has_karmadas_bytes() {
         panic!("{asked:?}");
     };
     let written = prost::Message::encode_to_vec(&request);
-    assert!(written.ends_with(&long(0x1a, &web_bytes())), "{written:x?}");
+    assert!(
+        written.ends_with(&bytes(0x1a, &web_bytes())),
+        "{written:x?}"
+    );
 
     let mut job = spec();
     job.components = from_value(json!([{ "name": "manager", "replicas": 1 }])).unwrap();
@@ -68,7 +64,10 @@ fn request_has_karmadas_bytes() {
         panic!("{asked:?}");
     };
     let written = prost::Message::encode_to_vec(&request);
-    assert!(written.ends_with(&long(0x22, &web_bytes())), "{written:x?}");
+    assert!(
+        written.ends_with(&bytes(0x22, &web_bytes())),
+        "{written:x?}"
+    );
 }
 
 /// Each estimator hears of its own cluster only, and of a workload whose needs cannot be read that it is there. Case I98.
