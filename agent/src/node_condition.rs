@@ -1,5 +1,5 @@
 //! Writes this node's vote on a signal to a condition of its Node object. It is written only when the vote changes,
-//! so a thousand nodes at rest write nothing.
+//! and at most once a minute where its message alone does, so a thousand nodes at rest write nothing.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
+use objects::condition::transition;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -26,6 +27,8 @@ use crate::vote::Votes;
 const READ_EVERY: Duration = Duration::from_mins(10);
 const READ_LIMIT: Duration = Duration::from_secs(10);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// The shortest interval between a write and one that changes the message alone.
+const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
 
 const UNKNOWN: &str = "Unknown";
 const NO_OBSERVATION_REASON: &str = "NoObservation";
@@ -40,7 +43,7 @@ pub(crate) struct NodeCondition {
 }
 
 /// The condition as it should be.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct DesiredCondition {
     status: &'static str,
     reason: &'static str,
@@ -57,6 +60,7 @@ impl NodeCondition {
         let mut logged = None;
         let mut backoff = Backoff::default();
         let mut at = None;
+        let mut put: Option<Instant> = None;
         loop {
             tokio::select! {
                 biased;
@@ -66,10 +70,15 @@ impl NodeCondition {
                     let Some(changed) = changed(self.signal, vote, desired.as_ref()) else {
                         continue;
                     };
-                    desired = Some(changed);
-                    // A vote that flaps must not bypass the backoff.
+                    let before = desired.replace(changed);
+                    let same = before.zip(desired.as_ref()).is_some_and(|(before, now)| before.status == now.status);
+                    let due = match put.filter(|_| same) {
+                        Some(put) => (put + MESSAGE_INTERVAL).max(Instant::now()),
+                        None => Instant::now(),
+                    };
+                    // A vote that flaps must not bypass the backoff, nor a message delay a change of status.
                     if !backoff.is_failing() {
-                        at = Some(Instant::now());
+                        at = Some(at.map_or(due, |at: Instant| at.min(due)));
                     }
                 }
                 () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {
@@ -78,6 +87,7 @@ impl NodeCondition {
                     };
                     let delay = match self.put(&nodes, desired).await {
                         Ok(()) => {
+                            put = Some(Instant::now());
                             backoff.reset();
                             logged = None;
                             READ_EVERY
@@ -110,15 +120,16 @@ impl NodeCondition {
         let ours = |condition: &&Value| condition["type"] == self.signal.condition;
         let current = conditions.into_iter().flatten().find(ours);
         let is_desired = |condition: &Value| {
-            condition["status"] == desired.status && condition["reason"] == desired.reason
+            condition["status"] == desired.status
+                && condition["reason"] == desired.reason
+                && condition["message"] == desired.message
         };
         if current.is_some_and(is_desired) {
             return Ok(());
         }
         // A strategic merge patch merges conditions by type and leaves the kubelet's own alone.
-        let patch = Patch::Strategic(
-            json!({ "status": { "conditions": [condition(self.signal, desired)] } }),
-        );
+        let condition = condition(self.signal, current, desired);
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
         let parameters = PatchParams::default();
         let call = nodes.patch_status(&self.node, &parameters, &patch);
         self.writer.write("node_condition", call).await?;
@@ -138,8 +149,8 @@ impl NodeCondition {
     }
 }
 
-/// Returns the condition for a vote on `signal`, or `None` if its status is that of `before`. A first success does
-/// not count, since it may be the only good round of a node that fails.
+/// Returns the condition for a vote on `signal`, or `None` if it is `before`. A first success does not count,
+/// since it may be the only good round of a node that fails.
 fn changed(
     signal: &Signal,
     vote: Option<Vote>,
@@ -148,34 +159,34 @@ fn changed(
     let (status, reason, message) = match vote {
         Some(Vote::FirstSuccess) => return None,
         Some(Vote::Healthy) => (TRUE, signal.ready_reason, signal.works.to_owned()),
-        Some(Vote::Partial(family)) => {
-            let message = format!("{}; {family} queries get no response", signal.works);
-            (TRUE, signal.ready_reason, message)
+        Some(Vote::Partial(partial)) => {
+            let mut message = vec![signal.works.to_owned()];
+            message.extend(partial.sentences());
+            (TRUE, signal.ready_reason, message.join("; "))
         }
         Some(Vote::Unhealthy(failure)) => (FALSE, signal.failed_reason, failure.to_string()),
         // Before the first vote there is no condition of this process to retract.
         None if before.is_none() => return None,
         None => (UNKNOWN, NO_OBSERVATION_REASON, signal.unobserved.to_owned()),
     };
-    if before.is_some_and(|before| before.status == status) {
-        return None;
-    }
-    Some(DesiredCondition {
+    let desired = DesiredCondition {
         status,
         reason,
         message,
-    })
+    };
+    (before != Some(&desired)).then_some(desired)
 }
 
-fn condition(signal: &Signal, desired: &DesiredCondition) -> Value {
-    let now = Time(Timestamp::now());
+/// Returns the condition to write in place of `current`, whose time stays as long as its status does.
+fn condition(signal: &Signal, current: Option<&Value>, desired: &DesiredCondition) -> Value {
+    let now = Timestamp::now();
     json!({
         "type": signal.condition,
         "status": desired.status,
         "reason": desired.reason,
         "message": desired.message,
-        "lastHeartbeatTime": now,
-        "lastTransitionTime": now,
+        "lastHeartbeatTime": Time(now),
+        "lastTransitionTime": transition(current, desired.status, now),
     })
 }
 

@@ -99,7 +99,7 @@ impl Voting {
     }
 }
 
-/// Returns the kind of a vote, without its failure or family.
+/// Returns the kind of a vote, without its failure or what is wrong all the same.
 pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
     let whole = |vote| match vote {
         Vote::Partial(_) => Vote::Healthy,

@@ -44,6 +44,7 @@ pub mod programs;
 pub mod propagation;
 pub mod refusals;
 pub mod relay;
+pub mod resolvers;
 pub mod sandbox;
 #[cfg(feature = "browser")]
 pub mod screenshots;

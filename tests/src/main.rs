@@ -11,7 +11,8 @@ use crate::commands::bench::Bench;
 use crate::commands::scenario::Scenario;
 #[cfg(feature = "browser")]
 use crate::commands::screenshots;
-use crate::commands::{bench, control_plane, scenario, soak, upgrade};
+use crate::commands::simulate::Simulation;
+use crate::commands::{bench, control_plane, scenario, simulate, soak, upgrade};
 
 mod commands;
 
@@ -29,6 +30,11 @@ enum Command {
     Scenario {
         #[command(subcommand)]
         scenario: Scenario,
+    },
+    /// Run our programs beside real parts through random worlds, and print where they differ
+    Simulate {
+        #[command(subcommand)]
+        simulation: Simulation,
     },
     #[cfg(feature = "browser")]
     /// Take the screenshots of the sandbox's page in docs/images, with Chromium
@@ -49,6 +55,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match &Arguments::parse().command {
         Command::Scenario { scenario } => scenario::run(scenario),
+        Command::Simulate { simulation } => simulate::run(simulation),
         #[cfg(feature = "browser")]
         Command::Screenshots => screenshots::run(),
         Command::Bench { bench } => bench::run(bench),

@@ -60,7 +60,7 @@ enum Command {
     Advisories,
     /// Search for failures with new random seeds
     Fuzz(Passed),
-    /// Run our programs at a scale that no test has, and print figures
+    /// Run our programs at a scale that no test has, or beside real parts (resolvers), and print figures
     Simulate(Passed),
     /// Play a scenario on real parts, in a network namespace of its own, and print its timeline
     Scenario(Passed),
@@ -110,6 +110,9 @@ fn main() -> Result<()> {
         Command::Fuzz(passed) => {
             program::become_it("simulation", &[], &["fuzz"], &passed.arguments)
         }
+        Command::Simulate(passed) if is_beside_real_parts(&passed) => {
+            on_real_parts("simulate", &passed)
+        }
         Command::Simulate(passed) => {
             program::become_it("simulation", &[], &["simulate"], &passed.arguments)
         }
@@ -125,6 +128,12 @@ fn main() -> Result<()> {
         ),
         Command::ControlPlane(passed) => on_real_parts("control-plane", &passed),
     }
+}
+
+/// Returns `true` for a simulation that runs where the real parts are.
+fn is_beside_real_parts(passed: &Passed) -> bool {
+    let simulation = passed.arguments.first();
+    simulation.is_some_and(|name| name == "resolvers")
 }
 
 fn on_real_parts(command: &str, passed: &Passed) -> Result<()> {

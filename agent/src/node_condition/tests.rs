@@ -102,7 +102,8 @@ async fn the_condition_is_written_when_the_vote_changes_and_at_no_other_time() {
         (Some(Vote::FirstSuccess), None),
         (Some(Vote::Healthy), Some("True")),
         (Some(unhealthy(DnsClass::Timeout)), Some("False")),
-        (Some(unhealthy(DnsClass::Refused)), None),
+        (Some(unhealthy(DnsClass::Timeout)), None),
+        (Some(unhealthy(DnsClass::Refused)), Some("False")),
         (None, Some("Unknown")),
         (Some(Vote::FirstSuccess), None),
         (Some(Vote::Healthy), Some("True")),
@@ -123,13 +124,69 @@ async fn the_condition_is_written_when_the_vote_changes_and_at_no_other_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_program_leaves_an_up_to_date_condition_alone() {
-    let right = json!({ "type": DNS_READY, "status": "True", "reason": DNS_READY_REASON });
+    let right = json!({
+        "type": DNS_READY,
+        "status": "True",
+        "reason": DNS_READY_REASON,
+        "message": DNS.works,
+    });
     let member = Member::new(&[right]).await;
     let before = member.version().await;
     member.votes.send_replace(on_dns(Some(Vote::Healthy)));
     sleep(HOUR).await;
     assert!(member.requests() > 0);
     assert_eq!(member.version().await, before);
+}
+
+/// Another program has left a condition of our type, and the failure changes while it lasts: operators read
+/// when the status changed, and what is wrong now.
+#[tokio::test(start_paused = true)]
+async fn message_changes_and_time_stays() {
+    let before = "2026-11-01T00:00:00Z";
+    let member = Member::new(&[json!({
+        "type": DNS_READY,
+        "status": "False",
+        "reason": "CoreDNSUnhealthy",
+        "message": "old",
+        "lastTransitionTime": before,
+        "lastHeartbeatTime": before,
+    })])
+    .await;
+    let shown = async || {
+        let status = member.nodes.get("n1").await.unwrap().status.unwrap();
+        let condition = status.conditions.unwrap().remove(0);
+        let time = condition.last_transition_time.unwrap().0.to_string();
+        let heartbeat = condition.last_heartbeat_time.unwrap().0.to_string();
+        assert_ne!(heartbeat, before);
+        (time, condition.reason.unwrap(), condition.message.unwrap())
+    };
+    let is = |message: &str| {
+        (
+            before.to_owned(),
+            DNS.failed_reason.to_owned(),
+            message.to_owned(),
+        )
+    };
+    let vote = |class| member.votes.send_replace(on_dns(Some(unhealthy(class))));
+    vote(DnsClass::Timeout);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(shown().await, is("timeout from 10.96.0.10"));
+    // At most one write a minute, of the newest message.
+    member.requests();
+    for class in [DnsClass::Refused, DnsClass::Timeout, DnsClass::ServFail] {
+        vote(class);
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(shown().await, is("timeout from 10.96.0.10"));
+    sleep(MESSAGE_INTERVAL).await;
+    assert_eq!(shown().await, is("servfail from 10.96.0.10"));
+    // One read and one write.
+    assert_eq!(member.requests(), 2);
+    member.votes.send_replace(on_dns(Some(Vote::Healthy)));
+    sleep(Duration::from_secs(1)).await;
+    let (time, _, message) = shown().await;
+    assert_ne!(time, before);
+    assert_eq!(message, DNS.works);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,8 +9,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use karmada_rules::health::dns::DNS;
 use karmada_rules::health::failure::Server;
-use karmada_rules::health::observation::{Failure, Family};
+use karmada_rules::health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
 use karmada_rules::health::quorum::Ballot;
+use karmada_rules::health::resolver::Resolver;
 use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::Vote;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -59,7 +60,7 @@ pub(crate) struct VoteDocument {
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "read_signals"
+        deserialize_with = "read_object"
     )]
     signals: BTreeMap<String, Value>,
 }
@@ -81,9 +82,52 @@ struct SignalVote {
     /// The location of the fault, if direct checks found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
+    /// The resolver whose pods fail, if others do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resolver: Option<String>,
     /// The family whose queries get no response, of a healthy vote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     family: Option<String>,
+    /// What is wrong with lookups in pods, by resolver, of a healthy vote. What cannot be read is left out.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "read_object"
+    )]
+    pods: BTreeMap<String, Value>,
+}
+
+/// What is wrong with lookups by a resolver as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct PodsLookup {
+    symptom: String,
+    class: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+}
+
+impl PodsLookup {
+    fn new(impairment: Impairment) -> Self {
+        let failure = impairment.failure;
+        Self {
+            symptom: impairment.symptom.as_str().to_owned(),
+            class: failure.class.as_str().to_owned(),
+            server: failure.server.map(|server| Server(server).to_string()),
+        }
+    }
+
+    fn impairment(&self, signal: &Signal) -> Option<Impairment> {
+        let mut symptoms = Symptom::ALL.into_iter();
+        let mut failure = Failure::without_server(signal.class(&self.class));
+        if let Some(server) = &self.server {
+            let Server(server) = server.parse().ok()?;
+            failure.server = Some(server);
+        }
+        Some(Impairment {
+            symptom: symptoms.find(|symptom| symptom.as_str() == self.symptom)?,
+            failure,
+        })
+    }
 }
 
 impl VoteDocument {
@@ -128,20 +172,44 @@ impl VoteDocument {
 impl SignalVote {
     /// Creates the JSON of a vote that last changed `age` ago.
     fn new(vote: Option<Vote>, age: Duration) -> Self {
-        let (word, failure, family) = match vote {
-            None => (NO_VOTE, None, None),
-            Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None, None),
-            Some(Vote::Healthy) => (HEALTHY, None, None),
-            Some(Vote::Partial(family)) => (HEALTHY, None, Some(family)),
-            Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure), None),
+        let fine = Partial::default();
+        let (word, failure, partial) = match vote {
+            None => (NO_VOTE, None, fine),
+            Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None, fine),
+            Some(Vote::Healthy) => (HEALTHY, None, fine),
+            Some(Vote::Partial(partial)) => (HEALTHY, None, partial),
+            Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure), fine),
         };
+        let pods = partial.pods.iter().filter_map(|(resolver, impairment)| {
+            let lookup = serde_json::to_value(PodsLookup::new(impairment)).ok()?;
+            Some((resolver.as_str().to_owned(), lookup))
+        });
         Self {
             vote: word.to_owned(),
             since: since(age),
             class: failure.map(|failure| failure.class.as_str().to_owned()),
             server: failure.and_then(|failure| Some(Server(failure.server?).to_string())),
             fault: failure.and_then(|failure| Some(failure.diagnosis?.to_string())),
-            family: family.map(|family: Family| family.to_string()),
+            resolver: failure.and_then(|failure| Some(failure.resolver?.as_str().to_owned())),
+            family: partial.silent.map(|family: Family| family.to_string()),
+            pods: pods.collect(),
+        }
+    }
+
+    /// Returns what is wrong though the vote is healthy.
+    fn partial(&self, signal: &Signal) -> Partial {
+        let mut pods = Pods::default();
+        for (resolver, lookup) in &self.pods {
+            // A newer agent may know further resolvers and symptoms.
+            if let Ok(resolver) = resolver.parse::<Resolver>()
+                && let Ok(lookup) = PodsLookup::deserialize(lookup)
+            {
+                pods.set(resolver, lookup.impairment(signal));
+            }
+        }
+        Partial {
+            silent: self.family.as_deref().and_then(|name| name.parse().ok()),
+            pods,
         }
     }
 
@@ -150,10 +218,10 @@ impl SignalVote {
         let vote = match self.vote.as_str() {
             NO_VOTE => return Some(Ballot::NoVote),
             FIRST_SUCCESS => Vote::FirstSuccess,
-            HEALTHY => {
-                let family = self.family.as_deref().and_then(|name| name.parse().ok());
-                family.map_or(Vote::Healthy, Vote::Partial)
-            }
+            HEALTHY => match self.partial(signal) {
+                partial if partial.is_nothing() => Vote::Healthy,
+                partial => Vote::Partial(partial),
+            },
             UNHEALTHY => {
                 // A newer agent may know further classes and locations: its vote counts all the same.
                 let mut failure = Failure::without_server(signal.class(self.class.as_deref()?));
@@ -162,6 +230,7 @@ impl SignalVote {
                     failure.server = Some(server);
                 }
                 failure.diagnosis = self.fault.as_deref().and_then(|fault| fault.parse().ok());
+                failure.resolver = self.resolver.as_deref().and_then(|name| name.parse().ok());
                 Vote::Unhealthy(failure)
             }
             _ => return None,
@@ -184,8 +253,8 @@ fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     Ok(value.as_str().and_then(|text| text.parse().ok()))
 }
 
-/// Reads the votes by signal. Anything but an object is like none.
-fn read_signals<'de, D: Deserializer<'de>>(
+/// Reads values by name. Anything but an object is like none.
+fn read_object<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Value>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
@@ -248,13 +317,30 @@ mod tests {
             None,
             Some(Vote::FirstSuccess),
             Some(Vote::Healthy),
-            Some(Vote::Partial(Family::Aaaa)),
+            Some(Vote::Partial(Partial {
+                silent: Some(Family::Aaaa),
+                pods: Pods::from([
+                    None,
+                    Some(Impairment {
+                        symptom: Symptom::Fails,
+                        failure: failure(),
+                    }),
+                    Some(Impairment {
+                        symptom: Symptom::Waits,
+                        failure: Failure::without_server(DnsClass::Timeout),
+                    }),
+                ]),
+            })),
             Some(Vote::Unhealthy(failure())),
             Some(Vote::Unhealthy(Failure {
                 diagnosis: Some(Diagnosis {
                     location: Location::NodeCache,
                     only: Some(Transport::Tcp),
                 }),
+                ..failure()
+            })),
+            Some(Vote::Unhealthy(Failure {
+                resolver: Some(Resolver::Musl),
                 ..failure()
             })),
         ];
@@ -293,6 +379,23 @@ mod tests {
         ] {
             let document: VoteDocument = serde_json::from_str(text).unwrap();
             assert_eq!(ballot(&document), None, "{text}");
+        }
+    }
+
+    /// A newer agent may know resolvers and symptoms that this one does not.
+    #[test]
+    fn odd_pods_spoil_nothing() {
+        for pods in [
+            "7",
+            r#"{"bionic":{"symptom":"fails","class":"timeout"}}"#,
+            r#"{"musl":{"symptom":"sighs","class":"timeout"}}"#,
+            r#"{"musl":{"symptom":"fails","class":"timeout","server":"x"}}"#,
+            r#"{"musl":7}"#,
+        ] {
+            let text = format!(r#"{{"cluster":"c","node":"n","vote":"healthy","pods":{pods}}}"#);
+            let document: VoteDocument = serde_json::from_str(&text).unwrap();
+            let healthy = Ballot::Vote(Vote::Healthy);
+            assert_eq!(ballot(&document), Some(healthy), "{text}");
         }
     }
 

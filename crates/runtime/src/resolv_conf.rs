@@ -32,6 +32,8 @@ pub struct ResolvConf {
     pub families: &'static [RecordType],
     /// True if queries go over TCP alone.
     pub over_tcp: bool,
+    /// True if each lookup begins at another server.
+    pub rotate: bool,
 }
 
 impl ResolvConf {
@@ -69,6 +71,7 @@ impl ResolvConf {
                 &[RecordType::A, RecordType::AAAA]
             },
             over_tcp: config.use_vc,
+            rotate: config.rotate,
         }
     }
 
@@ -79,14 +82,13 @@ impl ResolvConf {
         if name.is_fqdn() {
             return vec![as_it_is];
         }
-        let dots = name.iter().len().saturating_sub(1);
         let searched = self
             .search
             .iter()
             // A name of more than 255 octets (RFC 1035, section 2.3.4) is no candidate.
             .filter_map(|suffix| name.clone().append_domain(suffix).ok());
         let mut candidates: Vec<_> = searched.collect();
-        let place = if dots >= self.ndots {
+        let place = if self.is_first(name) {
             0
         } else {
             candidates.len()
@@ -100,6 +102,12 @@ impl ResolvConf {
             new
         });
         candidates
+    }
+
+    /// Returns `true` if `name` is tried as it is before the search list.
+    pub fn is_first(&self, name: &Name) -> bool {
+        let dots = name.iter().len().saturating_sub(1);
+        name.is_fqdn() || dots >= self.ndots
     }
 }
 
@@ -161,7 +169,7 @@ mod tests {
         assert_eq!(conf.search.len(), 3);
         assert_eq!(conf.ndots, 5);
         assert_eq!(conf.families, [RecordType::A, RecordType::AAAA]);
-        assert!(!conf.over_tcp);
+        assert!(!conf.over_tcp && !conf.rotate);
     }
 
     #[test]
@@ -271,8 +279,8 @@ mod tests {
 
     #[test]
     fn options_that_change_transport_or_family_are_applied() {
-        let conf = parse("nameserver 10.0.0.1\noptions use-vc no-aaaa\n");
-        assert!(conf.over_tcp);
+        let conf = parse("nameserver 10.0.0.1\noptions use-vc no-aaaa rotate\n");
+        assert!(conf.over_tcp && conf.rotate);
         assert_eq!(conf.families, [RecordType::A]);
     }
 

@@ -5,5 +5,6 @@ pub(crate) mod control_plane;
 pub(crate) mod scenario;
 #[cfg(feature = "browser")]
 pub(crate) mod screenshots;
+pub(crate) mod simulate;
 pub(crate) mod soak;
 pub(crate) mod upgrade;

@@ -5,12 +5,14 @@
 //! - [`build`] makes the missing ones with Go, from the `go.mod` files beside this crate.
 //! - [`definitions`] of others' kinds come from their Go modules.
 //! - [`cargo`] runs cargo in this workspace and finds what it has built.
+//! - [`resolvers`] builds what looks names up as pods do.
 //! - [`namespaces`] and [`chromium`] say whether the machine has the rest, and how to get it.
 
 pub mod cargo;
 pub mod chromium;
 pub mod definitions;
 pub mod namespaces;
+pub mod resolvers;
 
 mod go;
 mod tool;

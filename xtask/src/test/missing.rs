@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 
 use anyhow::anyhow;
-use tools::{Tool, chromium, namespaces};
+use tools::{Tool, chromium, namespaces, resolvers};
 
 use super::executable::Executable;
 
@@ -13,8 +13,15 @@ const IN_NAMESPACES: &str = "pipeline-tests";
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
 
+/// A part of the names of the tests that need real resolvers.
+const WITH_RESOLVERS: &str = "with_resolvers::";
 /// Parts of the names of the tests on real parts.
-pub(super) const ON_REAL_PARTS: [&str; 3] = [tools::NEEDED_BY[0], tools::NEEDED_BY[1], IN_CHROMIUM];
+pub(super) const ON_REAL_PARTS: [&str; 4] = [
+    tools::NEEDED_BY[0],
+    tools::NEEDED_BY[1],
+    IN_CHROMIUM,
+    WITH_RESOLVERS,
+];
 
 /// The programs that the commands of the install pages need.
 const OF_THE_PAGE: [&str; 2] = ["jq", "openssl"];
@@ -68,6 +75,11 @@ impl Missing {
             missing.why.push(why);
             missing.names.push(IN_CHROMIUM);
         }
+        if let Err(why) = resolvers::build() {
+            let why = why.context("the tests beside real resolvers cannot run");
+            missing.why.push(why);
+            missing.names.push(WITH_RESOLVERS);
+        }
         missing
     }
 
@@ -105,6 +117,9 @@ pub(super) fn install_packages(real: bool) {
     }
     if real && chromium::executable().is_err() {
         packages.extend(["chromium", "fonts-liberation"]);
+    }
+    if real && resolvers::build().is_err() {
+        packages.extend(["gcc", "musl-tools"]);
     }
     if env::var_os("CI").is_none() || packages.is_empty() {
         return;

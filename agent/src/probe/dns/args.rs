@@ -5,14 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hickory_proto::rr::Name;
+use karmada_rules::health::resolver::Resolver;
+use karmada_rules::health::resolvers::Judge;
 
 use super::direct_checks::{AddressSource, DirectTargets};
+use super::right::api_address;
 use crate::flag_values::is_label;
 
 /// The port of a server that a flag names without one.
 const PORT: u16 = 53;
 /// The value of a flag whose addresses are to be discovered.
 const AUTO: &str = "auto";
+/// The value of a flag for which any one resolver is enough.
+const ANY: &str = "any";
 
 /// The flags of the DNS probe.
 #[derive(clap::Args, Debug)]
@@ -44,6 +49,16 @@ pub(crate) struct DnsArgs {
         value_delimiter = ','
     )]
     expected: Vec<IpAddr>,
+    /// Resolver whose pods must be able to look up the names: glibc, musl or go; with any, one of these is enough. May be repeated; then each of them must.
+    #[arg(
+        long,
+        env = "KARMADA_JUDGE_AS",
+        default_value = ANY,
+        value_name = "any|RESOLVER",
+        value_delimiter = ',',
+        value_parser = resolver
+    )]
+    judge_as: Vec<Judged>,
     /// Also query a random name that must not exist in each round, so that no cache hides a dead server.
     #[arg(long, env = "KARMADA_PROBE_UNCACHED")]
     probe_uncached: bool,
@@ -86,8 +101,12 @@ pub(crate) struct DnsArgs {
 pub(crate) struct DnsProbe {
     /// Names that must have an address, written as a pod would write them.
     pub(crate) names: Vec<Name>,
-    /// The addresses that are right; if empty, every address is.
+    /// The addresses that are right; if empty, those of the cluster are.
     pub(crate) expected: Vec<IpAddr>,
+    /// The address of the API's Service, if it is known.
+    pub(crate) api: Option<IpAddr>,
+    /// The resolvers whose failure counts.
+    pub(crate) judge: Judge,
     /// Set if each round also queries a name that no cache can know.
     pub(crate) uncached: bool,
     /// The servers; if empty, those of `resolv_conf`.
@@ -101,6 +120,8 @@ pub(crate) struct DnsProbe {
 
 /// A server to query, or `None` if it is to be discovered.
 type Server = Option<SocketAddr>;
+/// A resolver whose failure counts, or `None` for any.
+type Judged = Option<Resolver>;
 
 impl DnsArgs {
     /// # Errors
@@ -111,6 +132,11 @@ impl DnsArgs {
                 "--probe-endpoints has {AUTO} among addresses: write either {AUTO} or the addresses"
             ));
         }
+        if self.judge_as.len() > 1 && self.judge_as.contains(&None) {
+            return Err(format!(
+                "--judge-as has {ANY} among resolvers: write either {ANY} or the resolvers"
+            ));
+        }
         Ok(())
     }
 
@@ -119,6 +145,10 @@ impl DnsArgs {
             timeout,
             names: self.probe_names,
             expected: self.expected,
+            api: api_address(),
+            judge: Judge {
+                each: self.judge_as.into_iter().flatten().collect(),
+            },
             uncached: self.probe_uncached,
             nameservers: self.nameservers,
             resolv_conf: "/etc/resolv.conf".into(),
@@ -145,6 +175,15 @@ fn server(text: &str) -> Result<Server, String> {
         return Ok(None);
     }
     nameserver(text).map(Some)
+}
+
+/// Parses a resolver; `None` stands for any.
+fn resolver(text: &str) -> Result<Judged, String> {
+    if text == ANY {
+        return Ok(None);
+    }
+    let known = text.parse().map(Some);
+    known.map_err(|_| format!("write {ANY}, or one of glibc, musl and go"))
 }
 
 fn service(text: &str) -> Result<(String, String), String> {
@@ -226,6 +265,33 @@ mod tests {
                 ("kube-system".to_owned(), "kube-dns".to_owned())
             );
         }
+    }
+
+    #[test]
+    fn any_resolver_or_each_of_some() {
+        let judge = |flags: &[&str]| {
+            let args = Program::try_parse_from(["agent"].iter().chain(flags));
+            let args = args.map_err(|error| error.to_string())?.dns;
+            args.check()?;
+            Ok::<_, String>(args.probe(Duration::from_secs(2)).judge.each)
+        };
+        let [glibc, musl, go] = Resolver::ALL;
+        assert_eq!(judge(&[]), Ok(vec![]));
+        assert_eq!(judge(&["--judge-as=any"]), Ok(vec![]));
+        let two = ["--judge-as=musl,go"];
+        assert_eq!(judge(&two), Ok(vec![musl, go]));
+        let repeated = ["--judge-as=glibc", "--judge-as=musl"];
+        assert_eq!(judge(&repeated), Ok(vec![glibc, musl]));
+        assert!(
+            judge(&["--judge-as=any,go"])
+                .unwrap_err()
+                .contains("either any or")
+        );
+        assert!(
+            judge(&["--judge-as=bionic"])
+                .unwrap_err()
+                .contains("glibc, musl and go")
+        );
     }
 
     #[test]

@@ -120,11 +120,25 @@ async fn discover(
         slices.map(|event| Change::Slice(Box::new(event))),
     );
     let mut changes = std::pin::pin!(changes.take_until(stopping.cancelled_owned()));
+    let mut warned = false;
     while let Some(change) = changes.next().await {
+        let listed = change.ends_list();
         let relevant = match change {
             Change::Service(event) => !service.observe(*event).is_empty(),
             Change::Slice(event) => !pods.observe(*event).is_empty(),
         };
+        let is_missing = match listed {
+            Some(Listed::Service) => service.existing() == 0,
+            Some(Listed::Slices) => pods.existing() == 0,
+            None => false,
+        };
+        if is_missing && !std::mem::replace(&mut warned, true) {
+            tracing::warn!(
+                namespace,
+                name,
+                "Found no DNS Service of this name or no EndpointSlices of it, so there is nothing to query directly: name the Service with --dns-service"
+            );
+        }
         if !relevant {
             continue;
         }
@@ -156,6 +170,22 @@ async fn discover(
 enum Change {
     Service(Box<Event<Decoded<Service>>>),
     Slice(Box<Event<Decoded<EndpointSlice>>>),
+}
+
+/// The objects of a list.
+enum Listed {
+    Service,
+    Slices,
+}
+
+impl Change {
+    /// Returns which list ends with it, if one does.
+    fn ends_list(&self) -> Option<Listed> {
+        match self {
+            Self::Service(event) => matches!(**event, Event::InitDone).then_some(Listed::Service),
+            Self::Slice(event) => matches!(**event, Event::InitDone).then_some(Listed::Slices),
+        }
+    }
 }
 
 /// Watches objects that are to be discovered. The stream of any others is empty and never ends.

@@ -7,11 +7,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hickory_proto::op::{Header, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::{RData, Record};
+use hickory_proto::rr::{Name, RData, Record};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
+use karmada_rules::health::resolvers::Answer;
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -43,39 +43,51 @@ impl ProbeError {
     }
 }
 
-/// Sends `query` to `server` and returns the addresses in its response, at least one.
+/// The response to a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Response {
+    /// Addresses of the queried type, at least one.
+    Addresses {
+        /// The name that has them: the queried one, or the end of its aliases.
+        owner: Name,
+        addresses: Vec<IpAddr>,
+    },
+    /// Anything else, the lack of a response included; not [`Answer::Right`].
+    Other(Answer),
+}
+
+/// The reason why there is no message to read.
+enum Lost {
+    Answer(Answer),
+    /// The query could not be sent for a reason on this host.
+    Internal(io::Error),
+}
+
+/// Sends `query` to `server` and returns its response.
+///
+/// # Errors
+/// The query cannot be sent for a reason on this host.
 pub(super) async fn exchange(
     server: SocketAddr,
     transport: Transport,
     query: Query,
     deadline: Instant,
-) -> Result<Vec<IpAddr>, ProbeError> {
+) -> io::Result<Response> {
     let mut request = Message::query();
     request.metadata.recursion_desired = true;
     request.add_query(query.clone());
-    let wire = request
-        .to_vec()
-        .map_err(|error| ProbeError::Internal(io::Error::other(error)))?;
+    let wire = request.to_vec().map_err(io::Error::other)?;
     let exchange = Exchange {
         server,
         request,
         wire,
         deadline,
     };
-    let response = match transport {
-        Transport::Udp => exchange.over_udp().await?,
-        Transport::Tcp => exchange.over_tcp().await?,
-    };
-    // A truncated response is to be ignored and the query repeated over TCP (RFC 2181, section 9).
-    let response = if response.metadata.truncation {
-        match exchange.over_tcp().await {
-            Err(ProbeError::Failed(_)) => return Err(exchange.failed(DnsClass::Truncated)),
-            response => response?,
-        }
-    } else {
-        response
-    };
-    addresses(&response, &query).map_err(|class| exchange.failed(class))
+    match exchange.message(transport).await {
+        Ok(message) => Ok(read(&message, &query)),
+        Err(Lost::Answer(answer)) => Ok(Response::Other(answer)),
+        Err(Lost::Internal(error)) => Err(error),
+    }
 }
 
 /// A query under way.
@@ -87,16 +99,33 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn over_udp(&self) -> Result<Message, ProbeError> {
+    async fn message(&self, transport: Transport) -> Result<Message, Lost> {
+        let message = match transport {
+            Transport::Udp => self.over_udp().await?,
+            Transport::Tcp => self.over_tcp().await?,
+        };
+        // A truncated response is to be ignored and the query repeated over TCP (RFC 2181, section 9).
+        if message.metadata.truncation {
+            return match self.over_tcp().await {
+                Err(Lost::Answer(answer)) => Err(Lost::Answer(Answer::Truncated {
+                    silent: answer == Answer::Silence,
+                })),
+                message => message,
+            };
+        }
+        Ok(message)
+    }
+
+    async fn over_udp(&self) -> Result<Message, Lost> {
         let any: SocketAddr = match self.server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         // A socket per query: its random source port makes spoofed responses harder (RFC 5452).
-        let socket = UdpSocket::bind(any).await.map_err(|e| self.unbound(e))?;
+        let socket = UdpSocket::bind(any).await.map_err(unbound)?;
         let connected = socket.connect(self.server).await;
-        connected.map_err(|e| self.lost(e))?;
-        socket.send(&self.wire).await.map_err(|e| self.lost(e))?;
+        connected.map_err(lost)?;
+        socket.send(&self.wire).await.map_err(lost)?;
 
         let now = Instant::now();
         let resend_at = now + self.deadline.saturating_duration_since(now) / 3;
@@ -110,7 +139,7 @@ impl Exchange {
                 () = sleep_until(self.deadline) => {
                     // After a stall of this process the response may be in the socket. tokio reads only
                     // once its driver has seen that, so the system is asked directly.
-                    let socket = socket.into_std().map_err(ProbeError::Internal)?;
+                    let socket = socket.into_std().map_err(Lost::Internal)?;
                     for _ in 0..MOST_LATE {
                         let Ok(length) = socket.recv(&mut buffer) else { break };
                         match buffer.get(..length).and_then(|bytes| self.response(bytes)) {
@@ -118,14 +147,14 @@ impl Exchange {
                             None => strays = true,
                         }
                     }
-                    return Err(self.failed(if strays { DnsClass::Mismatch } else { DnsClass::Timeout }));
+                    return Err(Lost::Answer(if strays { Answer::Stray } else { Answer::Silence }));
                 }
                 () = sleep_until(resend_at), if copies == 1 => {
                     copies += 1;
-                    socket.send(&self.wire).await.map_err(|e| self.lost(e))?;
+                    socket.send(&self.wire).await.map_err(lost)?;
                 }
                 received = socket.recv(&mut buffer) => {
-                    let length = received.map_err(|e| self.lost(e))?;
+                    let length = received.map_err(lost)?;
                     match buffer.get(..length).and_then(|bytes| self.response(bytes)) {
                         Some(response) => return Ok(response),
                         // Keep listening: a stray or forged datagram must not hide the real one.
@@ -136,7 +165,7 @@ impl Exchange {
         }
     }
 
-    async fn over_tcp(&self) -> Result<Message, ProbeError> {
+    async fn over_tcp(&self) -> Result<Message, Lost> {
         let exchange = async {
             let mut stream = TcpStream::connect(self.server).await?;
             // Over TCP a two-byte length precedes each message (RFC 1035, section 4.2.2); both go
@@ -150,11 +179,9 @@ impl Exchange {
             Ok(response)
         };
         match timeout_at(self.deadline, exchange).await {
-            Err(_) => Err(self.failed(DnsClass::Timeout)),
-            Ok(Err(error)) => Err(self.lost(error)),
-            Ok(Ok(bytes)) => self
-                .response(&bytes)
-                .ok_or_else(|| self.failed(DnsClass::Mismatch)),
+            Err(_) => Err(Lost::Answer(Answer::Silence)),
+            Ok(Err(error)) => Err(lost(error)),
+            Ok(Ok(bytes)) => self.response(&bytes).ok_or(Lost::Answer(Answer::Stray)),
         }
     }
 
@@ -175,30 +202,25 @@ impl Exchange {
                 || negative && response.queries.is_empty());
         ours.then_some(response)
     }
+}
 
-    fn failed(&self, class: DnsClass) -> ProbeError {
-        ProbeError::Failed(Failure::new(class, self.server))
+/// Classifies an error of opening a socket. An address family that this host does not support is the
+/// server's failure, not ours.
+fn unbound(error: io::Error) -> Lost {
+    match Errno::from_io_error(&error) {
+        Some(Errno::AFNOSUPPORT) => Lost::Answer(Answer::Unreachable),
+        _ => Lost::Internal(error),
     }
+}
 
-    /// Classifies an error of opening a socket. An address family that this host does not support is
-    /// the server's failure, not ours.
-    fn unbound(&self, error: io::Error) -> ProbeError {
-        match Errno::from_io_error(&error) {
-            Some(Errno::AFNOSUPPORT) => self.failed(DnsClass::Unreachable),
-            _ => ProbeError::Internal(error),
+/// Classifies an error of a socket: the server is unreachable unless this host ran out of a resource.
+fn lost(error: io::Error) -> Lost {
+    match Errno::from_io_error(&error) {
+        // Connecting a UDP socket fails with EAGAIN if no local port is free.
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
+            Lost::Internal(error)
         }
-    }
-
-    /// Classifies an error of a socket: the server is unreachable unless this host ran out of a
-    /// resource.
-    fn lost(&self, error: io::Error) -> ProbeError {
-        match Errno::from_io_error(&error) {
-            // Connecting a UDP socket fails with EAGAIN if no local port is free.
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
-                ProbeError::Internal(error)
-            }
-            _ => self.failed(DnsClass::Unreachable),
-        }
+        _ => Lost::Answer(Answer::Unreachable),
     }
 }
 
@@ -213,41 +235,85 @@ fn cut_off(bytes: &[u8]) -> Option<Message> {
     message.metadata.truncation.then_some(message)
 }
 
-/// Returns the addresses of the queried type and name, following CNAME records.
-fn addresses(response: &Message, query: &Query) -> Result<Vec<IpAddr>, DnsClass> {
-    match response.metadata.response_code {
+/// Reads the addresses of the queried type and name, following CNAME records.
+fn read(message: &Message, query: &Query) -> Response {
+    match message.metadata.response_code {
         ResponseCode::NoError => {}
-        ResponseCode::NXDomain => return Err(DnsClass::NxDomain),
-        ResponseCode::ServFail => return Err(DnsClass::ServFail),
-        _ => return Err(DnsClass::Refused),
+        ResponseCode::NXDomain => return Response::Other(Answer::NxDomain),
+        ResponseCode::ServFail => return Response::Other(Answer::ServFail),
+        ResponseCode::Refused | ResponseCode::NotImp => return Response::Other(Answer::Refused),
+        _ => return Response::Other(Answer::Rejected),
     }
-    let mut name = &query.name;
+    let mut owner = &query.name;
     // The records of an alias chain may come in any order. A chain is at most as long as the answer
     // section, which bounds the walk around a loop of aliases.
-    for _ in &response.answers {
-        let alias = response
+    for _ in &message.answers {
+        let alias = message
             .answers
             .iter()
             .find_map(|record| match &record.data {
-                RData::CNAME(target) if record.name == *name => Some(&target.0),
+                RData::CNAME(target) if record.name == *owner => Some(&target.0),
                 _ => None,
             });
         match alias {
-            Some(target) => name = target,
+            Some(target) => owner = target,
             None => break,
         }
     }
     let typed = |record: &&Record| record.record_type() == query.query_type;
-    let mut typed = response.answers.iter().filter(typed).peekable();
+    let mut typed = message.answers.iter().filter(typed).peekable();
     if typed.peek().is_none() {
-        return Err(DnsClass::NoData);
+        return Response::Other(without_address(message));
     }
-    let named = typed.filter(|record| record.name == *name);
+    let named = typed.filter(|record| record.name == *owner);
     let addresses: Vec<_> = named.filter_map(|record| record.data.ip_addr()).collect();
     if addresses.is_empty() {
-        return Err(DnsClass::Mismatch);
+        return Response::Other(Answer::Foreign);
     }
-    Ok(addresses)
+    Response::Addresses {
+        owner: owner.clone(),
+        addresses,
+    }
+}
+
+/// Tells apart the responses that have no record of the queried type.
+fn without_address(message: &Message) -> Answer {
+    if !message.answers.is_empty() {
+        return Answer::Alias;
+    }
+    let metadata = &message.metadata;
+    let knows = metadata.authoritative || metadata.recursion_available;
+    if knows || !message.additionals.is_empty() {
+        Answer::NoData
+    } else {
+        Answer::Lame
+    }
+}
+
+#[cfg(test)]
+impl Response {
+    /// Returns the response of a server that knows the name.
+    pub(super) fn known(query: Query) -> Self {
+        Self::Addresses {
+            owner: query.name,
+            addresses: vec![[10, 96, 0, 1].into()],
+        }
+    }
+
+    /// Returns a response of this class.
+    pub(super) fn of(class: karmada_rules::health::dns::DnsClass) -> Self {
+        use karmada_rules::health::dns::DnsClass;
+        Self::Other(match class {
+            DnsClass::NoData => Answer::NoData,
+            DnsClass::NxDomain => Answer::NxDomain,
+            DnsClass::Mismatch => Answer::Foreign,
+            DnsClass::Truncated => Answer::Truncated { silent: true },
+            DnsClass::Refused => Answer::Refused,
+            DnsClass::ServFail => Answer::ServFail,
+            DnsClass::Unreachable => Answer::Unreachable,
+            DnsClass::Timeout => Answer::Silence,
+        })
+    }
 }
 
 #[cfg(test)]

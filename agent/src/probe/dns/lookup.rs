@@ -15,8 +15,10 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::join;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt};
 use hickory_proto::op::Query;
@@ -24,21 +26,26 @@ use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::{Failure, Family};
+use karmada_rules::health::resolvers::{Answer, Answers};
 use karmada_runtime::resolv_conf::ResolvConf;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::exchange::ProbeError;
+use super::exchange::{ProbeError, Response};
+use super::right::Right;
 
 /// A client that sends single queries. Tests replace the network by it.
 pub(super) trait DnsClient: Sync {
-    /// Returns the addresses in the response, at least one, at the latest at `deadline`.
+    /// Returns the response, or its lack at the latest at `deadline`.
+    ///
+    /// # Errors
+    /// The query cannot be sent for a reason on this host.
     fn query(
         &self,
         server: SocketAddr,
         transport: Transport,
         query: Query,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Vec<IpAddr>, ProbeError>> + Send;
+    ) -> impl Future<Output = io::Result<Response>> + Send;
 }
 
 /// Returns the transport of queries by `/etc/resolv.conf`.
@@ -58,8 +65,8 @@ pub(super) struct Lookup<'a, C> {
     pub(super) servers: &'a [SocketAddr],
     pub(super) transport: Transport,
     pub(super) families: &'a [RecordType],
-    /// The longest that a lookup that has succeeded waits for the response to its query for the other
-    /// family.
+    /// The longest that a lookup that has succeeded waits for the other responses that a pod would wait
+    /// for.
     pub(super) patience: Duration,
     pub(super) expected: Expected<'a>,
     pub(super) start: Instant,
@@ -69,10 +76,18 @@ pub(super) struct Lookup<'a, C> {
 /// The response that counts as a success.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Expected<'a> {
-    /// Addresses, all of them in this list; any address if the list is empty.
-    Addresses(&'a [IpAddr]),
+    /// Addresses, all of them right.
+    Addresses(&'a Right<'a>),
     /// NXDOMAIN or NODATA.
     Denial,
+}
+
+impl Expected<'_> {
+    /// Returns `true` if a response of this class is the expected one.
+    fn is_met_by(self, class: DnsClass) -> bool {
+        let denials = [DnsClass::NxDomain, DnsClass::NoData];
+        matches!(self, Self::Denial) && denials.contains(&class)
+    }
 }
 
 /// A success.
@@ -84,6 +99,8 @@ pub(super) struct Found {
     pub(super) addresses: Vec<IpAddr>,
     /// The family that the server of this query did not respond for, if the lookup waited for it.
     pub(super) silent: Option<Family>,
+    /// All answers so far.
+    pub(super) answers: Answers,
 }
 
 /// A failure.
@@ -98,8 +115,12 @@ pub(super) struct NotFound {
 
 #[derive(Clone, Copy, Debug)]
 struct Leg<'a> {
-    candidate: &'a Name,
-    server: SocketAddr,
+    /// The place among the candidates.
+    candidate: usize,
+    name: &'a Name,
+    /// The place among the servers.
+    server: usize,
+    address: SocketAddr,
     families: &'a [RecordType],
 }
 
@@ -127,6 +148,7 @@ impl<C: DnsClient> Lookup<'_, C> {
             None => (self.legs(candidates), VecDeque::new()),
         };
         let mut complete = held.is_empty();
+        let answers = Mutex::default();
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
         let mut quarter = 0;
@@ -138,7 +160,8 @@ impl<C: DnsClient> Lookup<'_, C> {
                 complete = false;
             }
             for leg in legs.drain(..begin.min(legs.len())) {
-                under_way.push(async move { (leg, quarter, self.run(leg).await) });
+                let run = self.run(leg, &answers);
+                under_way.push(async move { (leg, quarter, run.await) });
             }
             tokio::select! {
                 // Responses first: one that arrives with the end of a quarter saves new legs.
@@ -146,10 +169,13 @@ impl<C: DnsClient> Lookup<'_, C> {
                 Some((leg, begun_in, result)) = under_way.next() => {
                     let error = match result {
                         Ok((mut found, others)) => {
-                            drop(under_way);
                             let completed = self.complete(&mut found, others);
+                            // What else was asked tells which pods do not get this far.
+                            let others = async { while under_way.next().await.is_some() {} };
                             // Either family alone is a success.
-                            drop(timeout(self.patience, completed).await);
+                            drop(timeout(self.patience, join(completed, others)).await);
+                            let mut all = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                            found.answers = std::mem::take(&mut *all);
                             return Ok(found);
                         }
                         Err(error) => error,
@@ -192,12 +218,17 @@ impl<C: DnsClient> Lookup<'_, C> {
         others: &'c [RecordType],
     ) -> (VecDeque<Leg<'c>>, VecDeque<Leg<'c>>) {
         let mut held = self.legs(candidates);
-        for leg in held.iter_mut().filter(|leg| *leg.candidate == first.name) {
+        let family = std::slice::from_ref(&first.query_type);
+        let mut legs = VecDeque::new();
+        for leg in held.iter_mut().filter(|leg| *leg.name == first.name) {
+            legs.push_back(Leg {
+                families: family,
+                ..*leg
+            });
             leg.families = others;
         }
         held.retain(|leg| !leg.families.is_empty());
-        let family = std::slice::from_ref(&first.query_type);
-        (self.legs_of(&first.name, family).collect(), held)
+        (legs, held)
     }
 
     fn families_but(&self, family: RecordType) -> impl Iterator<Item = RecordType> {
@@ -207,21 +238,18 @@ impl<C: DnsClient> Lookup<'_, C> {
 
     /// Returns every leg in a pod's order: all servers for a candidate before the next candidate.
     fn legs<'c>(&'c self, candidates: &'c [Name]) -> VecDeque<Leg<'c>> {
-        let candidates = candidates.iter();
-        let legs = candidates.flat_map(|candidate| self.legs_of(candidate, self.families));
+        let candidates = candidates.iter().enumerate();
+        let legs = candidates.flat_map(|(candidate, name)| {
+            let servers = self.servers.iter().copied().enumerate();
+            servers.map(move |(server, address)| Leg {
+                candidate,
+                name,
+                server,
+                address,
+                families: self.families,
+            })
+        });
         legs.collect()
-    }
-
-    fn legs_of<'c>(
-        &'c self,
-        candidate: &'c Name,
-        families: &'c [RecordType],
-    ) -> impl Iterator<Item = Leg<'c>> {
-        self.servers.iter().map(move |&server| Leg {
-            candidate,
-            server,
-            families,
-        })
     }
 
     /// Queries all families at once. Returns the first query with the expected response, and the
@@ -229,9 +257,9 @@ impl<C: DnsClient> Lookup<'_, C> {
     async fn run<'l>(
         &'l self,
         leg: Leg<'l>,
+        answers: &'l Mutex<Answers>,
     ) -> Result<(Found, impl Stream<Item = Result<Found, ProbeError>> + Unpin), ProbeError> {
-        let query =
-            move |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
+        let query = move |family: &RecordType| self.query(leg, *family, answers);
         let mut queries: FuturesUnordered<_> = leg.families.iter().map(query).collect();
         let mut worst = None;
         while let Some(result) = queries.next().await {
@@ -243,28 +271,39 @@ impl<C: DnsClient> Lookup<'_, C> {
         Err(worst.unwrap_or_else(|| ProbeError::Internal(io::Error::other("nothing to query"))))
     }
 
-    async fn query(&self, server: SocketAddr, query: Query) -> Result<Found, ProbeError> {
+    async fn query(
+        &self,
+        leg: Leg<'_>,
+        family: RecordType,
+        answers: &Mutex<Answers>,
+    ) -> Result<Found, ProbeError> {
+        let query = Query::query(leg.name.clone(), family);
         let response = self
             .client
-            .query(server, self.transport, query.clone(), self.deadline);
-        let found = |addresses| Found {
-            query,
-            addresses,
-            silent: None,
-        };
-        let mismatch = || ProbeError::Failed(Failure::new(DnsClass::Mismatch, server));
-        match (response.await, self.expected) {
-            (Ok(_), Expected::Denial) => Err(mismatch()),
-            (Ok(addresses), Expected::Addresses(expected)) => {
-                let right = |address| expected.is_empty() || expected.contains(address);
-                if addresses.iter().all(right) {
-                    Ok(found(addresses))
-                } else {
-                    Err(mismatch())
+            .query(leg.address, self.transport, query.clone(), self.deadline);
+        let (answer, addresses) = match response.await.map_err(ProbeError::Internal)? {
+            Response::Other(answer) => (answer, Vec::new()),
+            Response::Addresses { owner, addresses } => match self.expected {
+                Expected::Addresses(right) if right.covers(&owner, &addresses) => {
+                    (Answer::Right, addresses)
                 }
+                _ => (Answer::Stranger, addresses),
+            },
+        };
+        answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .record(leg.candidate, leg.server, family_of(family), answer);
+        match answer.class() {
+            Some(class) if !self.expected.is_met_by(class) => {
+                Err(ProbeError::Failed(Failure::new(class, leg.address)))
             }
-            (Err(error), Expected::Denial) if is_denial(&error) => Ok(found(Vec::new())),
-            (Err(error), _) => Err(error),
+            _ => Ok(Found {
+                query,
+                addresses,
+                silent: None,
+                answers: Answers::default(),
+            }),
         }
     }
 
@@ -274,9 +313,11 @@ impl<C: DnsClient> Lookup<'_, C> {
         found: &mut Found,
         mut others: impl Stream<Item = Result<Found, ProbeError>> + Unpin,
     ) {
-        let other = match found.query.query_type {
-            RecordType::A => Family::Aaaa,
-            _ => Family::A,
+        let [one, other] = Family::ALL;
+        let other = if family_of(found.query.query_type) == one {
+            other
+        } else {
+            one
         };
         while let Some(result) = others.next().await {
             match result {
@@ -293,6 +334,13 @@ impl<C: DnsClient> Lookup<'_, C> {
     fn end_of(&self, quarter: u8) -> Instant {
         let quarters = u32::from(LAST_QUARTER + 1);
         self.start + self.deadline.duration_since(self.start) / quarters * u32::from(quarter + 1)
+    }
+}
+
+fn family_of(query_type: RecordType) -> Family {
+    match query_type {
+        RecordType::AAAA => Family::Aaaa,
+        _ => Family::A,
     }
 }
 
@@ -317,7 +365,7 @@ fn is_denial(error: &ProbeError) -> bool {
 
 /// Moves the legs of `candidate` behind all others, since the remaining servers most likely deny it
 /// too.
-fn postpone(legs: &mut VecDeque<Leg<'_>>, candidate: &Name) {
+fn postpone(legs: &mut VecDeque<Leg<'_>>, candidate: usize) {
     // The sort is stable: within each half the order of a pod remains.
     legs.make_contiguous()
         .sort_by_key(|leg| leg.candidate == candidate);

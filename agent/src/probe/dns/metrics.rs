@@ -8,7 +8,8 @@ use std::time::Duration;
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
 use karmada_rules::health::dns::DNS;
 use karmada_rules::health::failure::{FailureClass, Server};
-use karmada_rules::health::observation::{Family as AddressFamily, Observation};
+use karmada_rules::health::observation::{Family as AddressFamily, Observation, Partial, Symptom};
+use karmada_rules::health::resolver::Resolver;
 use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -26,7 +27,9 @@ pub(super) struct DnsMetrics {
     /// The servers that `queries` has series of.
     servers: Arc<Mutex<BTreeSet<SocketAddr>>>,
     silent: Family<SilentLabels, Counter>,
+    pods: Family<PodsLabels, Counter>,
     direct: Family<DirectLabels, Counter>,
+    direct_servers: Family<DirectServersLabels, Gauge>,
     fault: Family<FaultLabels, Gauge>,
 }
 
@@ -49,6 +52,19 @@ struct SilentLabels {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PodsLabels {
+    resolver: &'static str,
+    /// `resolved` or a symptom.
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DirectServersLabels {
+    /// `service` or `pod`.
+    path: &'static str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DirectLabels {
     /// `service` or `pod`.
     path: &'static str,
@@ -65,6 +81,8 @@ struct FaultLabels {
 const RESOLVED: &str = "resolved";
 const ADDRESS: &str = "address";
 const INTERNAL: &str = "internal";
+const SERVICE: &str = "service";
+const POD: &str = "pod";
 
 /// Returns the result of a round in one word, as `probe_rounds` and the log have it.
 pub(super) fn result(observation: Observation) -> &'static str {
@@ -87,7 +105,9 @@ impl DnsMetrics {
             queries: Family::default(),
             servers: Arc::default(),
             silent: Family::default(),
+            pods: Family::default(),
             direct: Family::default(),
+            direct_servers: Family::default(),
             fault: Family::default(),
         };
         registry.register(
@@ -112,6 +132,16 @@ impl DnsMetrics {
             metrics.silent.clone(),
         );
         registry.register(
+            "probe_pods",
+            "Rounds in which names resolved, by the resolver of a pod (glibc, musl or go) and what a lookup comes to there: resolved, waits, fails_at_times or fails",
+            metrics.pods.clone(),
+        );
+        registry.register(
+            "probe_direct_servers",
+            "Servers that direct checks query, by path: service or pod; 0 while none is found, or where the check is off",
+            metrics.direct_servers.clone(),
+        );
+        registry.register(
             "probe_direct_answers",
             "Direct checks of the DNS Service and the DNS pods, past the servers that pods query, by result",
             metrics.direct.clone(),
@@ -132,6 +162,19 @@ impl DnsMetrics {
             let labels = SilentLabels { family };
             metrics.silent.get_or_create(&labels).inc_by(0);
         }
+        for resolver in Resolver::ALL {
+            for result in Symptom::ALL
+                .map(Symptom::as_str)
+                .into_iter()
+                .chain([RESOLVED])
+            {
+                metrics
+                    .pods
+                    .get_or_create(&pods_labels(resolver, result))
+                    .inc_by(0);
+            }
+        }
+        metrics.set_direct_servers(0, 0);
         metrics.set_fault(None);
         metrics
     }
@@ -174,15 +217,33 @@ impl DnsMetrics {
             .inc();
     }
 
-    /// Counts a round in which queries for this family got no response.
-    pub(super) fn record_silent(&self, family: AddressFamily) {
-        let family = family.as_str();
-        self.silent.get_or_create(&SilentLabels { family }).inc();
+    /// Counts a round in which names resolved.
+    pub(super) fn record_partial(&self, partial: &Partial) {
+        if let Some(family) = partial.silent.map(AddressFamily::as_str) {
+            self.silent.get_or_create(&SilentLabels { family }).inc();
+        }
+        for resolver in Resolver::ALL {
+            let impairment = partial.pods.get(resolver);
+            let result = impairment.map_or(RESOLVED, |impairment| impairment.symptom.as_str());
+            self.pods
+                .get_or_create(&pods_labels(resolver, result))
+                .inc();
+        }
+    }
+
+    /// Shows how many servers direct checks query.
+    pub(super) fn set_direct_servers(&self, service: usize, pods: usize) {
+        for (path, count) in [(SERVICE, service), (POD, pods)] {
+            let gauge = self
+                .direct_servers
+                .get_or_create(&DirectServersLabels { path });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     pub(super) fn record_direct_checks(&self, checks: &DirectChecks) {
-        let service = checks.service.iter().map(|check| ("service", check));
-        let pods = checks.pods.iter().map(|check| ("pod", check));
+        let service = checks.service.iter().map(|check| (SERVICE, check));
+        let pods = checks.pods.iter().map(|check| (POD, check));
         for (path, check) in service.chain(pods) {
             for transport in Transport::ALL {
                 self.direct
@@ -209,6 +270,13 @@ pub(super) enum QueryOutcome {
     Failure(FailureClass),
     /// It could not be sent.
     Internal,
+}
+
+fn pods_labels(resolver: Resolver, result: &'static str) -> PodsLabels {
+    PodsLabels {
+        resolver: resolver.as_str(),
+        result,
+    }
 }
 
 fn direct_labels(path: &'static str, transport: Transport, check: &DirectCheck) -> DirectLabels {
@@ -245,6 +313,24 @@ mod tests {
             let line = format!("probe_fault{{place=\"{place}\"}} 0");
             assert!(shown.contains(&line), "{line}");
         }
+    }
+
+    /// Nothing is probed directly while the DNS Service is not found, and each resolver has its series at once.
+    #[test]
+    fn what_is_not_there_is_zero() {
+        let mut registry = Registry::default();
+        let metrics = DnsMetrics::register(&mut registry);
+        for line in [
+            "probe_direct_servers{path=\"service\"} 0",
+            "probe_direct_servers{path=\"pod\"} 0",
+            "probe_pods_total{resolver=\"musl\",result=\"fails\"} 0",
+            "probe_pods_total{resolver=\"go\",result=\"resolved\"} 0",
+        ] {
+            assert!(shown(&registry).contains(&line.to_owned()), "{line}");
+        }
+        metrics.set_direct_servers(1, 3);
+        let line = "probe_direct_servers{path=\"pod\"} 3";
+        assert!(shown(&registry).contains(&line.to_owned()));
     }
 
     #[test]

@@ -6,10 +6,12 @@ mod exchange;
 mod lookup;
 mod metrics;
 mod outage;
+mod right;
 mod round;
 
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 
 use fastrand::Rng;
 use hickory_proto::op::Query;
@@ -19,7 +21,7 @@ use kube::Client;
 use tokio::time::Instant;
 
 pub(crate) use self::args::{DnsArgs, DnsProbe};
-use self::exchange::ProbeError;
+use self::exchange::Response;
 use self::lookup::DnsClient;
 use self::metrics::DnsMetrics;
 use self::round::Prober;
@@ -62,7 +64,7 @@ impl DnsClient for Network {
         transport: Transport,
         query: Query,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Vec<IpAddr>, ProbeError>> + Send {
+    ) -> impl Future<Output = io::Result<Response>> + Send {
         exchange::exchange(server, transport, query, deadline)
     }
 }

@@ -20,7 +20,8 @@ use std::net::SocketAddr;
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::observation::Failure;
+use karmada_rules::health::observation::{Failure, Pods};
+use karmada_rules::health::resolvers::{self, Answers};
 use karmada_runtime::resolv_conf::ResolvConf;
 
 use super::exchange::ProbeError;
@@ -37,6 +38,8 @@ pub(super) struct LookupPlan {
     pub(super) candidates: Vec<Name>,
     pub(super) families: &'static [RecordType],
     pub(super) transport: Transport,
+    /// True if the name itself is the first candidate.
+    pub(super) as_it_is_first: bool,
 }
 
 impl LookupPlan {
@@ -47,7 +50,21 @@ impl LookupPlan {
             candidates: conf.candidates(name),
             families: conf.families,
             transport: transport(conf),
+            as_it_is_first: conf.is_first(name),
         }
+    }
+
+    /// Returns what pods see of the answers to a lookup by this plan.
+    pub(super) fn pods(&self, answers: &Answers, rotate: bool) -> Pods {
+        let lookup = resolvers::Lookup {
+            candidates: self.candidates.len(),
+            as_it_is_first: self.as_it_is_first,
+            servers: &self.servers,
+            rotate,
+            over_tcp: self.transport == Transport::Tcp,
+            no_aaaa: !self.families.contains(&RecordType::AAAA),
+        };
+        resolvers::pods(&lookup, answers)
     }
 }
 

@@ -2,7 +2,8 @@
 //! at once and within one deadline.
 
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -10,25 +11,26 @@ use futures::future::{join, join_all, join3, try_join_all};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
-use karmada_rules::health::observation::{Family, Observation};
+use karmada_rules::health::observation::{Observation, Partial};
 use karmada_runtime::error::Chain;
 use karmada_runtime::resolv_conf::ResolvConf;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::direct_checks::DirectServers;
-use super::exchange::ProbeError;
+use super::exchange::{ProbeError, Response};
 use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound, transport};
 use super::metrics::{DnsMetrics, QueryOutcome, result};
 use super::outage::{LookupPlan, NameState};
+use super::right::{Right, beside, services_zones};
 use super::{DnsProbe, Schedule};
 
 /// The most pods queried in one round, so that its size does not grow with the cluster. Each round
 /// picks others.
 const MOST_PODS: usize = 32;
-/// The number of successive rounds in which queries for a family get no response before it is
-/// observed. A single one may have lost both copies of a query.
-const SILENT_ROUNDS: u32 = 3;
+/// The number of rounds before one that must show the same impairment before it is observed. A single one
+/// may have lost both copies of a query.
+const ROUNDS_BEFORE: usize = 2;
 
 /// Runs rounds, and keeps what one round leaves for the next.
 #[derive(Debug)]
@@ -40,10 +42,10 @@ pub(super) struct Prober<C> {
     random: Rng,
     /// For each probe name, the results of the lookups so far.
     names: Vec<NameState>,
-    /// True if the newest round succeeded.
+    /// True if every name had an address in the newest round.
     resolved: bool,
-    /// The family without responses in the newest rounds, and their number.
-    silent: Option<(Family, u32)>,
+    /// What was wrong in the newest rounds, though every name had an address.
+    partial: [Partial; 1 + ROUNDS_BEFORE],
 }
 
 /// The result of a round.
@@ -52,8 +54,8 @@ pub(super) struct RoundResult {
     pub(super) result: Result<(), ProbeError>,
     /// The location of the fault, also while the servers that pods query still mask it.
     pub(super) diagnosis: Option<Diagnosis>,
-    /// The family whose queries have had no response for some rounds, while names resolve.
-    pub(super) silent: Option<Family>,
+    /// What has been wrong for some rounds, while names resolve.
+    pub(super) partial: Partial,
 }
 
 impl<C: DnsClient> Prober<C> {
@@ -73,7 +75,7 @@ impl<C: DnsClient> Prober<C> {
             random,
             names,
             resolved: false,
-            silent: None,
+            partial: [Partial::default(); 1 + ROUNDS_BEFORE],
         }
     }
 
@@ -87,7 +89,7 @@ impl<C: DnsClient> Prober<C> {
             let observation = round.observation();
             self.metrics.record_round(observation, started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = (result(observation), round.diagnosis, round.silent);
+            let now = (result(observation), round.diagnosis, round.partial);
             if before.replace(now) != Some(now) {
                 round.log();
             }
@@ -118,6 +120,12 @@ impl<C: DnsClient> Prober<C> {
         let plans: Vec<_> = names
             .map(|name| LookupPlan::new(name, servers, &conf))
             .collect();
+        let rights: Vec<_> = self
+            .probe
+            .names
+            .iter()
+            .map(|name| Right::new(name, &conf, &self.probe.expected, self.probe.api))
+            .collect();
         let client = CountingClient {
             client: &self.client,
             metrics: &self.metrics,
@@ -133,35 +141,49 @@ impl<C: DnsClient> Prober<C> {
             } else {
                 Duration::ZERO
             },
-            expected: Expected::Addresses(&self.probe.expected),
+            expected: Expected::Denial,
             start,
             deadline: start + self.probe.timeout,
         };
-        let lookup_name = async |(name, plan): (&NameState, &LookupPlan)| {
+        let lookup_name = async |((name, plan), right): ((&NameState, &LookupPlan), &Right<'_>)| {
             let first = name.first(plan);
+            let lookup = Lookup {
+                expected: Expected::Addresses(right),
+                ..lookup
+            };
             lookup.resolve(&plan.candidates, first.as_ref()).await
         };
-        let names = join_all(self.names.iter().zip(&plans).map(lookup_name));
+        let names = self.names.iter().zip(&plans).zip(&rights);
+        let names = join_all(names.map(lookup_name));
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
                 // NODATA counts as a denial, so one family is enough.
                 families: &[RecordType::A],
-                expected: Expected::Denial,
+                patience: Duration::ZERO,
                 ..lookup
             };
             let result = lookup.resolve(&[name], None).await;
             result.map(drop).map_err(|not_found| not_found.error)
         };
-        let checks = self.direct_checks(&direct, &plans, start);
+        let checks = self.direct_checks(&direct, &plans, &rights, start);
         let (names, denial, checks) = join3(names, denial, checks).await;
-        let result = self.result(names.into_iter().zip(plans), denial);
-        self.diagnose(result, checks, transport(&conf))
+        let (result, partial) = self.result(names.into_iter().zip(plans), denial, conf.rotate);
+        let mut round = self.diagnose(result, checks, transport(&conf));
+        // Judged last: where an address was found, nothing is to be located.
+        if round.result.is_ok()
+            && let Some(failure) = self.probe.judge.failure(&partial.pods)
+        {
+            round.result = Err(ProbeError::Failed(failure));
+        }
+        round
     }
 
     /// Returns the servers to query directly in this round.
     fn direct_servers(&mut self) -> DirectServers {
         let direct = self.direct.borrow_and_update().clone();
+        let service = usize::from(direct.service.is_some());
+        self.metrics.set_direct_servers(service, direct.pods.len());
         DirectServers {
             // The random choice covers all pods over time, across rounds and nodes.
             pods: self.random.choose_multiple(direct.pods, MOST_PODS),
@@ -169,30 +191,33 @@ impl<C: DnsClient> Prober<C> {
         }
     }
 
-    /// Combines the results of all names and of the denial, and remembers them.
+    /// Combines the results of all names and of the denial, and remembers them. Returns what is wrong in this
+    /// round, if names resolve.
     fn result(
         &mut self,
         names: impl Iterator<Item = (Result<Found, NotFound>, LookupPlan)>,
         denial: Result<(), ProbeError>,
-    ) -> Result<(), ProbeError> {
+        rotate: bool,
+    ) -> (Result<(), ProbeError>, Partial) {
         let mut result = denial;
-        let mut silent = None;
+        let mut partial = Partial::default();
         // Every name is visited: also after a failure the others' results are kept.
         for ((name, plan), state) in names.zip(&mut self.names) {
-            let found = name.as_ref().ok();
-            silent = silent.or_else(|| found.and_then(|found| found.silent));
+            if let Ok(found) = &name {
+                partial.silent = partial.silent.or(found.silent);
+                partial.pods = partial.pods.and(plan.pods(&found.answers, rotate));
+            }
             result = both(result, state.record(name, plan));
         }
         self.resolved = result.is_ok();
-        self.silent = silent.filter(|_| self.resolved).map(|family| {
-            self.metrics.record_silent(family);
-            let before = self.silent.filter(|(before, _)| *before == family);
-            (
-                family,
-                before.map_or(1, |(_, rounds)| rounds.saturating_add(1)),
-            )
-        });
-        result
+        if !self.resolved {
+            self.partial = [Partial::default(); 1 + ROUNDS_BEFORE];
+            return (result, Partial::default());
+        }
+        self.metrics.record_partial(&partial);
+        let [before, older, _] = self.partial;
+        self.partial = [partial, before, older];
+        (result, partial)
     }
 
     /// Queries the DNS Service and pods directly. Returns `None` if a query could not be sent.
@@ -200,9 +225,10 @@ impl<C: DnsClient> Prober<C> {
         &self,
         direct: &DirectServers,
         plans: &[LookupPlan],
+        rights: &[Right<'_>],
         start: Instant,
     ) -> Option<DirectChecks> {
-        let check = |server| self.direct_check(server, plans, start);
+        let check = |server| self.direct_check(server, plans, rights, start);
         let service = try_join_all(direct.service.map(check));
         let pods = try_join_all(direct.pods.iter().copied().map(check));
         let (service, pods) = join(service, pods).await;
@@ -220,11 +246,12 @@ impl<C: DnsClient> Prober<C> {
         &self,
         server: SocketAddr,
         plans: &[LookupPlan],
+        rights: &[Right<'_>],
         start: Instant,
     ) -> Result<DirectCheck, ProbeError> {
         let over = async |transport| {
-            let names = self.names.iter().zip(plans);
-            let resolved = join_all(names.map(async |(name, plan)| {
+            let names = self.names.iter().zip(plans).zip(rights);
+            let resolved = join_all(names.map(async |((name, plan), right)| {
                 let known = name.known(plan);
                 let name = known.map(|known| [known.name.clone()]);
                 let family = known.map(|known| [known.query_type]);
@@ -235,7 +262,7 @@ impl<C: DnsClient> Prober<C> {
                     transport,
                     families: family.as_ref().map_or(plan.families, |family| family),
                     patience: Duration::ZERO,
-                    expected: Expected::Addresses(&self.probe.expected),
+                    expected: Expected::Addresses(right),
                     start,
                     deadline: start + self.probe.timeout,
                 };
@@ -274,22 +301,25 @@ impl<C: DnsClient> Prober<C> {
             Err(ProbeError::Internal(_)) => None,
         };
         self.metrics.set_fault(diagnosis);
-        let silent = self.silent.filter(|(_, rounds)| *rounds >= SILENT_ROUNDS);
+        let [now, before @ ..] = &self.partial;
         RoundResult {
             result,
             diagnosis,
-            silent: silent.map(|(family, _)| family),
+            partial: before.iter().fold(*now, Partial::also_in),
         }
     }
 
-    /// Returns a name that does not exist and that no cache can know: in the first domain of the
-    /// search list or, if the first probe name is absolute, beside that name.
+    /// Returns a name that does not exist and that no cache can know: beside the cluster's namespaces. Below
+    /// the first domain of the search list, CoreDNS's autopath would go on to the other domains and leave the
+    /// cluster. Without such a domain it is in the first one or, if the first probe name is absolute, beside
+    /// that name.
     fn uncached_name(&mut self, conf: &ResolvConf) -> Name {
         let first = self.probe.names.first().cloned().unwrap_or_default();
-        let domain = match conf.search.first() {
-            Some(domain) if !first.is_fqdn() => domain.clone(),
-            _ => first.base_name(),
-        };
+        let domain = services_zones(conf).next().or_else(|| {
+            let searched = conf.search.first();
+            searched.filter(|_| !first.is_fqdn())
+        });
+        let domain = domain.cloned().unwrap_or_else(|| beside(&first));
         let label = format!("probe-{:016x}", self.random.u64(..));
         let mut name = domain.prepend_label(label.as_str()).unwrap_or(domain);
         // Absolute, so that the search list does not multiply the query.
@@ -312,14 +342,18 @@ impl<C: DnsClient> DnsClient for CountingClient<'_, C> {
         transport: Transport,
         query: Query,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Vec<IpAddr>, ProbeError>> + Send {
+    ) -> impl Future<Output = io::Result<Response>> + Send {
         let response = self.client.query(server, transport, query, deadline);
         async move {
             let result = response.await;
             let outcome = match &result {
-                Ok(_) => QueryOutcome::Address,
-                Err(ProbeError::Failed(failure)) => QueryOutcome::Failure(failure.class),
-                Err(ProbeError::Internal(_)) => QueryOutcome::Internal,
+                Ok(Response::Addresses { .. }) => QueryOutcome::Address,
+                Ok(Response::Other(answer)) => {
+                    answer.class().map_or(QueryOutcome::Address, |class| {
+                        QueryOutcome::Failure(class.into())
+                    })
+                }
+                Err(_) => QueryOutcome::Internal,
             };
             self.metrics.record_query(server, outcome);
             result
@@ -348,9 +382,8 @@ pub(super) fn both(
 impl RoundResult {
     pub(super) fn observation(&self) -> Observation {
         match &self.result {
-            Ok(()) => self
-                .silent
-                .map_or(Observation::Success, Observation::Partial),
+            Ok(()) if self.partial.is_nothing() => Observation::Success,
+            Ok(()) => Observation::Partial(self.partial),
             Err(ProbeError::Failed(failure)) => Observation::Failed(*failure),
             Err(ProbeError::Internal(_)) => Observation::Internal,
         }
@@ -358,12 +391,14 @@ impl RoundResult {
 
     pub(super) fn log(&self) {
         match (&self.result, self.diagnosis) {
-            (Ok(()), None) => match self.silent {
-                None => tracing::info!("Names resolve"),
-                Some(family) => {
-                    tracing::warn!(%family, "Names resolve, but queries for one family get no response");
-                }
-            },
+            (Ok(()), None) if self.partial.is_nothing() => tracing::info!("Names resolve"),
+            (Ok(()), None) => {
+                let problem = self.partial.sentences().join("; ");
+                tracing::warn!(
+                    problem,
+                    "Names resolve, but not for all pods without a wait"
+                );
+            }
             (Ok(()), Some(fault)) => {
                 tracing::warn!(%fault, "Names resolve, but DNS is broken behind what answers");
             }

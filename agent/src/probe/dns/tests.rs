@@ -4,6 +4,7 @@ mod options;
 mod outages;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::{Failure, Observation};
+use karmada_rules::health::observation::{Failure, Observation, Partial};
+use karmada_rules::health::resolvers::Judge;
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::metrics::Registry;
 use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Received, Response};
@@ -20,6 +22,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
 use super::direct_checks::{AddressSource, DirectServers, DirectTargets};
+use super::exchange::ProbeError;
 use super::round::{RoundResult, both};
 use super::*;
 
@@ -46,6 +49,8 @@ impl Location {
         let probe = DnsProbe {
             names: vec![Name::from_ascii("kubernetes.default").unwrap()],
             expected: Vec::new(),
+            api: None,
+            judge: Judge::default(),
             uncached: false,
             nameservers: nameservers.to_vec(),
             timeout,
@@ -198,11 +203,11 @@ async fn a_server_that_loses_a_share_of_its_responses_or_is_slow_resolves() {
 
 #[tokio::test]
 async fn each_round_observes_a_flapping_server_as_it_is_now() {
-    let server = serving(Response::Loopback).await;
+    let server = knowing(KUBERNETES).await;
     let place = Location::new(POD, &[server.address()], AMPLE);
     let mut prober = place.prober(DirectServers::default());
     for _ in 0..3 {
-        server.set(Response::Loopback);
+        server.set(Behaviour::zone([KUBERNETES], Response::Loopback));
         assert_eq!(prober.round().await.observation(), Observation::Success);
         server.set(code(ResponseCode::ServFail));
         let down = failed(DnsClass::ServFail, server.address());
@@ -322,14 +327,13 @@ impl DnsClient for Only {
         &self,
         server: SocketAddr,
         _transport: Transport,
-        _query: Query,
+        query: Query,
         _deadline: Instant,
-    ) -> Result<Vec<IpAddr>, ProbeError> {
+    ) -> io::Result<exchange::Response> {
         if server == self.0 {
-            return Ok(vec![[10, 96, 0, 1].into()]);
+            return Ok(exchange::Response::known(query));
         }
-        let refused = Failure::new(DnsClass::Refused, server);
-        Err(ProbeError::Failed(refused))
+        Ok(exchange::Response::of(DnsClass::Refused))
     }
 }
 
@@ -383,7 +387,7 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
         let round = RoundResult {
             result,
             diagnosis: None,
-            silent: None,
+            partial: Partial::default(),
         };
         assert_eq!(round.observation(), expected);
     }

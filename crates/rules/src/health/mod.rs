@@ -14,7 +14,7 @@
 //! - When does a cluster fail or recover: [`quorum`].
 //! - Which conditions are written, and when: [`report`].
 //! - Which agent competes for the lease, and when does one give it back: [`campaign`].
-//! - Where is a cluster's DNS broken: [`diagnosis`].
+//! - Where is a cluster's DNS broken: [`diagnosis`]. Which pods does that concern: [`resolvers`].
 
 pub mod campaign;
 pub mod diagnosis;
@@ -23,6 +23,8 @@ pub mod failure;
 pub mod observation;
 pub mod quorum;
 pub mod report;
+pub mod resolver;
+pub mod resolvers;
 pub mod service_network;
 pub mod signal;
 pub mod threshold;

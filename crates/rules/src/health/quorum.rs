@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observation::{Failure, Family};
+use super::observation::{Failure, Partial};
 use super::threshold::Vote;
 
 /// The number of nodes, and of kinds of failure, that a message names.
@@ -37,8 +37,8 @@ pub enum Ballot {
 pub struct Tally {
     /// Nodes that vote healthy.
     pub healthy: usize,
-    /// Those of them on which queries for a family get no response.
-    pub partial: BTreeMap<String, Family>,
+    /// Those of them on which something is wrong all the same.
+    pub partial: BTreeMap<String, Partial>,
     /// Nodes whose first rounds succeeded. They count as healthy only while the cluster has no verdict.
     pub first_success: usize,
     /// Nodes that vote unhealthy, with their failures.
@@ -56,9 +56,9 @@ impl Tally {
     pub fn count(&mut self, node: &str, ballot: Ballot) {
         match ballot {
             Ballot::Vote(Vote::Healthy) => self.healthy += 1,
-            Ballot::Vote(Vote::Partial(family)) => {
+            Ballot::Vote(Vote::Partial(partial)) => {
                 self.healthy += 1;
-                self.partial.insert(node.to_owned(), family);
+                self.partial.insert(node.to_owned(), partial);
             }
             Ballot::Vote(Vote::FirstSuccess) => self.first_success += 1,
             Ballot::Vote(Vote::Unhealthy(failure)) => {
@@ -90,8 +90,7 @@ impl Tally {
     /// `8 of 10 nodes fail: timeout from 10.96.0.10 (6), servfail from 10.96.0.10 (2); n1, n4, n7, …`
     fn message(&self) -> String {
         let mut parts = vec![self.failures()];
-        let families = Family::ALL.into_iter();
-        parts.extend(families.filter_map(|family| self.unanswered(family)));
+        parts.extend(self.impairments());
         parts.join("; ")
     }
 
@@ -115,21 +114,27 @@ impl Tally {
         format!("{count}: {}; {}", first_few(kinds), first_few(names))
     }
 
-    /// Returns the part of a message on the queries for `family` that get no response, such as
-    /// `AAAA queries get no response on n1, n4, n7, …`
-    fn unanswered(&self, family: Family) -> Option<String> {
-        let partial = self.partial.iter();
-        let nodes: Vec<_> = partial
-            .filter(|(_, silent)| **silent == family)
-            .map(|(node, _)| node.clone())
-            .collect();
-        let on = match nodes.len() {
-            0 => return None,
-            // No names, which would change with the nodes.
-            count if count == self.healthy => "any node".to_owned(),
-            _ => first_few(nodes.into_iter()),
-        };
-        Some(format!("{family} queries get no response on {on}"))
+    /// Returns what is wrong where names resolve, such as `AAAA queries get no response on n1, n4, n7, …` or
+    /// `pods with musl fail (timeout from 10.96.0.10) on any node`: what most nodes have, at most three of it.
+    fn impairments(&self) -> impl Iterator<Item = String> {
+        let mut by_sentence: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+        for (node, partial) in &self.partial {
+            for sentence in partial.sentences() {
+                by_sentence.entry(sentence).or_default().push(node);
+            }
+        }
+        let mut all: Vec<_> = by_sentence.into_iter().collect();
+        // Stable, as above.
+        all.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
+        let healthy = self.healthy;
+        all.into_iter().take(NAMED).map(move |(sentence, nodes)| {
+            // No names where it is all of them, since names change with the nodes.
+            if nodes.len() == healthy {
+                format!("{sentence} on any node")
+            } else {
+                format!("{sentence} on {}", first_few(nodes.into_iter().cloned()))
+            }
+        })
     }
 }
 

@@ -16,7 +16,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::observation::{Failure, Family, Observation};
+use super::observation::{Failure, Observation, Partial};
 
 /// The times for which observations must agree before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub enum Vote {
     FirstSuccess,
     /// It works on this node.
     Healthy,
-    /// As [`Self::Healthy`], but DNS queries for this family get no response.
-    Partial(Family),
+    /// As [`Self::Healthy`], but not for all pods, or not without a wait.
+    Partial(Partial),
     /// It fails on this node; this is its newest failure.
     Unhealthy(Failure),
 }
@@ -111,8 +111,8 @@ struct Streak {
     newest_agrees: bool,
 }
 
-/// A success has the family whose queries get no response, if one does.
-type Outcome = Result<Option<Family>, Failure>;
+/// A success has what is wrong all the same.
+type Outcome = Result<Partial, Failure>;
 
 impl Threshold {
     /// Creates the state of a node without any observation.
@@ -134,8 +134,8 @@ impl Threshold {
             // Its deadline is shorter than a period. So the process stalled meanwhile, and a missing
             // response is no evidence against the server.
             _ if took > self.thresholds.reach() => self.interrupt(),
-            Observation::Success => self.extend(Ok(None), round),
-            Observation::Partial(family) => self.extend(Ok(Some(family)), round),
+            Observation::Success => self.extend(Ok(Partial::default()), round),
+            Observation::Partial(partial) => self.extend(Ok(partial), round),
             Observation::Failed(failure) => self.extend(Err(failure), round),
             Observation::Internal => self.interrupt(),
         }
@@ -212,7 +212,7 @@ impl Threshold {
             newest: round.finished,
             newest_agrees: true,
         });
-        // The vote stays, but its failure or family is the newest one.
+        // The vote stays, but what is wrong is the newest.
         if self
             .settled
             .is_some_and(|settled| settled.is_healthy() == outcome.is_ok())
@@ -284,8 +284,8 @@ impl Threshold {
 
 fn vote(outcome: Outcome) -> Vote {
     match outcome {
-        Ok(None) => Vote::Healthy,
-        Ok(Some(family)) => Vote::Partial(family),
+        Ok(partial) if partial.is_nothing() => Vote::Healthy,
+        Ok(partial) => Vote::Partial(partial),
         Err(failure) => Vote::Unhealthy(failure),
     }
 }

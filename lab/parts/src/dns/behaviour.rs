@@ -17,10 +17,14 @@ pub enum Response {
     Ipv4(Ipv4Addr),
     /// An alias and the loopback address of its target, the address first.
     Alias,
+    /// An alias whose target has no address.
+    Dangling,
     /// The loopback address of another name.
     Foreign,
     /// An empty answer section.
     NoData,
+    /// [`Self::NoData`] of a server that is neither authoritative nor recursive.
+    Lame,
     /// A response code without records.
     Code(ResponseCode),
     /// A response code in a message that does not repeat the question.

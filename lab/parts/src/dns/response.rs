@@ -91,6 +91,7 @@ impl Response {
                 answer(&elsewhere(), loopback);
                 answer(name, RData::CNAME(CNAME(elsewhere())));
             }
+            Self::Dangling => answer(name, RData::CNAME(CNAME(elsewhere()))),
             Self::Foreign | Self::WrongQuestion => answer(&elsewhere(), loopback),
             _ => {}
         }
@@ -101,6 +102,7 @@ impl Response {
                 message.queries.clear();
             }
             Self::WrongId => message.metadata.id ^= 1,
+            Self::Lame => message.metadata.authoritative = false,
             Self::WrongQuestion => {
                 for query in &mut message.queries {
                     query.set_name(elsewhere());

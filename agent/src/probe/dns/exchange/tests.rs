@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hickory_proto::rr::{Name, RecordType};
-use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Response};
+use karmada_rules::health::dns::DnsClass;
+use lab_parts::dns::{self, Behaviour, DnsServer, KUBERNETES};
 use lab_parts::port::CLOSED;
 
 use super::*;
@@ -23,24 +24,22 @@ async fn query_at(
     limit: Duration,
 ) -> Result<(), DnsClass> {
     let deadline = Instant::now() + limit;
-    match exchange(server, transport, query(), deadline).await {
-        Ok(addresses) => {
+    match exchange(server, transport, query(), deadline)
+        .await
+        .unwrap()
+    {
+        Response::Addresses { owner, addresses } => {
+            let expected = [KUBERNETES, "elsewhere.example."];
+            assert!(expected.contains(&owner.to_string().as_str()), "{owner}");
             assert_eq!(addresses, [IpAddr::from(Ipv4Addr::LOCALHOST)]);
             Ok(())
         }
-        Err(ProbeError::Failed(failure)) => {
-            assert_eq!(failure.server, Some(server));
-            let class = DnsClass::ALL
-                .into_iter()
-                .find(|class| failure.class == *class);
-            Err(class.unwrap())
-        }
-        Err(ProbeError::Internal(error)) => panic!("could not send: {error}"),
+        Response::Other(answer) => Err(answer.class().unwrap()),
     }
 }
 
-fn truncated(over_tcp: Response) -> Response {
-    Response::Truncated(Box::new(over_tcp))
+fn truncated(over_tcp: dns::Response) -> dns::Response {
+    dns::Response::Truncated(Box::new(over_tcp))
 }
 
 async fn exchange_with(
@@ -54,49 +53,55 @@ async fn exchange_with(
 
 #[tokio::test]
 async fn a_response_is_an_address_or_a_class() {
-    let garbage_first = Response::Each(vec![
-        Response::Garbage,
-        Response::WrongId,
-        Response::Loopback,
+    let garbage_first = dns::Response::Each(vec![
+        dns::Response::Garbage,
+        dns::Response::WrongId,
+        dns::Response::Loopback,
     ]);
     let cases = [
-        (Response::Loopback, Ok(())),
-        (Response::Alias, Ok(())),
+        (dns::Response::Loopback, Ok(())),
+        (dns::Response::Alias, Ok(())),
         (garbage_first, Ok(())),
-        (Response::NoData, Err(DnsClass::NoData)),
-        (Response::Foreign, Err(DnsClass::Mismatch)),
+        (dns::Response::NoData, Err(DnsClass::NoData)),
+        (dns::Response::Foreign, Err(DnsClass::Mismatch)),
         (
-            Response::Code(ResponseCode::NXDomain),
+            dns::Response::Code(ResponseCode::NXDomain),
             Err(DnsClass::NxDomain),
         ),
         (
-            Response::Code(ResponseCode::ServFail),
+            dns::Response::Code(ResponseCode::ServFail),
             Err(DnsClass::ServFail),
         ),
         (
-            Response::BareCode(ResponseCode::ServFail),
+            dns::Response::BareCode(ResponseCode::ServFail),
             Err(DnsClass::ServFail),
         ),
         (
-            Response::Code(ResponseCode::Refused),
+            dns::Response::Code(ResponseCode::Refused),
             Err(DnsClass::Refused),
         ),
-        (Response::Code(ResponseCode::NotImp), Err(DnsClass::Refused)),
         (
-            Response::BareCode(ResponseCode::FormErr),
+            dns::Response::Code(ResponseCode::NotImp),
             Err(DnsClass::Refused),
         ),
-        (truncated(Response::Loopback), Ok(())),
-        (truncated(Response::NoData), Err(DnsClass::NoData)),
         (
-            truncated(Response::Code(ResponseCode::ServFail)),
+            dns::Response::BareCode(ResponseCode::FormErr),
+            Err(DnsClass::Refused),
+        ),
+        (truncated(dns::Response::Loopback), Ok(())),
+        (truncated(dns::Response::NoData), Err(DnsClass::NoData)),
+        (
+            truncated(dns::Response::Code(ResponseCode::ServFail)),
             Err(DnsClass::ServFail),
         ),
-        (truncated(Response::Close), Err(DnsClass::Truncated)),
-        (truncated(Response::WrongId), Err(DnsClass::Truncated)),
-        (Response::Cut(Box::new(Response::Loopback)), Ok(())),
+        (truncated(dns::Response::Close), Err(DnsClass::Truncated)),
+        (truncated(dns::Response::WrongId), Err(DnsClass::Truncated)),
         (
-            Response::Cut(Box::new(Response::Close)),
+            dns::Response::Cut(Box::new(dns::Response::Loopback)),
+            Ok(()),
+        ),
+        (
+            dns::Response::Cut(Box::new(dns::Response::Close)),
             Err(DnsClass::Truncated),
         ),
     ];
@@ -111,16 +116,16 @@ async fn a_response_is_an_address_or_a_class() {
 #[tokio::test]
 async fn without_a_matching_response_the_time_runs_out() {
     let cases = [
-        (Response::Drop, DnsClass::Timeout),
+        (dns::Response::Drop, DnsClass::Timeout),
         (
-            Response::Delayed(AMPLE, Box::new(Response::Loopback)),
+            dns::Response::Delayed(AMPLE, Box::new(dns::Response::Loopback)),
             DnsClass::Timeout,
         ),
-        (Response::WrongId, DnsClass::Mismatch),
-        (Response::WrongQuestion, DnsClass::Mismatch),
-        (Response::Garbage, DnsClass::Mismatch),
+        (dns::Response::WrongId, DnsClass::Mismatch),
+        (dns::Response::WrongQuestion, DnsClass::Mismatch),
+        (dns::Response::Garbage, DnsClass::Mismatch),
         (
-            Response::BareCode(ResponseCode::NXDomain),
+            dns::Response::BareCode(ResponseCode::NXDomain),
             DnsClass::Mismatch,
         ),
     ];
@@ -162,25 +167,22 @@ async fn a_response_that_came_during_a_stall_of_this_process_counts() {
     let exchange = exchange(address, Transport::Udp, query(), deadline);
     let (result, ()) = tokio::join!(exchange, stalling);
     serving.join().unwrap();
-    let Err(ProbeError::Failed(failure)) = result else {
-        panic!("not a failure: {result:?}");
-    };
-    assert_eq!(failure.class, DnsClass::NxDomain);
+    assert_eq!(result.unwrap(), Response::Other(Answer::NxDomain));
 }
 
 #[tokio::test]
 async fn a_lost_datagram_is_sent_again_once() {
     let drops_first = Behaviour::new(|received| {
         if received.repeated {
-            Response::Loopback
+            dns::Response::Loopback
         } else {
-            Response::Drop
+            dns::Response::Drop
         }
     });
     let (result, server) = exchange_with(drops_first, AMPLE / 5).await;
     assert_eq!(result, Ok(()));
     assert_eq!(server.count(Transport::Udp), 2);
-    let (result, server) = exchange_with(Response::Drop, SHORT).await;
+    let (result, server) = exchange_with(dns::Response::Drop, SHORT).await;
     assert_eq!(result, Err(DnsClass::Timeout));
     assert!(server.count(Transport::Udp) <= 2);
 }
@@ -197,7 +199,7 @@ async fn a_port_on_which_nobody_listens_is_unreachable_long_before_the_deadline(
 
 #[tokio::test]
 async fn an_exchange_over_tcp_sends_no_datagram() {
-    let server = DnsServer::start(Response::Loopback).await.unwrap();
+    let server = DnsServer::start(dns::Response::Loopback).await.unwrap();
     assert_eq!(
         query_at(server.address(), Transport::Tcp, AMPLE).await,
         Ok(())
@@ -208,14 +210,14 @@ async fn an_exchange_over_tcp_sends_no_datagram() {
 
 #[tokio::test]
 async fn a_connection_that_is_closed_without_a_response_is_unreachable() {
-    let server = DnsServer::start(Response::Close).await.unwrap();
+    let server = DnsServer::start(dns::Response::Close).await.unwrap();
     let result = query_at(server.address(), Transport::Tcp, AMPLE).await;
     assert_eq!(result, Err(DnsClass::Unreachable));
 }
 
 #[tokio::test]
 async fn every_query_has_an_id_of_its_own() {
-    let server = DnsServer::start(Response::Loopback).await.unwrap();
+    let server = DnsServer::start(dns::Response::Loopback).await.unwrap();
     for _ in 0..8 {
         assert_eq!(
             query_at(server.address(), Transport::Udp, AMPLE).await,

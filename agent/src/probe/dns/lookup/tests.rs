@@ -42,7 +42,7 @@ impl DnsClient for Scripted {
         _transport: Transport,
         query: Query,
         deadline: Instant,
-    ) -> Result<Vec<IpAddr>, ProbeError> {
+    ) -> io::Result<Response> {
         let place = |name: &Name| name.to_string().trim_end_matches('.')[1..].parse().unwrap();
         let leg = (
             place(&query.name),
@@ -50,19 +50,16 @@ impl DnsClient for Scripted {
             query.query_type,
         );
         self.queries.lock().unwrap().push(leg);
-        let failed = |class| Err(ProbeError::Failed(Failure::new(class, server)));
         let reply = (self.replies)(leg.0, leg.1, leg.2);
         if reply == Reply::Silence {
             sleep_until(deadline).await;
-            return failed(DnsClass::Timeout);
+            return Ok(Response::of(DnsClass::Timeout));
         }
         tokio::time::sleep(self.delay).await;
         match reply {
-            Reply::Address => Ok(vec![IpAddr::from([10, 96, 0, 1])]),
-            Reply::CannotSend => Err(ProbeError::Internal(io::Error::other(
-                "too many open files",
-            ))),
-            Reply::Failure(class) => failed(class),
+            Reply::Address => Ok(Response::known(query)),
+            Reply::CannotSend => Err(io::Error::other("too many open files")),
+            Reply::Failure(class) => Ok(Response::of(class)),
             Reply::Silence => unreachable!(),
         }
     }
@@ -103,7 +100,7 @@ async fn slow_lookup(
     replies: impl Fn(usize, usize, RecordType) -> Reply + Send + Sync + 'static,
 ) -> Outcome {
     lookup_of(
-        Expected::Addresses(&[]),
+        Expected::Addresses(&Right::Any),
         candidates,
         servers,
         delay,
@@ -328,7 +325,12 @@ async fn only_expected_addresses_count_when_there_are_any() {
         (&[other], Some(DnsClass::Mismatch)),
     ];
     for (expected, class) in cases {
-        let outcome = lookup_of(Expected::Addresses(expected), 2, 2, PROMPT, |_, _, _| {
+        let right = if expected.is_empty() {
+            Right::Any
+        } else {
+            Right::Given(expected)
+        };
+        let outcome = lookup_of(Expected::Addresses(&right), 2, 2, PROMPT, |_, _, _| {
             Reply::Address
         })
         .await;
@@ -375,7 +377,7 @@ async fn short_lookup(delay: Duration, class: DnsClass) -> (bool, usize) {
         transport: Transport::Udp,
         families: &FAMILIES,
         patience: Duration::ZERO,
-        expected: Expected::Addresses(&[]),
+        expected: Expected::Addresses(&Right::Any),
         start,
         deadline: start + LIMIT,
     };

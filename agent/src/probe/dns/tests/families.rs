@@ -1,6 +1,6 @@
 //! A family whose queries get no response, while the other has addresses.
 
-use karmada_rules::health::observation::Family;
+use karmada_rules::health::observation::{Family, Symptom};
 
 use super::*;
 
@@ -26,17 +26,31 @@ async fn a_family_that_never_answers_is_observed_until_it_does() {
         for _ in 0..5 {
             observations.push(prober.round().await.observation());
         }
-        let (resolved, partial) = (Observation::Success, Observation::Partial(family));
-        assert_eq!(
-            observations,
-            [resolved, resolved, resolved, partial, partial]
-        );
+        let resolved = Observation::Success;
+        let (before, after) = observations.split_at(3);
+        assert_eq!(before, [resolved; 3]);
+        for observation in after {
+            let Observation::Partial(partial) = observation else {
+                panic!("{observation:?}");
+            };
+            assert_eq!(partial.silent, Some(family));
+            let symptoms: Vec<_> = partial.pods.iter().collect();
+            let symptoms = symptoms.iter().map(|(_, impairment)| impairment.symptom);
+            // glibc asks for A first, and gets no further.
+            let glibc = if family == Family::A {
+                Symptom::Fails
+            } else {
+                Symptom::Waits
+            };
+            let expected = [glibc, Symptom::Fails, Symptom::Waits];
+            assert_eq!(symptoms.collect::<Vec<_>>(), expected);
+        }
         // NODATA is a response: a resolver need not wait.
         server.set(Behaviour::new(move |received| {
-            if received.query.query_type == dropped {
-                Response::NoData
-            } else {
-                Response::Loopback
+            match received.query.name.to_string().as_str() {
+                KUBERNETES if received.query.query_type == dropped => Response::NoData,
+                KUBERNETES => Response::Loopback,
+                _ => code(ResponseCode::NXDomain),
             }
         }));
         assert_eq!(prober.round().await.observation(), resolved);

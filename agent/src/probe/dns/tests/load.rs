@@ -65,7 +65,7 @@ impl DnsClient for Counting {
         transport: Transport,
         query: Query,
         deadline: Instant,
-    ) -> Result<Vec<IpAddr>, ProbeError> {
+    ) -> io::Result<exchange::Response> {
         *self.0.lock().unwrap() += 1;
         Network.query(server, transport, query, deadline).await
     }
@@ -219,7 +219,7 @@ impl DnsClient for Scripted {
         _transport: Transport,
         query: Query,
         deadline: Instant,
-    ) -> Result<Vec<IpAddr>, ProbeError> {
+    ) -> io::Result<exchange::Response> {
         let name = query.name.to_string();
         let IpAddr::V4(ip) = server.ip() else {
             unreachable!()
@@ -229,12 +229,12 @@ impl DnsClient for Scripted {
         self.queries.lock().unwrap().push(shown);
         tokio::time::sleep(Duration::from_millis(1)).await;
         match reply {
-            Reply::Address => Ok(vec![[10, 96, 0, 1].into()]),
+            Reply::Address => Ok(exchange::Response::known(query)),
             Reply::Class(class) => {
                 if class == DnsClass::Timeout {
                     tokio::time::sleep_until(deadline).await;
                 }
-                Err(ProbeError::Failed(Failure::new(class, server)))
+                Ok(exchange::Response::of(class))
             }
         }
     }

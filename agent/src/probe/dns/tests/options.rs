@@ -49,7 +49,7 @@ fn uncached(server: &DnsServer) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn an_uncached_query_is_one_more_in_the_first_search_domain_and_never_the_same() {
+async fn an_uncached_query_is_one_more_beside_the_namespaces_and_never_the_same() {
     let server = knowing(KUBERNETES).await;
     let mut place = Location::new(POD, &[server.address()], AMPLE);
     place.probe.uncached = true;
@@ -58,10 +58,11 @@ async fn an_uncached_query_is_one_more_in_the_first_search_domain_and_never_the_
         assert_eq!(prober.round().await.observation(), Observation::Success);
         let names = uncached(&server);
         assert_eq!(names.len(), round);
+        // Not below the first domain, where autopath would lead out of the cluster.
         assert!(
             names
                 .iter()
-                .all(|name| name.ends_with(".shop.svc.cluster.local."))
+                .all(|name| { name.ends_with(".svc.cluster.local.") && !name.contains(".shop.") })
         );
     }
     let asked = server.received();
@@ -82,7 +83,7 @@ async fn an_uncached_query_for_an_absolute_name_is_beside_it() {
     assert!(
         names
             .iter()
-            .all(|name| name.ends_with(".default.svc.cluster.local.")),
+            .all(|name| name.ends_with(".svc.cluster.local.") && !name.contains(".default.")),
         "{names:?}"
     );
     assert_eq!(names.len(), 1);
@@ -199,4 +200,87 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
         let location = karmada_rules::health::diagnosis::Location::Pod(bad);
         assert_eq!(round.diagnosis, Some(Diagnosis { location, only }));
     }
+}
+
+/// Returns the behaviour of a cluster whose zone is empty, or not, beside a company's wildcard.
+fn beside_a_wildcard(cluster_is_dead: bool) -> Behaviour {
+    Behaviour::new(move |received| {
+        let name = received.query.name.to_string();
+        if name.ends_with(".apps.example.net.") {
+            Response::Ipv4([203, 0, 113, 7].into())
+        } else if cluster_is_dead {
+            code(ResponseCode::NXDomain)
+        } else {
+            knows(&received.query)
+        }
+    })
+}
+
+/// A wildcard in a fourth domain of the search list does not stand for a dead cluster.
+#[tokio::test]
+async fn wildcard_is_no_cluster() {
+    let conf = "search shop.svc.cluster.local svc.cluster.local cluster.local apps.example.net\n\
+                options ndots:5\n";
+    for (dead, expected) in [(true, Some(DnsClass::Mismatch)), (false, None)] {
+        let server = serving(beside_a_wildcard(dead)).await;
+        let place = Location::new(conf, &[server.address()], AMPLE);
+        let expected = expected.map_or(Observation::Success, |class| {
+            failed(class, server.address())
+        });
+        assert_eq!(place.observe().await, expected);
+    }
+    // Before the cluster's own domains it gives every pod a stranger's address.
+    let conf =
+        "search apps.example.net shop.svc.cluster.local svc.cluster.local\noptions ndots:5\n";
+    let server = serving(beside_a_wildcard(false)).await;
+    let place = Location::new(conf, &[server.address()], AMPLE);
+    let stranger = failed(DnsClass::Mismatch, server.address());
+    assert_eq!(place.observe().await, stranger);
+}
+
+/// With REFUSED for the first domain, pods with Go resolve and all others do not.
+#[tokio::test]
+async fn judge_is_chosen() {
+    use karmada_rules::health::resolver::Resolver;
+    let server = serving(Behaviour::new(|received| {
+        if received.query.name.to_string().contains(".shop.") {
+            code(ResponseCode::Refused)
+        } else {
+            knows(&received.query)
+        }
+    }))
+    .await;
+    let [glibc, musl, go] = Resolver::ALL;
+    let mut place = Location::new(POD, &[server.address()], AMPLE);
+    for (each, named) in [
+        (vec![], None),
+        (vec![go], None),
+        (vec![musl, go], Some(musl)),
+        (vec![glibc], Some(glibc)),
+    ] {
+        place.probe.judge.each = each;
+        let failure = Failure {
+            resolver: named,
+            ..Failure::new(DnsClass::Refused, server.address())
+        };
+        let expected = named.map_or(Observation::Success, |_| Observation::Failed(failure));
+        assert_eq!(place.observe().await, expected, "{named:?}");
+    }
+    // What lasts is told.
+    place.probe.judge.each.clear();
+    let mut prober = place.prober(DirectServers::default());
+    for _ in 0..2 {
+        assert_eq!(prober.round().await.observation(), Observation::Success);
+    }
+    let Observation::Partial(partial) = prober.round().await.observation() else {
+        panic!("nothing is told");
+    };
+    let refused = format!(
+        "refused from {}",
+        karmada_rules::health::failure::Server(server.address())
+    );
+    assert_eq!(
+        partial.sentences(),
+        [format!("pods with glibc and musl fail ({refused})")]
+    );
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::health::dns::DnsClass;
+use crate::health::observation::{Family, Impairment, Pods, Symptom};
 
 const QUORUM: Quorum = Quorum {
     min_answering: 50,
@@ -190,7 +191,12 @@ fn while_nothing_fails_the_messages_do_not_change_with_the_number_of_nodes() {
 
 #[test]
 fn a_family_without_responses_is_named_and_counts_as_healthy() {
-    let partial = |family| Ballot::Vote(Vote::Partial(family));
+    let partial = |family| {
+        Ballot::Vote(Vote::Partial(Partial {
+            silent: Some(family),
+            pods: Pods::default(),
+        }))
+    };
     let (a, aaaa) = (partial(Family::A), partial(Family::Aaaa));
     let healthy = Ballot::Vote(Vote::Healthy);
     let cases = [
@@ -213,6 +219,47 @@ fn a_family_without_responses_is_named_and_counts_as_healthy() {
         (
             vec![aaaa, unhealthy(), Ballot::NoVote],
             "1 of 3 nodes fail: timeout from 10.96.0.10 (1); n001; AAAA queries get no response on any node",
+        ),
+    ];
+    for (ballots, expected) in cases {
+        let tally = tally(&ballots);
+        assert_eq!(tally.message(), expected);
+        assert_eq!(verdict(&tally, Some(true)), Some(true), "{expected}");
+    }
+}
+
+#[test]
+fn impaired_pods_are_named() {
+    let failure = |class| Failure::new(class, "10.96.0.10:53".parse().unwrap());
+    let fails = |class| {
+        Some(Impairment {
+            symptom: Symptom::Fails,
+            failure: failure(class),
+        })
+    };
+    let waits = Some(Impairment {
+        symptom: Symptom::Waits,
+        failure: failure(DnsClass::Timeout),
+    });
+    let partial = |silent, pods: [_; 3]| {
+        let pods = pods.into();
+        Ballot::Vote(Vote::Partial(Partial { silent, pods }))
+    };
+    let musl = partial(None, [None, fails(DnsClass::NxDomain), None]);
+    let stranger = partial(None, [fails(DnsClass::Mismatch); 3]);
+    let silent = partial(Some(Family::Aaaa), [waits, fails(DnsClass::Timeout), waits]);
+    let cases = [
+        (
+            vec![musl, musl],
+            "no node fails; pods with musl fail (nxdomain from 10.96.0.10) on any node",
+        ),
+        (
+            vec![Ballot::Vote(Vote::Healthy), stranger],
+            "no node fails; pods with glibc and musl and Go fail by a stranger's address (mismatch from 10.96.0.10) on n001",
+        ),
+        (
+            vec![silent],
+            "no node fails; AAAA queries get no response on any node; pods with glibc and Go wait (timeout from 10.96.0.10) on any node; pods with musl fail (timeout from 10.96.0.10) on any node",
         ),
     ];
     for (ballots, expected) in cases {

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::health::dns::DnsClass;
+use crate::health::observation::Family;
 
 const PERIOD: u64 = 5_000;
 const LATENCY: u64 = 10;
@@ -36,7 +37,10 @@ impl Fed {
         for (index, symbol) in (0..).zip(rounds.chars()) {
             let observation = match symbol {
                 '.' => Observation::Success,
-                '4' => Observation::Partial(Family::Aaaa),
+                '4' => Observation::Partial(Partial {
+                    silent: Some(Family::Aaaa),
+                    ..Partial::default()
+                }),
                 'x' => Observation::Failed(failure(DnsClass::Timeout)),
                 's' => Observation::Failed(failure(DnsClass::ServFail)),
                 '?' => Observation::Internal,

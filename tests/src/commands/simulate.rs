@@ -1,0 +1,50 @@
+//! `simulate …`: runs our programs beside real parts through random worlds.
+
+use clap::{Args, Subcommand};
+use pipeline_tests::netns::{COMMAND_LIMIT, inside, isolated_command};
+use pipeline_tests::programs;
+use pipeline_tests::resolvers::{self, World};
+
+/// The simulations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Simulation {
+    /// The agent's verdict beside real lookups with glibc, musl and Go, in random DNS worlds
+    Resolvers(Worlds),
+}
+
+/// The worlds to run.
+#[derive(Debug, Args)]
+pub(crate) struct Worlds {
+    /// Seed of the first world; random by default
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of worlds
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    worlds: u64,
+    /// Number of worlds at a time
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..))]
+    at_once: u16,
+    /// Run the first world alone, in this process
+    #[arg(long, hide = true)]
+    alone: bool,
+}
+
+/// Runs a simulation.
+pub(crate) fn run(Simulation::Resolvers(worlds): &Simulation) -> anyhow::Result<()> {
+    let seed = worlds.seed.unwrap_or_else(|| fastrand::u64(..));
+    if worlds.alone {
+        return isolated_command(COMMAND_LIMIT, async || {
+            let seen = resolvers::play(&World::draw(seed)).await?;
+            println!("{}", serde_json::to_string(&seen)?);
+            Ok(())
+        });
+    }
+    if !inside() {
+        programs::build_for_tests()?;
+    }
+    let program = std::env::current_exe()?;
+    let seeds = (0..worlds.worlds).map(|nth| seed.wrapping_add(nth));
+    let table = resolvers::compare(&program, seeds, worlds.at_once.into())?;
+    println!("from seed {seed}\n{table}");
+    table.check()
+}
