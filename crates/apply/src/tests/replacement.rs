@@ -6,6 +6,8 @@ use super::*;
 
 const SERVICE: &str = "/api/v1/namespaces/shop/services/web";
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/shop-all";
+const POLICY: &str = "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/only-web";
+const ONE_CONFIG: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles/one-config";
 const SHIRT: &str = "/apis/example.com/v1/namespaces/shop/shirts/one";
 const SHIRTS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shirts.example.com";
 const POD: &str = "/spec/template/spec";
@@ -30,6 +32,18 @@ fn service() -> Value {
     json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata("web"), "spec": {
         "selector": { "app": "web" },
         "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }] } })
+}
+
+fn network_policy() -> Value {
+    json!({ "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata("only-web"),
+        "spec": { "podSelector": {}, "ingress": [{
+            "from": [{ "podSelector": { "matchLabels": { "app": "web" } } }],
+            "ports": [{ "port": 80 }] }] } })
+}
+
+fn role() -> Value {
+    json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata("one-config"),
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["settings"], "verbs": ["get"] }] })
 }
 
 impl Stage {
@@ -70,8 +84,8 @@ impl Stage {
     }
 }
 
-/// Case P70: whatever somebody adds to an object, or renames in it, is gone after a sync, and after a restart: in lists
-/// with keys and in unions, of kinds with a generation and without.
+/// Cases P70 and P110: whatever somebody adds to an object, or renames in it, is gone after a sync, and after a restart: in
+/// lists with keys and without, in unions and empty selectors, of kinds with a generation and without.
 #[tokio::test(start_paused = true)]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn changes_are_taken_back() {
@@ -81,6 +95,7 @@ async fn changes_are_taken_back() {
     pod["volumes"] = json!([{ "name": "cache", "emptyDir": {} }]);
     pod["containers"][0]["readinessProbe"] = json!({ "httpGet": { "path": "/", "port": 80 } });
     pod["containers"][0]["ports"] = json!([{ "containerPort": 80 }]);
+    pod["tolerations"] = json!([{ "key": "gpu", "operator": "Exists" }]);
     let replace =
         |path: &str, value: Value| json!([{ "op": "replace", "path": path, "value": value }]);
     let add = |path: &str, value: Value| json!([{ "op": "add", "path": path, "value": value }]);
@@ -142,6 +157,26 @@ async fn changes_are_taken_back() {
                 json!({ "name": "cache", "hostPath": { "path": "/" } }),
             ),
         ),
+        (
+            web.clone(),
+            WEB,
+            add(&format!("{POD}/tolerations/0/effect"), json!("NoSchedule")),
+        ),
+        (
+            network_policy(),
+            POLICY,
+            add("/spec/ingress/0/from/0/namespaceSelector", json!({})),
+        ),
+        (
+            network_policy(),
+            POLICY,
+            add("/spec/podSelector/matchLabels", json!({ "app": "db" })),
+        ),
+        (
+            role(),
+            ONE_CONFIG,
+            json!([{ "op": "remove", "path": "/rules/0/resourceNames" }]),
+        ),
         (settings(), SETTINGS, add("/data/theirs", json!("x"))),
     ] {
         let mut stage = Stage::watching().await;
@@ -150,8 +185,8 @@ async fn changes_are_taken_back() {
         let before = content(&stage, path).await;
         stage.edit(path, &edits).await;
         for _ in 0..2 {
-            // Services are not watched here.
-            if path != SERVICE {
+            // The others are not watched here.
+            if [WEB, SETTINGS].contains(&path) {
                 stage.woken().await;
             }
         }
@@ -227,6 +262,41 @@ async fn aggregated_rules_stay() {
     let stage = stage.restarted(&mut source).await;
     assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.api.writes(), [""; 0]);
+}
+
+/// Case P110: what the cluster fills in within an element that nobody may share is no change: not at rest, not after a
+/// restart. Somebody who has set it to the same owns the whole list, until we do so again.
+#[tokio::test(start_paused = true)]
+async fn defaults_in_elements_stay() {
+    let stage = Stage::watching().await;
+    let sleeve = json!({ "type": "object", "properties": {
+        "side": { "type": "string" }, "length": { "type": "integer", "default": 60 } } });
+    let definition = shirts(&json!({ "sleeves": { "type": "array", "items": sleeve } }));
+    stage.api.install([definition]);
+    let shirt = json!({ "apiVersion": "example.com/v1", "kind": "Shirt", "metadata": metadata("one"),
+        "spec": { "sleeves": [{ "side": "left" }] } });
+    let mut source = replaced(&json!([shirt]));
+    assert!(stage.error(&source).await.is_none());
+    let before = content(&stage, SHIRT).await;
+    assert_eq!(before["spec"]["sleeves"][0]["length"], 60);
+    let put = format!("PUT {SHIRT}");
+    for (length, writes) in [(30, vec![put.clone()]), (60, vec![])] {
+        for length in [1, length] {
+            let edits =
+                json!([{ "op": "replace", "path": "/spec/sleeves/0/length", "value": length }]);
+            stage.edit(SHIRT, &edits).await;
+        }
+        stage.api.writes();
+        assert!(stage.error(&source).await.is_none());
+        assert_eq!(stage.api.writes(), writes, "{length}");
+        assert_eq!(content(&stage, SHIRT).await, before);
+    }
+    let mut stage = stage;
+    for writes in [vec![put], vec![]] {
+        stage = stage.restarted(&mut source).await;
+        assert!(stage.error(&source).await.is_none());
+        assert_eq!(stage.api.writes(), writes);
+    }
 }
 
 fn shirts(fields: &Value) -> Value {
