@@ -230,6 +230,41 @@ fn karmadas_attached_bindings_stay() {
     );
 }
 
+/// Case P111: what is attached is kept in the newest version in which it is asked for, so that an older one may go; who asks
+/// for an older one does not turn it back, and a policy that has it decides for itself.
+#[test]
+fn newest_version_is_attached() {
+    let (web, map, binding) = recorded();
+    let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
+    let in_version = |version: &str| {
+        let mut map = map.clone();
+        map["apiVersion"] = version.into();
+        map
+    };
+    let older = |claimed: bool| {
+        let mut binding = binding.clone();
+        binding.spec.resource.api_version = "v1beta1".into();
+        for owner in binding.metadata.owner_references.iter_mut().flatten() {
+            owner.api_version = "v1beta1".into();
+        }
+        if claimed {
+            let labels = binding.metadata.labels.get_or_insert_default();
+            labels.insert(names::POLICY_ID.into(), "id".into());
+            let annotations = binding.metadata.annotations.get_or_insert_default();
+            annotations.insert(names::POLICY_NAMESPACE.into(), "shop".into());
+            annotations.insert(names::POLICY_NAME.into(), "pp".into());
+        }
+        binding
+    };
+    let plan = attached(&map, &web, Some(&older(false)), &referrers);
+    let [now, wanted] = [&patched(&older(false), &plan), &binding].map(|binding| json!(binding));
+    assert_eq!(now, wanted);
+    for (version, binding) in [("v1alpha1", older(false)), ("v1", older(true))] {
+        let plan = attached(&in_version(version), &web, Some(&binding), &referrers);
+        assert_eq!(plan, BindingPlan::Unchanged, "{version}");
+    }
+}
+
 /// A service import lists its service and the slices of that as Karmada does.
 #[test]
 fn service_import_lists_slices() {
