@@ -265,15 +265,16 @@ fn newest_version_is_attached() {
     }
 }
 
-/// A service import lists its service and the slices of that as Karmada does.
+/// Case P115: a service import lists its service and the slices of that as Karmada does, in the version that newer APIs
+/// prefer, too.
 #[test]
 fn service_import_lists_slices() {
-    let import = template(
-        "multicluster.x-k8s.io/v1alpha1",
-        "ServiceImport",
-        &json!({}),
-    );
+    let [import, newer] = ["v1alpha1", "v1beta1"].map(|version| {
+        let api_version = format!("multicluster.x-k8s.io/{version}");
+        template(&api_version, "ServiceImport", &json!({}))
+    });
     let wanted = references(&import);
+    assert_eq!(references(&newer), wanted);
     // As the annotation of Karmada has them, whose lists are in this order of fields.
     let slices = concat!(
         r#"{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","namespace":"shop","#,
