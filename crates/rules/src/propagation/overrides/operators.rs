@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use json_patch::{Patch, PatchOperation};
+use json_patch::jsonptr::Pointer;
 use karmada_api::overrides::{
     CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
     PlaintextOverrider,
 };
-use objects::patch::operation;
+use objects::patch::{apply, from_the_start, operation};
 use objects::{kind, metadata};
 use serde_json::{Value, json};
 
@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<(), String> {
     if let Some(predicate) = &overrider.predicate {
         let path = &predicate.path;
-        let image = manifest.pointer_mut(path);
-        return match image {
+        return match at(path, manifest) {
             Some(Value::String(image)) => {
                 *image = overridden_image(image, overrider)?;
                 Ok(())
@@ -214,7 +213,7 @@ pub(super) fn entries(
 /// Changes a text that is JSON or YAML.
 pub(super) fn field(overrider: &FieldOverrider, manifest: &mut Value) -> Result<(), String> {
     let path = &overrider.field_path;
-    let Some(Value::String(text)) = manifest.pointer_mut(path) else {
+    let Some(Value::String(text)) = at(path, manifest) else {
         return Err(format!("there is no text at {path}"));
     };
     // Of both, which Karmada refuses where it has its webhook, it applies the first.
@@ -236,7 +235,8 @@ fn patch_field(patches: &[FieldPatch], content: &mut Value) -> Result<(), String
     let operations = patches
         .iter()
         .map(|patch| operation(&patch.operator, &patch.sub_path, patch.value.as_ref()));
-    apply(operations, content)
+    let operations = operations.collect::<Result<Vec<_>, _>>()?;
+    apply(operations, content).map_err(|error| format!("at {}: {}", error.path, error.kind))
 }
 
 /// Changes a manifest at places given by JSON pointers.
@@ -251,13 +251,12 @@ pub(super) fn plaintext(
             overrider.value.as_ref(),
         )
     });
-    apply(operations, manifest)
+    let operations = operations.collect::<Result<Vec<_>, _>>()?;
+    apply(operations, manifest).map_err(|error| format!("at {}: {}", error.path, error.kind))
 }
 
-fn apply(
-    operations: impl Iterator<Item = Result<PatchOperation, String>>,
-    object: &mut Value,
-) -> Result<(), String> {
-    let patch = Patch(operations.collect::<Result<_, _>>()?);
-    json_patch::patch(object, &patch).map_err(|error| error.to_string())
+/// Returns the value at a path, whose places in lists may be counted from the end.
+fn at<'m>(path: &str, manifest: &'m mut Value) -> Option<&'m mut Value> {
+    let path = from_the_start(Pointer::parse(path).ok()?, false, manifest);
+    manifest.pointer_mut(path.as_str())
 }

@@ -174,6 +174,30 @@ fn a_text_is_changed_inside() {
     }
 }
 
+/// Case P113: a place in a list may be counted from its end, or have zeros before it, wherever an override names one.
+#[test]
+fn places_are_counted_as_karmada_does() {
+    let image = |path: &str| format!("/spec/template/spec/containers/{path}/image");
+    for (path, index) in [("-1", 1), ("-2", 0), ("01", 1), ("00", 0)] {
+        for overriders in [
+            json!({ "plaintext": [{ "path": image(path), "operator": "replace", "value": "new" }] }),
+            json!({ "imageOverrider": [{ "predicate": { "path": image(path) },
+                "component": "Repository", "operator": "replace", "value": "new" }] }),
+        ] {
+            let changed = overridden(&overriders).unwrap();
+            let containers = &changed["spec"]["template"]["spec"]["containers"];
+            let changed = containers[index]["image"].as_str().unwrap();
+            assert!(changed.contains("new"), "{overriders} {changed}");
+        }
+    }
+    let beyond = json!({ "plaintext": [{ "path": image("-3"), "operator": "remove" }] });
+    let error = overridden(&beyond).unwrap_err();
+    assert!(
+        error.starts_with("at /spec/template/spec/containers/-3/image: "),
+        "{error}"
+    );
+}
+
 /// Plaintext comes last and an operation that fails is an error.
 #[test]
 fn failing_plaintext_is_error() {

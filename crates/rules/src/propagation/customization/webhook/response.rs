@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use json_patch::Patch;
 use karmada_api::Component;
+use objects::patch;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -90,11 +91,11 @@ impl Response {
                 return Err(format!("{invalid} {kind:?}"));
             }
         }
-        let patch = BASE64_STANDARD.decode(patch);
-        let patch = patch.map_err(|error| format!("response.patch is no base64: {error}"))?;
-        let patch: Patch = serde_json::from_slice(&patch)
+        let text = BASE64_STANDARD.decode(patch);
+        let text = text.map_err(|error| format!("response.patch is no base64: {error}"))?;
+        let operations: Patch = serde_json::from_slice(&text)
             .map_err(|error| format!("response.patch is no JSON patch: {error}"))?;
-        json_patch::patch(&mut object, &patch)
+        patch::apply(operations.0, &mut object)
             .map_err(|error| format!("response.patch does not apply: {error}"))?;
         results::object(object)
     }
