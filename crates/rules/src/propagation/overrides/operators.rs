@@ -4,12 +4,14 @@ use std::fmt;
 
 use json_patch::jsonptr::Pointer;
 use karmada_api::overrides::{
-    CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
+    CommandArgsOverrider, FieldOverrider, ImageOverrider, LabelAnnotationOverrider,
     PlaintextOverrider,
 };
 use objects::patch::{apply, from_the_start, operation};
 use objects::{kind, metadata};
 use serde_json::{Value, json};
+
+use super::text::Language;
 
 /// Changes a part of an image, or of every container's image.
 pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<(), String> {
@@ -217,26 +219,19 @@ pub(super) fn field(overrider: &FieldOverrider, manifest: &mut Value) -> Result<
         return Err(format!("there is no text at {path}"));
     };
     // Of both, which Karmada refuses where it has its webhook, it applies the first.
-    if !overrider.yaml.is_empty() {
-        let mut content: Value = serde_saphyr::from_str(text)
-            .map_err(|error| format!("the text at {path} is no YAML: {error}"))?;
-        patch_field(&overrider.yaml, &mut content)?;
-        *text = serde_saphyr::to_string(&content).map_err(|error| error.to_string())?;
-    } else if !overrider.json.is_empty() {
-        let mut content: Value = serde_json::from_str(text)
-            .map_err(|error| format!("the text at {path} is no JSON: {error}"))?;
-        patch_field(&overrider.json, &mut content)?;
-        *text = content.to_string();
-    }
-    Ok(())
-}
-
-fn patch_field(patches: &[FieldPatch], content: &mut Value) -> Result<(), String> {
+    let (language, patches) = match (&*overrider.yaml, &*overrider.json) {
+        ([], []) => return Ok(()),
+        ([], json) => (Language::Json, json),
+        (yaml, _) => (Language::Yaml, yaml),
+    };
     let operations = patches
         .iter()
         .map(|patch| operation(&patch.operator, &patch.sub_path, patch.value.as_ref()));
     let operations = operations.collect::<Result<Vec<_>, _>>()?;
-    apply(operations, content).map_err(|error| format!("at {}: {}", error.path, error.kind))
+    *text = language
+        .changed(text, &operations)
+        .map_err(|problem| format!("the text at {path} {problem}"))?;
+    Ok(())
 }
 
 /// Changes a manifest at places given by JSON pointers.
