@@ -144,6 +144,7 @@ impl<O: Ownership> Applier<O> {
         }
         let mut known = without_generated(one.manifest);
         if style == WriteStyle::Replace {
+            self.leave_node_ports(one, &mut known, object);
             take_left_out(&mut known, object);
         }
         let known = ManifestRef {

@@ -156,6 +156,8 @@ fn source(manifests: &Value) -> Source {
 const OWNED: &str = "test.io/owned";
 const UNIT: &str = "test.io/unit";
 const ADOPTS: &str = "test.io/adopts";
+/// The node ports of a manifest that may be others.
+const ALLOCATED: &str = "test.io/allocated";
 /// Names the labels of a manifest.
 const LABELS: &str = "test.io/labels";
 
@@ -196,6 +198,11 @@ impl Ownership for TestOwner {
 
     fn retains_replicas(&self, manifest: &Value) -> bool {
         manifest["metadata"]["labels"]["retains-replicas"] == "true"
+    }
+
+    fn allocated_node_ports(&self, _: &Unit<'_, Source>, manifest: &Value) -> BTreeSet<u16> {
+        let ports = manifest.annotation(ALLOCATED).unwrap_or_default();
+        ports.split(',').flat_map(str::parse::<u16>).collect()
     }
 
     fn adoption(&self, unit: &Unit<'_, Source>, manifest: &Value, object: &Value) -> Adoption {
