@@ -175,7 +175,7 @@ impl Collection {
 fn name(key: &str) -> Result<String, String> {
     match key.as_bytes() {
         [b'"', ..] => serde_json::from_str(key).map_err(|error| error.to_string()),
-        [b'[' | b'{', ..] | b"null" => Err(format!("{key} cannot be a key")),
+        [b'[' | b'{', ..] | b"null" => Err("a list, a map or null cannot be a key".to_owned()),
         _ => Ok(key.to_owned()),
     }
 }
@@ -219,7 +219,7 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<String, Strin
     };
     is_so
         .then_some(value)
-        .ok_or_else(|| format!("`{text}` is not of the type of its tag"))
+        .ok_or_else(|| "a value is not of the type of its tag".to_owned())
 }
 
 /// Returns what a plain scalar means, as JSON.
