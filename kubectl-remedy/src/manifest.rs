@@ -100,16 +100,22 @@ fn read<T>(path: &Path, of: impl FnOnce(Vec<Value>) -> Result<T, String>) -> Res
     found.map_err(|problem| Error::Unusable(format!("{name}: {problem}")))
 }
 
-/// Reads the objects of a manifest that is shipped with the program, as kubectl does: a number that begins with 0 is octal.
+/// Reads the objects of a manifest that is shipped with the program.
 pub(crate) fn shipped(text: &str) -> Result<Vec<Value>, Error> {
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let read = serde_saphyr::from_multiple_with_options(text, options);
-    read.map_err(|error| Error::Unusable(format!("cannot read a manifest: {error}")))
+    let read = values(text);
+    read.map_err(|problem| Error::Unusable(format!("cannot read a manifest: {problem}")))
+}
+
+/// Reads every document of a text, as kubectl does.
+fn values(text: &str) -> Result<Vec<Value>, String> {
+    let documents = objects::yaml::documents(text)?.into_iter();
+    let values = documents.map(|json| serde_json::from_str(&json));
+    let values: Result<_, serde_json::Error> = values.collect();
+    values.map_err(|error| Mistake::from(&error).to_string())
 }
 
 fn documents(text: &str) -> Result<Vec<Value>, String> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| Mistake::from(&error).to_string())?;
+    let documents = values(text)?;
     let mut found = Vec::new();
     for mut document in documents.into_iter().filter(|document| !document.is_null()) {
         let is_list = document.get("kind").and_then(Value::as_str) == Some("List");

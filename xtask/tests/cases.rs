@@ -98,7 +98,7 @@ fn is_case(word: &str) -> bool {
     let mut characters = word.chars();
     let letter = characters.next();
     letter.is_some_and(|letter| letter.is_ascii_uppercase())
-        && (2..=3).contains(&word.len())
+        && (2..=4).contains(&word.len())
         && characters.all(|character| character.is_ascii_digit())
 }
 

@@ -88,6 +88,10 @@ pub const MANAGED_BY: &str = "binding.karmada.io/managed-by";
 /// The annotation of a Work with its generation at the last change of its manifests.
 pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
 
+/// The annotation of a Work with the node ports that the control plane has allocated to its Service, joined by commas: a
+/// member that refuses one may have another in its place. The program that watches templates has it on these, too.
+pub const ALLOCATED_NODE_PORTS: &str = "karmada-rs.io/allocated-node-ports";
+
 /// The label of an `EndpointSlice` with the name of its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The label of an `EndpointSlice` with the name of the program that keeps it.

@@ -165,6 +165,18 @@ impl MemberError {
         status.is_some_and(|status| status.message.contains("field not declared in schema"))
     }
 
+    /// Returns the places, among the ports of a Service, of the node ports that the cluster refuses: another has them, or
+    /// they are not of its range.
+    pub(crate) fn refused_node_ports(&self) -> Vec<usize> {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        let causes = details.into_iter().flat_map(|details| &details.causes);
+        let places = causes.filter_map(|cause| {
+            let place = cause.field.strip_prefix("spec.ports[")?;
+            place.strip_suffix("].nodePort")?.parse().ok()
+        });
+        places.filter(|_| self.is_about_values()).collect()
+    }
+
     fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }

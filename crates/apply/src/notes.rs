@@ -1,8 +1,10 @@
-//! What an object lacks of its manifest because its cluster does not know it.
+//! What an object has not of its manifest because its cluster does not know it, or refuses it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use objects::drift::take_left_out;
+use objects::replacement::leave_node_ports;
 use objects::retain::without_generated;
 use serde_json::Value;
 
@@ -18,13 +20,52 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
     ) -> Result<Option<String>, MemberError> {
-        let paths = take_left_out(&mut without_generated(one.manifest), object);
-        if paths.is_empty() {
-            return Ok(None);
+        let mut manifest = without_generated(one.manifest);
+        let ports = self.leave_node_ports(one, &mut manifest, object);
+        let paths = take_left_out(&mut manifest, object);
+        let mut notes = Vec::new();
+        if !paths.is_empty() {
+            let schema = self.schemas.hash(&one.kind()).await?;
+            let lacking = lacking(&paths, one);
+            notes.push(format!("the member's schema {schema} {lacking}"));
         }
-        let schema = self.schemas.hash(&one.kind()).await?;
-        let lacking = lacking(&paths, one);
-        Ok(Some(format!("the member's schema {schema} {lacking}")))
+        if !ports.is_empty() {
+            let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
+            let (ports, service) = (ports.join(", "), one.name());
+            notes.push(format!(
+                "the member refuses node port {ports} of {service}, and has allocated another"
+            ));
+        }
+        Ok((!notes.is_empty()).then(|| notes.join("; ")))
+    }
+
+    /// Leaves those node ports of a manifest open that an object has otherwise, and may. Returns them.
+    pub(crate) fn leave_node_ports(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        manifest: &mut Value,
+        object: &Value,
+    ) -> BTreeSet<u16> {
+        let allocated = self.ownership.allocated_node_ports(one.unit, one.manifest);
+        leave_node_ports(manifest, &allocated, Some(object))
+    }
+
+    /// Returns a manifest without the node ports in these places among its ports, if its object may have others.
+    pub(crate) fn without_node_ports(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        manifest: &Value,
+        refused: &[usize],
+    ) -> Option<Value> {
+        let allocated = self.ownership.allocated_node_ports(one.unit, one.manifest);
+        let refused = refused.iter().filter_map(|place| {
+            let port = manifest.pointer(&format!("/spec/ports/{place}/nodePort"))?;
+            u16::try_from(port.as_u64()?).ok()
+        });
+        let refused = refused.filter(|port| allocated.contains(port)).collect();
+        let mut manifest = manifest.clone();
+        let left = leave_node_ports(&mut manifest, &refused, None);
+        (!left.is_empty()).then_some(manifest)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The answers that the engine needs about whose an object is.
 
+use std::collections::BTreeSet;
+
 use karmada_runtime::dynamic::Selected;
 use objects::difference::Difference;
 use objects::managed_fields::Managers;
@@ -33,6 +35,15 @@ pub trait Ownership: Send + Sync + 'static {
 
     /// Returns `true` if another controller in the cluster sets the replicas of a manifest's object.
     fn retains_replicas(&self, manifest: &Value) -> bool;
+
+    /// Returns the node ports of a manifest that a cluster which refuses them may have otherwise.
+    fn allocated_node_ports(
+        &self,
+        _unit: &Unit<'_, Self::Source>,
+        _manifest: &Value,
+    ) -> BTreeSet<u16> {
+        BTreeSet::new()
+    }
 
     /// Keeps in `body`, which is to replace `object`, what programs in the cluster have set there and may.
     fn retain(&self, _body: &mut Value, _object: &Value) {}

@@ -139,7 +139,12 @@ fn application<O: Ownership>(
     if ownership.retains_replicas(one.manifest) {
         retain_replicas(&mut body, object, managers);
     }
-    if contains(object, &body, managers.owned(object)) && !managers.own_more_than(object, &body) {
+    // What others have replaced they keep, unless it is taken from them.
+    let is_replaced = fields != TakeOver::Sharing && managers.others_have_replaced(object, &body);
+    if contains(object, &body, managers.owned(object))
+        && !managers.own_more_than(object, &body)
+        && !is_replaced
+    {
         return ApplyPlan::Unchanged;
     }
     ApplyPlan::Apply {
@@ -190,5 +195,6 @@ fn is_settled(ownership: &impl Ownership, object: &Value, body: &Value, last: La
     has_same_metadata(object, body)
         && contains(object, body, fields)
         && !managers.others_have_more_than(object, body)
+        && !managers.others_have_replaced(object, body)
         && (has_defaults || !managers.have_more_than(object, body))
 }

@@ -32,8 +32,8 @@ pub struct Synced {
     pub object: ObservedObject,
     /// True if the sync wrote the object.
     pub written: bool,
-    /// What the object lacks of the manifest because the cluster does not know it, if anything: a later sync finds
-    /// out if it does.
+    /// What the object has not of the manifest because the cluster does not know it, or refuses it, if anything: a
+    /// later sync finds out if it knows it by then.
     pub note: Option<String>,
     /// What a comparison has shown; absent if there was none, or nothing has changed since.
     pub compared: Option<Arc<Compared>>,

@@ -137,12 +137,14 @@ impl<O: Ownership> Applier<O> {
             Some(_) => LastWrite::OfManifest,
             None => one.unit.last_write,
         };
-        let may_hide_more = style == WriteStyle::Replace && self.hides_others(one, object);
+        // What others have set an unforced write leaves to them.
+        let may_hide_more = style != WriteStyle::ApplyUnforced && self.hides_others(one, object);
         if last == LastWrite::Unknown || may_hide_more {
             return Ok(false);
         }
         let mut known = without_generated(one.manifest);
         if style == WriteStyle::Replace {
+            self.leave_node_ports(one, &mut known, object);
             take_left_out(&mut known, object);
         }
         let known = ManifestRef {

@@ -120,6 +120,12 @@ impl<O: Ownership> Applier<O> {
                 Err(error) if error.is_about_unknown_fields() && known.is_none() => {
                     known = Some(self.known_part(one, &path, object.as_ref()).await?);
                 }
+                Err(error) if !error.refused_node_ports().is_empty() => {
+                    let manifest = known.as_ref().unwrap_or(one.manifest);
+                    let refused = error.refused_node_ports();
+                    let without = self.without_node_ports(one, manifest, &refused);
+                    known = Some(without.ok_or(error)?);
+                }
                 // Another has a field otherwise, and keeps it.
                 Err(error) if error.is_about_managers() && style == WriteStyle::ApplyUnforced => {
                     let verdict = rejected(error)?;

@@ -1,4 +1,5 @@
-//! Tells what the API server has allocated to a Service: it means nothing in another cluster.
+//! Tells what the API server has allocated to a Service. Most of it means nothing in another cluster; node ports are the
+//! same in every cluster that has them free.
 
 use serde_json::Value;
 
@@ -17,7 +18,6 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
     of_spec: Vec<&'static str>,
-    /// The indices of the ports whose node port is allocated.
     node_ports: Vec<u16>,
 }
 
@@ -51,26 +51,32 @@ impl Allocated {
                 && of_port.clone().any(|(_, fields)| is(fields, "f:port"))
                 && !of_port.any(|(_, fields)| is(fields, "f:nodePort"))
         };
-        let ports = ports.into_iter().flatten().zip(0..);
-        let node_ports =
-            ports.filter(|(port, _)| port.get("nodePort").is_some() && is_allocated(port));
+        let ports = ports.into_iter().flatten();
+        let node_ports = ports
+            .filter(|port| is_allocated(port))
+            .filter_map(node_port);
         let found = Self {
             of_spec: of_spec.collect(),
-            node_ports: node_ports.map(|(_, index)| index).collect(),
+            node_ports: node_ports.collect(),
         };
         (!found.of_spec.is_empty() || !found.node_ports.is_empty()).then_some(found)
     }
 
-    /// Takes these fields out of the object if it is a Service.
+    /// Takes these fields out of the object if it is a Service, but for the node ports.
     pub fn remove_from(&self, object: &mut Value) {
-        if (api_version(object), kind(object)) != ("v1", "Service") {
-            return;
-        }
-        remove(object, "/spec", &self.of_spec);
-        for index in &self.node_ports {
-            remove(object, &format!("/spec/ports/{index}"), &["nodePort"]);
+        if (api_version(object), kind(object)) == ("v1", "Service") {
+            remove(object, "/spec", &self.of_spec);
         }
     }
+
+    /// Returns the node ports that are allocated.
+    pub fn node_ports(&self) -> &[u16] {
+        &self.node_ports
+    }
+}
+
+fn node_port(port: &Value) -> Option<u16> {
+    u16::try_from(port.get("nodePort")?.as_u64()?).ok()
 }
 
 fn may_be_service(spec: &Value) -> bool {
@@ -88,8 +94,9 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is left of a Service with a port that was asked for and one that was not.
-    fn left(fields: &Value) -> Value {
+    /// Returns what is left of a Service with a port that was asked for and one that was not, and the ports that were
+    /// allocated.
+    fn left(fields: &Value) -> (Value, Vec<u16>) {
         let mut service = json!({ "apiVersion": "v1", "kind": "Service",
             "metadata": { "name": "web", "managedFields": [
                 { "manager": "kubectl", "operation": "Update", "fieldsV1": fields },
@@ -99,17 +106,19 @@ mod tests {
                     { "port": 80, "protocol": "TCP", "nodePort": 30080 },
                     { "port": 80, "protocol": "UDP", "nodePort": 32410 },
                 ] } });
-        strip(&mut service);
-        service["spec"].take()
+        let ports = strip(&mut service);
+        (service["spec"].take(), ports)
     }
 
-    fn strip(service: &mut Value) {
-        if let Some(allocated) = Allocated::of(service) {
-            allocated.remove_from(service);
-        }
+    fn strip(service: &mut Value) -> Vec<u16> {
+        let Some(allocated) = Allocated::of(service) else {
+            return Vec::new();
+        };
+        allocated.remove_from(service);
+        allocated.node_ports().to_vec()
     }
 
-    /// Case P95: what nobody asked for is left to each cluster.
+    /// Cases P95 and P114: what nobody asked for is left to each cluster, but for the node ports, which are told.
     #[test]
     fn asked_ports_stay() {
         let port = |protocol: &str| format!(r#"k:{{"port":80,"protocol":"{protocol}"}}"#);
@@ -119,20 +128,19 @@ mod tests {
             port("UDP"): { ".": {}, "f:port": {} },
         } } });
         let ports = json!([
-            { "port": 80, "protocol": "TCP", "nodePort": 30080 }, { "port": 80, "protocol": "UDP" },
+            { "port": 80, "protocol": "TCP", "nodePort": 30080 },
+            { "port": 80, "protocol": "UDP", "nodePort": 32410 },
         ]);
-        assert_eq!(
-            left(&fields),
-            json!({ "type": "NodePort", "ipFamilyPolicy": "SingleStack", "ports": ports })
-        );
+        let spec = json!({ "type": "NodePort", "ipFamilyPolicy": "SingleStack", "ports": ports });
+        assert_eq!(left(&fields), (spec, vec![32410]));
     }
 
     /// What nobody owns is not taken for allocated, but where others own what is around it.
     #[test]
     fn unknown_authors_keep_all() {
         for fields in [json!({}), json!({ "f:spec": { "f:ports": {} } })] {
-            let ports = left(&fields)["ports"].take();
-            assert_eq!(ports[0]["nodePort"], 30_080, "{fields}");
+            let (_, ports) = left(&fields);
+            assert_eq!(ports, [0; 0], "{fields}");
         }
     }
 
@@ -148,7 +156,7 @@ mod tests {
                 "managedFields": [{ "manager": "kubectl", "fieldsV1": owned }] },
             "spec": { "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "ports": [port] } });
         let mut left = service.clone();
-        strip(&mut left);
+        assert_eq!(strip(&mut left), [0; 0]);
         let mut expected = service;
         expected["spec"]
             .as_object_mut()

@@ -1,7 +1,11 @@
 //! `metadata.managedFields`: which of an object's fields are ours, and the way to take over those of others.
 
-use serde_json::{Map, Value, json};
+mod parts;
 
+use serde_json::{Value, json};
+
+pub(crate) use self::parts::{Element, element};
+use self::parts::{Part, has_more, is_replaced, lacks, part};
 use crate::metadata::Written;
 use crate::patch::JsonPatch;
 use crate::{Metadata, metadata};
@@ -116,6 +120,23 @@ impl Managers {
     pub fn others_have_more_than(&self, object: &Value, body: &Value) -> bool {
         let mut others = entries(object).iter().filter(|entry| !self.is_ours(entry));
         others.any(|entry| has_more_content(entry, body))
+    }
+
+    /// Returns `true` if somebody else alone owns a list or a map as a whole, outside of metadata and status, and has it
+    /// otherwise than `body`. What was ours is so once another has changed it, be it by a field within that looks like
+    /// a default of the cluster.
+    pub fn others_have_replaced(&self, object: &Value, body: &Value) -> bool {
+        let version = object.get("apiVersion");
+        // The fields of one version mean nothing in another.
+        let of_version = |entry: &&Value| entry.get("apiVersion") == version;
+        let entries = entries(object).iter().filter(of_version);
+        let (ours, others): (Vec<_>, Vec<_>) = entries.partition(|entry| self.is_ours(entry));
+        let mut owned = Value::Null;
+        for fields in ours.into_iter().filter_map(|entry| entry.get("fieldsV1")) {
+            union(&mut owned, fields.clone());
+        }
+        let mut theirs = others.into_iter().flat_map(content);
+        theirs.any(|(key, fields)| is_replaced((key, fields), &owned, (object, body)))
     }
 
     /// Returns `true` if the object has nothing outside of metadata and status that an update of ours did not
@@ -237,39 +258,6 @@ pub fn all_fields(object: &Value) -> Value {
     all
 }
 
-/// An element of a list, as a key of `FieldsV1` names it.
-pub(crate) enum Element {
-    /// `k:`: the element with these values of its keys.
-    Keys(Map<String, Value>),
-    /// `v:`: the element that is this value.
-    Equal(Value),
-}
-
-/// Returns the element that a key of `FieldsV1` names.
-pub(crate) fn element(key: &str) -> Option<Element> {
-    if let Some(keys) = key.strip_prefix("k:") {
-        return serde_json::from_str(keys).ok().map(Element::Keys);
-    }
-    let value = key.strip_prefix("v:")?;
-    serde_json::from_str(value).ok().map(Element::Equal)
-}
-
-impl Element {
-    /// Returns `true` if `value` is this element. A key that it lacks has its default, which nobody but the
-    /// API server knows.
-    pub(crate) fn is(&self, value: &Value) -> bool {
-        match self {
-            Self::Equal(this) => this == value,
-            Self::Keys(keys) => {
-                value.is_object()
-                    && keys
-                        .iter()
-                        .all(|(name, this)| value.get(name).is_none_or(|value| value == this))
-            }
-        }
-    }
-}
-
 /// Returns the entries of an object.
 fn entries(object: &Value) -> &[Value] {
     let entries = metadata::field(object, "managedFields");
@@ -307,42 +295,6 @@ fn has_content(entry: &Value) -> bool {
 /// Returns `true` if the entry has a field outside of metadata and status that `value` has not.
 fn has_more_content(entry: &Value, value: &Value) -> bool {
     content(entry).any(|(key, fields)| lacks(value, key, fields))
-}
-
-/// Returns `true` if `fields` has one that `value` has not.
-fn has_more(fields: Option<&Value>, value: &Value) -> bool {
-    let fields = fields.and_then(Value::as_object);
-    let mut fields = fields.into_iter().flatten();
-    fields.any(|(key, fields)| lacks(value, key, fields))
-}
-
-/// Returns `true` if `value` has no field `key`, or one that lacks some of its `fields`.
-fn lacks(value: &Value, key: &str, fields: &Value) -> bool {
-    match part(value, key) {
-        Part::Missing => true,
-        Part::There(part) => has_more(Some(fields), part),
-        Part::Itself => false,
-    }
-}
-
-/// The part of a value that a key of `FieldsV1` names.
-enum Part<'a> {
-    There(&'a Value),
-    Missing,
-    /// The key names no part: `.` is the value itself, and `i:` is not used by any server.
-    Itself,
-}
-
-fn part<'a>(value: &'a Value, key: &str) -> Part<'a> {
-    let part = if let Some(name) = key.strip_prefix("f:") {
-        value.get(name)
-    } else if let Some(element) = element(key) {
-        let list = value.as_array();
-        list.and_then(|list| list.iter().find(|part| element.is(part)))
-    } else {
-        return Part::Itself;
-    };
-    part.map_or(Part::Missing, Part::There)
 }
 
 /// Takes out of the fields of somebody else what `ours` has, too, and `body` no more: while two own it, it stays.

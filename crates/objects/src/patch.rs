@@ -92,7 +92,8 @@ impl fmt::Display for PatchError {
     }
 }
 
-/// Applies the operations of a JSON patch that somebody else has written. After an error, those before it are applied.
+/// Applies the operations of a JSON patch that somebody else has written, as Kubernetes, Karmada and KubeFleet do: unlike
+/// RFC 6902, they [count](from_the_start) places in lists from the end, too. After an error, those before it are applied.
 ///
 /// # Errors
 /// Fails if one does not fit the object, or would make an object that no API server stores. Such an object is never
@@ -100,6 +101,7 @@ impl fmt::Display for PatchError {
 pub fn apply(operations: &[PatchOperation], object: &mut Value) -> Result<(), PatchError> {
     let mut copied = 0;
     for operation in operations {
+        let operation = &counted(operation.clone(), object);
         let added = match operation {
             PatchOperation::Add(add) => Some(&add.value),
             PatchOperation::Replace(replace) => Some(&replace.value),
@@ -125,6 +127,22 @@ pub fn apply(operations: &[PatchOperation], object: &mut Value) -> Result<(), Pa
     Ok(())
 }
 
+/// Returns an operation whose places in lists are counted from the start.
+fn counted(mut operation: PatchOperation, object: &Value) -> PatchOperation {
+    let paths = match &mut operation {
+        PatchOperation::Add(add) => vec![(&mut add.path, true)],
+        PatchOperation::Remove(remove) => vec![(&mut remove.path, false)],
+        PatchOperation::Replace(replace) => vec![(&mut replace.path, false)],
+        PatchOperation::Move(moved) => vec![(&mut moved.from, false), (&mut moved.path, true)],
+        PatchOperation::Copy(copied) => vec![(&mut copied.from, false), (&mut copied.path, true)],
+        PatchOperation::Test(test) => vec![(&mut test.path, false)],
+    };
+    for (path, adds) in paths {
+        *path = from_the_start(path, adds, object);
+    }
+    operation
+}
+
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(left) = levels.checked_sub(1) else {
         return true;
@@ -133,6 +151,39 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
         Value::Array(items) => items.iter().any(|item| is_deeper(item, left)),
         Value::Object(fields) => fields.values().any(|field| is_deeper(field, left)),
         _ => false,
+    }
+}
+
+/// Returns a path whose places in lists are counted from the start, and written as JSON pointers have them. `adds` is true if
+/// the last one is that of a new element.
+pub fn from_the_start(path: &Pointer, adds: bool, object: &Value) -> PointerBuf {
+    let last = path.tokens().count();
+    let mut at = Some(object);
+    let tokens = path.tokens().zip(1..).map(|(token, depth)| {
+        let token = token.decoded();
+        let counted = match at {
+            Some(Value::Array(items)) => {
+                let places = items.len() + usize::from(adds && depth == last);
+                let place = place(&token, places);
+                at = place.and_then(|place| items.get(place));
+                place.map_or_else(|| token.into_owned(), |place| place.to_string())
+            }
+            _ => {
+                at = at.and_then(|at| at.get(&*token));
+                token.into_owned()
+            }
+        };
+        counted
+    });
+    PointerBuf::from_tokens(tokens)
+}
+
+/// Returns the place, in a list with so many, that a part of a path means to the library which Kubernetes, Karmada and
+/// KubeFleet use: -1 is the last, and 01 the second.
+pub fn place(token: &str, places: usize) -> Option<usize> {
+    match token.parse::<isize>().ok()? {
+        place @ ..0 => places.checked_add_signed(place),
+        place => usize::try_from(place).ok(),
     }
 }
 
@@ -289,6 +340,37 @@ mod tests {
         let mut object = json!({ "metadata": { "labels": { "~1": "old" } } });
         json_patch::patch(&mut object, patch.operations()).unwrap();
         assert_eq!(object["metadata"]["labels"], json!({ "x.io/a~b": "1" }));
+    }
+
+    /// Case P113: a place in a list may be counted from its end, and have zeros before it; what is a key stays one.
+    #[test]
+    fn places_are_counted() {
+        let object = json!({ "a": [{ "-1": "x", "01": "y" }, { "b": [1] }], "-1": {} });
+        for (path, adds, expected) in [
+            ("/a/-1/b/-1", false, "/a/1/b/0"),
+            ("/a/-1/b/-1", true, "/a/1/b/1"),
+            ("/a/00/-1", false, "/a/0/-1"),
+            ("/a/0/01", true, "/a/0/01"),
+            ("/a/-3", false, "/a/-3"),
+            ("/a/02", true, "/a/2"),
+            ("/a/-", true, "/a/-"),
+            ("/-1/01", false, "/-1/01"),
+            ("/none/-1", true, "/none/-1"),
+            ("", false, ""),
+        ] {
+            let path = Pointer::parse(path).unwrap();
+            assert_eq!(from_the_start(path, adds, &object).as_str(), expected);
+        }
+        let operations = [
+            operation("add", "/list/-1", Some(&json!("new"))).unwrap(),
+            operation("replace", "/list/-2", Some(&json!("b"))).unwrap(),
+            operation("remove", "/list/00", None).unwrap(),
+        ];
+        let mut object = json!({ "list": [0, 1] });
+        apply(operations, &mut object).unwrap();
+        assert_eq!(object, json!({ "list": ["b", "new"] }));
+        let beyond = operation("remove", "/list/-3", None).unwrap();
+        assert!(apply([beyond], &mut object).is_err());
     }
 
     #[test]

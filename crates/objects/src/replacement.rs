@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::allocated::OF_SPEC;
-use crate::fields::insert;
+use crate::fields::{insert, remove};
 use crate::metadata::Written;
 use crate::retain::{TEMPLATE_GENERATION, health_check_port, without_generated};
 use crate::{api_version, kind, metadata};
@@ -165,12 +165,41 @@ fn keep_node_ports(body: &mut Value, object: &Value) {
     }
 }
 
-/// Returns the node port that a port of a manifest leaves open and the object has: by the port's name, or else by its
-/// number and protocol.
+/// Leaves those node ports of a Service's manifest open that were `allocated` to it elsewhere, and that the object has
+/// otherwise. Returns them. Without an object it has none of them.
+pub fn leave_node_ports(
+    manifest: &mut Value,
+    allocated: &BTreeSet<u16>,
+    object: Option<&Value>,
+) -> BTreeSet<u16> {
+    let mut left = BTreeSet::new();
+    if (api_version(manifest), kind(manifest)) != ("v1", "Service") {
+        return left;
+    }
+    let ports = manifest.pointer_mut("/spec/ports");
+    let ports = ports.and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        let own = object.and_then(|object| given_node_port(counterpart(port, object)?));
+        let given = given_node_port(port).filter(|given| Some(*given) != own);
+        let given = given.and_then(|given| u16::try_from(given.as_u64()?).ok());
+        if let Some(given) = given.filter(|given| allocated.contains(given)) {
+            remove(port, "", &["nodePort"]);
+            left.insert(given);
+        }
+    }
+    left
+}
+
+/// Returns the node port that a port of a manifest leaves open and the object has.
 fn node_port(port: &Value, object: &Value) -> Option<Value> {
     if given_node_port(port).is_some() {
         return None;
     }
+    given_node_port(counterpart(port, object)?).cloned()
+}
+
+/// Returns the port of an object that a port of a manifest is: that of its name, or else of its number and protocol.
+fn counterpart<'a>(port: &Value, object: &'a Value) -> Option<&'a Value> {
     let ports = object.pointer("/spec/ports")?.as_array()?;
     let name = port.get("name").filter(|name| *name != "");
     let of_name = ports
@@ -181,7 +210,7 @@ fn node_port(port: &Value, object: &Value) -> Option<Value> {
             other.get("port") == port.get("port") && protocol(other) == protocol(port)
         })
     };
-    given_node_port(of_name.or_else(of_number)?).cloned()
+    of_name.or_else(of_number)
 }
 
 fn given_node_port(port: &Value) -> Option<&Value> {

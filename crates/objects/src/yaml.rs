@@ -1,4 +1,9 @@
-//! JSON that is sent where YAML is asked for.
+//! YAML, where Kubernetes asks for it, and as Kubernetes reads it.
+
+mod number;
+mod read;
+
+pub use self::read::{document, documents};
 
 /// Returns JSON that means the same when it is read as YAML 1.1, as an API server reads an apply.
 ///

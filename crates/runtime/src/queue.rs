@@ -191,6 +191,11 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
+    /// Returns `true` if a key was added again since it was taken.
+    pub(crate) fn was_added(&self, key: &K) -> bool {
+        self.shared.state.lock().dirty.contains(key)
+    }
+
     /// Releases a key that is to be taken again, behind the others.
     pub(crate) fn give_back(&self, key: &K) {
         let mut state = self.shared.state.lock();

@@ -33,13 +33,20 @@ impl Untyped {
         self.text.read().unwrap_or_default()
     }
 
-    /// Returns the object as others wrote it, with the metadata it was read with: without what its API server allocated.
+    /// Returns the object as others wrote it, with the metadata it was read with: without what its API server allocated, but
+    /// for the [node ports](Self::allocated_node_ports).
     pub fn template(&self) -> Value {
         let mut object = self.value();
         if let Some(allocated) = &self.allocated {
             allocated.remove_from(&mut object);
         }
         object
+    }
+
+    /// Returns the node ports that its API server has allocated to a Service.
+    pub fn allocated_node_ports(&self) -> &[u16] {
+        let allocated = self.allocated.as_ref();
+        allocated.map_or(&[], |allocated| allocated.node_ports())
     }
 
     /// Returns the managers that wrote something of the object outside of metadata and status.

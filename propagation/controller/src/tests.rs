@@ -842,6 +842,41 @@ async fn others_versions_take_nothing() {
     }
 }
 
+/// Case P111: a policy moves to a newer version, and the older one is not served any more: nothing is written then, and the
+/// binding goes with its template.
+#[tokio::test(start_paused = true)]
+async fn older_version_may_go() {
+    let mut stage = Stage::new().await;
+    stage.add_toy(&["v1beta1"]).await;
+    let selecting = |version: &str| {
+        let kind = json!({ "apiVersion": format!("test.io/{version}"), "kind": "Toy" });
+        json!({ "resourceSelectors": [kind] })
+    };
+    let ours = policy("ours", &selecting("v1beta1"));
+    stage.send("POST", POLICY, &ours).await;
+    stage.start(&[]).await;
+    let binding = format!("{BINDING}/web-toy");
+    let path = format!("{POLICY}/ours");
+    let newer = json!({ "spec": selecting("v1") });
+    stage.change("PATCH", &path, &newer).await;
+    let versions = stage.get(&binding).await;
+    let owner = &versions["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["apiVersion"], "test.io/v1");
+    assert_eq!(versions["spec"]["resource"]["apiVersion"], "test.io/v1");
+
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys.test.io";
+    let mut served = stage.get(definition).await;
+    served["spec"]["versions"][0]["served"] = json!(false);
+    let wrote = stage.change("PUT", definition, &served).await;
+    assert_eq!(wrote, [""; 0]);
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(claim_of(&stage.get(&binding).await), Some("ours"));
+    stage.change("DELETE", &web(TOY), &json!({})).await;
+    assert_eq!(stage.find(&binding).await, None);
+}
+
 /// Who only observes claims no template.
 #[tokio::test(start_paused = true)]
 async fn who_only_observes_writes_nothing() {

@@ -1,5 +1,6 @@
 //! The objects in a member that belong to its Works.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apply::{LastWrite, Ownership, Unit, WriteStyle};
@@ -70,6 +71,10 @@ impl Ownership for KarmadaWork {
 
     fn retains_replicas(&self, manifest: &Value) -> bool {
         execution::retains_replicas(manifest)
+    }
+
+    fn allocated_node_ports(&self, unit: &Unit<'_, Work>, _: &Value) -> BTreeSet<u16> {
+        execution::allocated_node_ports(unit.source)
     }
 
     fn retain(&self, body: &mut Value, object: &Value) {

@@ -6,6 +6,8 @@ use super::*;
 
 const SERVICE: &str = "/api/v1/namespaces/shop/services/web";
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/shop-all";
+const POLICY: &str = "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/only-web";
+const ONE_CONFIG: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles/one-config";
 const SHIRT: &str = "/apis/example.com/v1/namespaces/shop/shirts/one";
 const SHIRTS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shirts.example.com";
 const POD: &str = "/spec/template/spec";
@@ -30,6 +32,18 @@ fn service() -> Value {
     json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata("web"), "spec": {
         "selector": { "app": "web" },
         "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }] } })
+}
+
+fn network_policy() -> Value {
+    json!({ "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata("only-web"),
+        "spec": { "podSelector": {}, "ingress": [{
+            "from": [{ "podSelector": { "matchLabels": { "app": "web" } } }],
+            "ports": [{ "port": 80 }] }] } })
+}
+
+fn role() -> Value {
+    json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata("one-config"),
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["settings"], "verbs": ["get"] }] })
 }
 
 impl Stage {
@@ -70,8 +84,8 @@ impl Stage {
     }
 }
 
-/// Case P70: whatever somebody adds to an object, or renames in it, is gone after a sync, and after a restart: in lists
-/// with keys and in unions, of kinds with a generation and without.
+/// Cases P70 and P110: whatever somebody adds to an object, or renames in it, is gone after a sync, and after a restart: in
+/// lists with keys and without, in unions and empty selectors, of kinds with a generation and without.
 #[tokio::test(start_paused = true)]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn changes_are_taken_back() {
@@ -81,6 +95,7 @@ async fn changes_are_taken_back() {
     pod["volumes"] = json!([{ "name": "cache", "emptyDir": {} }]);
     pod["containers"][0]["readinessProbe"] = json!({ "httpGet": { "path": "/", "port": 80 } });
     pod["containers"][0]["ports"] = json!([{ "containerPort": 80 }]);
+    pod["tolerations"] = json!([{ "key": "gpu", "operator": "Exists" }]);
     let replace =
         |path: &str, value: Value| json!([{ "op": "replace", "path": path, "value": value }]);
     let add = |path: &str, value: Value| json!([{ "op": "add", "path": path, "value": value }]);
@@ -142,6 +157,26 @@ async fn changes_are_taken_back() {
                 json!({ "name": "cache", "hostPath": { "path": "/" } }),
             ),
         ),
+        (
+            web.clone(),
+            WEB,
+            add(&format!("{POD}/tolerations/0/effect"), json!("NoSchedule")),
+        ),
+        (
+            network_policy(),
+            POLICY,
+            add("/spec/ingress/0/from/0/namespaceSelector", json!({})),
+        ),
+        (
+            network_policy(),
+            POLICY,
+            add("/spec/podSelector/matchLabels", json!({ "app": "db" })),
+        ),
+        (
+            role(),
+            ONE_CONFIG,
+            json!([{ "op": "remove", "path": "/rules/0/resourceNames" }]),
+        ),
         (settings(), SETTINGS, add("/data/theirs", json!("x"))),
     ] {
         let mut stage = Stage::watching().await;
@@ -150,8 +185,8 @@ async fn changes_are_taken_back() {
         let before = content(&stage, path).await;
         stage.edit(path, &edits).await;
         for _ in 0..2 {
-            // Services are not watched here.
-            if path != SERVICE {
+            // The others are not watched here.
+            if [WEB, SETTINGS].contains(&path) {
                 stage.woken().await;
             }
         }
@@ -229,6 +264,41 @@ async fn aggregated_rules_stay() {
     assert_eq!(stage.api.writes(), [""; 0]);
 }
 
+/// Case P110: what the cluster fills in within an element that nobody may share is no change: not at rest, not after a
+/// restart. Somebody who has set it to the same owns the whole list, until we do so again.
+#[tokio::test(start_paused = true)]
+async fn defaults_in_elements_stay() {
+    let stage = Stage::watching().await;
+    let sleeve = json!({ "type": "object", "properties": {
+        "side": { "type": "string" }, "length": { "type": "integer", "default": 60 } } });
+    let definition = shirts(&json!({ "sleeves": { "type": "array", "items": sleeve } }));
+    stage.api.install([definition]);
+    let shirt = json!({ "apiVersion": "example.com/v1", "kind": "Shirt", "metadata": metadata("one"),
+        "spec": { "sleeves": [{ "side": "left" }] } });
+    let mut source = replaced(&json!([shirt]));
+    assert!(stage.error(&source).await.is_none());
+    let before = content(&stage, SHIRT).await;
+    assert_eq!(before["spec"]["sleeves"][0]["length"], 60);
+    let put = format!("PUT {SHIRT}");
+    for (length, writes) in [(30, vec![put.clone()]), (60, vec![])] {
+        for length in [1, length] {
+            let edits =
+                json!([{ "op": "replace", "path": "/spec/sleeves/0/length", "value": length }]);
+            stage.edit(SHIRT, &edits).await;
+        }
+        stage.api.writes();
+        assert!(stage.error(&source).await.is_none());
+        assert_eq!(stage.api.writes(), writes, "{length}");
+        assert_eq!(content(&stage, SHIRT).await, before);
+    }
+    let mut stage = stage;
+    for writes in [vec![put], vec![]] {
+        stage = stage.restarted(&mut source).await;
+        assert!(stage.error(&source).await.is_none());
+        assert_eq!(stage.api.writes(), writes);
+    }
+}
+
 fn shirts(fields: &Value) -> Value {
     let schema = json!({ "type": "object", "properties": {
         "spec": { "type": "object", "properties": fields } } });
@@ -303,6 +373,60 @@ async fn built_in_unknowns_are_noted() {
     let stage = stage.restarted(&mut source).await;
     assert_eq!(stage.note(&source).await, Some(note));
     assert_eq!(stage.api.writes(), [""; 0]);
+}
+
+/// Case P114: a node port that was allocated elsewhere, and that the member has given to another, is left to it, which is
+/// noted; the others are as they are to be. At rest and after a restart nothing is written. One that was asked for is not.
+#[tokio::test(start_paused = true)]
+async fn taken_node_port_is_left() {
+    const SERVICES: &str = "/api/v1/namespaces/shop/services";
+    let of_type = |name: &str, ports: &[u16]| {
+        let ports = ports.iter().map(
+            |port| json!({ "name": port.to_string(), "port": port - 30_000, "nodePort": port }),
+        );
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
+            "spec": { "type": "NodePort", "ports": ports.collect::<Vec<_>>() } })
+    };
+    let ports = |service: &Value| {
+        let ports = service["spec"]["ports"].as_array().unwrap().iter();
+        ports
+            .map(|port| port["nodePort"].clone())
+            .collect::<Vec<_>>()
+    };
+    let stage = Stage::watching().await;
+    let other = of_type("other", &[30_080]);
+    stage.api.send("POST", SERVICES, &other).await;
+    let mut source = replaced(&json!([of_type("web", &[30_080, 30_443])]));
+    let error = stage.error(&source).await.unwrap();
+    assert!(error.to_string().contains("already allocated"), "{error}");
+    source.manifests[0]["metadata"]["annotations"][ALLOCATED] = json!("30080,30443");
+    let note = stage.note(&source).await.unwrap();
+    assert!(
+        note.starts_with("the member refuses node port 30080 of Service shop/web"),
+        "{note}"
+    );
+    let web = stage.api.find(SERVICE).await.unwrap();
+    assert_eq!(ports(&web), [Value::Null, json!(30_443)]);
+    // As a real API server does at the creation.
+    let chosen = json!([{ "op": "add", "path": "/spec/ports/0/nodePort", "value": 31_000 }]);
+    stage.edit(SERVICE, &chosen).await;
+    let stage = stage.restarted(&mut source).await;
+    for _ in 0..2 {
+        assert_eq!(stage.note(&source).await.as_ref(), Some(&note));
+    }
+    let web = stage.api.find(SERVICE).await.unwrap();
+    assert_eq!(ports(&web), [31_000, 30_443]);
+    assert_eq!(stage.api.writes(), [""; 0]);
+
+    stage
+        .api
+        .send("DELETE", &format!("{SERVICES}/other"), &json!({}))
+        .await;
+    source.generation = 2;
+    source.manifests[0]["metadata"]["labels"]["new"] = json!("edit");
+    assert_eq!(stage.note(&source).await, None);
+    let web = stage.api.find(SERVICE).await.unwrap();
+    assert_eq!(ports(&web), [30_080, 30_443]);
 }
 
 /// What was never there is created without a look, what we have left is edited without one, and labels go.

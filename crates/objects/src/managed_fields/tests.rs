@@ -180,3 +180,31 @@ fn content_is_gathered() {
     assert_eq!(US.gathered(&gathered), None);
     assert_eq!(US.gathered(&json!({ "metadata": {} })), None);
 }
+
+/// Case P110: who owns alone what was ours as a whole has changed it, unless it is as the body has it. What is ours, too,
+/// may have defaults within.
+#[test]
+fn replaced_lists_are_found() {
+    let body = json!({ "spec": { "list": [{ "a": 1 }], "map": {}, "number": 1 } });
+    let leaf = |name: &str| json!({ "f:spec": { format!("f:{name}"): {} } });
+    let replaced = |entries: &[Value], change: &Value| {
+        let mut object = object(entries);
+        object["spec"] = body["spec"].clone();
+        json_patch::merge(&mut object["spec"], change);
+        US.others_have_replaced(&object, &body)
+    };
+    let theirs = |name: &str| entry("other", "Update", &leaf(name));
+    let (wider, none) = (json!({ "list": [{ "a": 1, "b": {} }] }), json!({}));
+    assert!(replaced(&[theirs("list")], &wider));
+    assert!(!replaced(&[theirs("list")], &none));
+    let ours = entry("us", "Update", &leaf("list"));
+    assert!(!replaced(&[ours, theirs("list")], &wider));
+    let before = entry("before", "Update", &leaf("list"));
+    assert!(!replaced(&[before], &wider));
+    assert!(replaced(&[theirs("map")], &json!({ "map": { "a": 1 } })));
+    // One of these is compared by itself, and one of another version means nothing here.
+    assert!(!replaced(&[theirs("number")], &json!({ "number": 2 })));
+    let mut other = theirs("list");
+    other["apiVersion"] = json!("v2");
+    assert!(!replaced(&[other], &wider));
+}

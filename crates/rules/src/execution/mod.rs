@@ -20,7 +20,8 @@ mod status;
 mod tests;
 
 pub use ownership::{
-    MANAGERS, adoption, applied, notes, removal, retains_replicas, work_of, written,
+    MANAGERS, adoption, allocated_node_ports, applied, notes, removal, retains_replicas, work_of,
+    written,
 };
 pub use progress::{Progress, unapplied_since};
 pub use status::{Interpreted, Outcome, StatusPlan, SyncOutcome, identifier, status};

@@ -1,9 +1,11 @@
 //! Whose an object in a member is, and what a Work may do with it.
 
+use std::collections::BTreeSet;
+
 use karmada_api::condition::TRUE;
 use karmada_api::names::{
-    CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS, WORK_NAME,
-    WORK_NAMESPACE,
+    ALLOCATED_NODE_PORTS, CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS,
+    RETAIN_REPLICAS, WORK_NAME, WORK_NAMESPACE,
 };
 use karmada_api::work::APPLIED;
 use karmada_api::{Condition, Work};
@@ -106,6 +108,14 @@ pub fn notes(work: &Work) -> &str {
         .condition(APPLIED)
         .filter(|applied| applied.status == TRUE);
     applied.map_or("", |applied| &applied.message)
+}
+
+/// Returns the node ports of a Work's Service that the control plane has allocated: nobody has asked for them, and a member
+/// that has given one to another may choose anew.
+pub fn allocated_node_ports(work: &Work) -> BTreeSet<u16> {
+    let ports = work.metadata.annotation(ALLOCATED_NODE_PORTS);
+    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
+    ports.filter_map(|port| port.parse().ok()).collect()
 }
 
 /// Whose an object in a member is.

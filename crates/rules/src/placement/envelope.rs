@@ -8,7 +8,7 @@ use karmada_api::fleet::names::{
     ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE,
 };
 use karmada_api::fleet::placement::EnvelopeIdentifier;
-use objects::{Metadata, Mistake, api_version, kind};
+use objects::{Metadata, Mistake, api_version, kind, yaml};
 use serde_json::Value;
 
 use super::content::is_envelope;
@@ -92,8 +92,12 @@ pub(crate) fn open(envelope: &Value, of: Scope) -> Result<Opened, String> {
 /// Reads an entry: an object, or in a `ConfigMap` its YAML or JSON.
 fn manifest(entry: &Value) -> Result<Value, String> {
     let manifest = match entry {
-        Value::String(text) => serde_saphyr::from_str::<Value>(text)
-            .map_err(|error| format!("is no YAML of one object: {}", Mistake::from(&error)))?,
+        Value::String(text) => {
+            let wrong = |problem| format!("is no YAML of one object: {problem}");
+            let json = yaml::document(text).map_err(wrong)?;
+            serde_json::from_str(&json)
+                .map_err(|error| wrong(Mistake::from(&error).to_string()))?
+        }
         entry => entry.clone(),
     };
     // One that leaves its name to the member fails there, alone.
@@ -148,6 +152,16 @@ mod tests {
 
     fn object(namespace: Option<&str>) -> Value {
         json!({ "apiVersion": "v1", "kind": "X", "metadata": { "name": "x", "namespace": namespace } })
+    }
+
+    /// Case P112: the YAML of an envelope means what it means to kubectl, as KubeFleet reads it.
+    #[test]
+    fn yaml_is_kubernetes() {
+        let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n\
+            data: {<<: &base {a: \"1\"}, mode: 0400, on: yes}\n";
+        let opened = open(&envelope("ConfigMap", &json!(yaml)), Scope::Cluster).unwrap();
+        let data = json!({ "a": "1", "mode": 256, "true": true });
+        assert_eq!(opened.manifests[0]["data"], data);
     }
 
     /// Case F38: what may be in which envelope, and what is said of the rest.

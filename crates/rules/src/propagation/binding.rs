@@ -125,6 +125,7 @@ fn update_metadata(patch: &mut JsonPatch, source: BindingSource<'_>, metadata: &
     let labels = labels.map(|mark| (mark.key, mark.value));
     patch.entries("labels", metadata.labels.as_ref(), labels);
     patch::ownership(patch, source.template, metadata);
+    patch::owner_version(patch, source.template, metadata);
     let is_written = !patch.is_empty() || claim.iter().any(|mark| !mark.is_on(metadata));
     let record = needs_record(source, metadata, is_written).then(|| source.record.to_text());
     let record = record.as_deref().map(|text| (names::ACTIVATED, Some(text)));

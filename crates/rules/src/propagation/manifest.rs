@@ -78,7 +78,7 @@ pub fn strip(object: &mut Value) {
     remove(
         object,
         "/metadata/annotations",
-        &[names::CLAIMED_FINGERPRINT],
+        &[names::CLAIMED_FINGERPRINT, names::ALLOCATED_NODE_PORTS],
     );
     // Whichever the group: Karmada's webhook does not ask for it, and Volcano's Jobs end as those of Kubernetes do.
     match kind(object) {

@@ -3,6 +3,7 @@
 mod operators;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::fmt;
 

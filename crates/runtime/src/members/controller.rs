@@ -49,7 +49,7 @@ pub trait MemberController: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Contact, ReconcileError>> + Send;
 
     /// Shows on an object that its member, which other keys did not reach for this reason, is waited for: as one is
-    /// tried at a time, its own turn may come late. Called once per key and outage.
+    /// tried at a time, its own turn may come late. Called once per key and outage, and again if the key is added anew.
     fn show_outage(
         &self,
         _member: &str,
@@ -301,8 +301,9 @@ impl<C: MemberController> Loops<C> {
         let mut outage: Option<Outage<C::Key>> = None;
         loop {
             let phase = outage.as_ref().map_or(Phase::Normal, Outage::phase);
-            if let (Phase::Trying(_), Some(outage)) = (phase, &mut outage) {
-                outage.release(&queue);
+            if let (Phase::Trying(_), Some(outage), true) = (phase, &mut outage, running.is_empty())
+            {
+                outage.release_changed(&queue);
             }
             let limit = match phase {
                 // It shows whether the member is back; others would only time out beside it.
@@ -404,7 +405,7 @@ impl<C: MemberController> Loops<C> {
                 // Behind the others, so that each of them gets a turn and reports the outage.
                 tracing::warn!(controller, member, ?key, error = %Chain(&*error), "Member not reached, will retry");
                 queue.give_back(&key);
-                Reach::Failed(error)
+                Reach::Failed(error, started)
             }
         }
     }

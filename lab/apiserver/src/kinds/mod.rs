@@ -26,6 +26,6 @@ pub(crate) use self::kind::Storage;
 pub(crate) use self::kind::{CollectionId, Column, DEFINITIONS, Kind, Selectable};
 pub(crate) use self::registry::Registry;
 pub(crate) use self::rules::{validate, validate_change};
-pub(crate) use self::services::{ClusterIps, assign_cluster_ip};
+pub(crate) use self::services::{ClusterIps, assign_cluster_ip, refuse_node_ports};
 pub(crate) use self::text::with_types_first;
 pub(crate) use self::warnings::warnings;

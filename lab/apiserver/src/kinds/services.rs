@@ -1,4 +1,4 @@
-//! Allocation of cluster IPs.
+//! Allocation of cluster IPs, and the node ports that are asked for.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -107,4 +107,24 @@ fn free_address(ips: &ClusterIps, requested: &str) -> Result<String, Cause> {
         Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
     };
     Err(Cause::invalid("spec.clusterIPs", requested, why))
+}
+
+/// Refuses the node ports of a Service that another one has. None is allocated.
+pub(crate) fn refuse_node_ports<'a>(
+    service: &Value,
+    others: impl Iterator<Item = &'a Value>,
+) -> Vec<Cause> {
+    let taken: BTreeSet<_> = others.flat_map(node_ports).map(|(_, port)| port).collect();
+    let refused = node_ports(service).filter(|(_, port)| taken.contains(port));
+    let causes = refused.map(|(place, port)| {
+        let field = format!("spec.ports[{place}].nodePort");
+        Cause::invalid(field, port, "provided port is already allocated")
+    });
+    causes.collect()
+}
+
+fn node_ports(service: &Value) -> impl Iterator<Item = (usize, i64)> + use<'_> {
+    let ports = service["spec"]["ports"].as_array();
+    let ports = ports.into_iter().flatten().enumerate();
+    ports.filter_map(|(place, port)| Some((place, port["nodePort"].as_i64()?)))
 }

@@ -91,6 +91,18 @@ impl Write<'_> {
             if let Err(cause) = assigned {
                 self.refuse(object, &[cause])?;
             }
+            let services = self
+                .state
+                .collection(&self.kind.collection())
+                .objects
+                .values();
+            let services = services.map(|service| service.value());
+            let services = services.collect::<Result<Vec<_>, _>>()?;
+            let uid = &object["metadata"]["uid"];
+            let others = services
+                .iter()
+                .filter(|other| other["metadata"]["uid"] != *uid);
+            self.refuse(object, &kinds::refuse_node_ports(object, others))?;
         }
         if let Some(before) = before
             && self.kind.storage.generation

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{ResourceBindingSpec, ResourceSelector};
+use karmada_api::{ResourceBindingSpec, ResourceSelector, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
@@ -14,7 +14,7 @@ use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
-use objects::{GroupVersionKind, Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata, metadata};
 use serde_json::{Value, json};
 
 use super::kinds::{has_priority, kinds_of, priority_class};
@@ -46,9 +46,19 @@ impl SharedIndex {
         keys
     }
 
-    /// Returns a template's newest version, with its kind, which the elements of a list lack.
+    /// Returns a template's newest version, with its kind, which the elements of a list lack, and with what the API
+    /// has allocated to it.
     pub(crate) fn template(&self, TemplateKey { kind, key }: &TemplateKey) -> Option<Value> {
-        let mut object = self.templates.get(kind, key)?.template();
+        let template = self.templates.get(kind, key)?;
+        let mut object = template.template();
+        let ports = template.allocated_node_ports().iter();
+        let ports: Vec<_> = ports.map(ToString::to_string).collect();
+        if !ports.is_empty() && (kind.group.as_str(), kind.kind.as_str()) == ("", "Service") {
+            metadata::edit(&mut object, "annotations", |annotations| {
+                let key = names::ALLOCATED_NODE_PORTS.to_owned();
+                annotations.insert(key, ports.join(",").into());
+            });
+        }
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(kind.api_version()));
         fields.insert("kind".to_owned(), json!(kind.kind));

@@ -74,33 +74,9 @@ fn patch(
     }
     let value = one.value.as_ref();
     let value = value.map(|value| replaced(value, cluster)).transpose()?;
-    let path = from_the_start(&one.path, one.operator == "add", manifest);
-    let operation = operation(&one.operator, &path, value.as_ref())?;
+    let operation = operation(&one.operator, &one.path, value.as_ref())?;
     patch::apply(&[operation], manifest).map_err(|error| match error {
         PatchError::Unfit(_) => "the object has no such place".to_owned(),
         too_much => too_much.to_string(),
     })
-}
-
-/// Returns a path whose places in lists are counted from the start. KubeFleet's patches also count from the end, from -1,
-/// which for an `add` is the place after the last.
-fn from_the_start(path: &str, adds: bool, manifest: &Value) -> String {
-    let mut tokens = path.split('/').skip(1).peekable();
-    let mut at = Some(manifest);
-    let mut counted = String::new();
-    while let Some(token) = tokens.next() {
-        counted.push('/');
-        let items = at.and_then(Value::as_array).map(Vec::len);
-        match (items, token.parse::<isize>()) {
-            (Some(items), Ok(place @ ..0)) => {
-                let places = items + usize::from(adds && tokens.peek().is_none());
-                // One before the first is no place.
-                let place = places.checked_add_signed(place);
-                counted += &place.map_or_else(|| token.to_owned(), |place| place.to_string());
-            }
-            _ => counted += token,
-        }
-        at = manifest.pointer(&counted);
-    }
-    counted
 }

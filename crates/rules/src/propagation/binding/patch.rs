@@ -91,6 +91,27 @@ pub(in crate::propagation) fn ownership(
     }
 }
 
+/// Names the owner of a binding in the version in which the template is read. The garbage collector looks for it in no other:
+/// once an older one is not served any more, it would take the template for gone, or never see it go.
+pub(in crate::propagation) fn owner_version(
+    patch: &mut JsonPatch,
+    object: &Value,
+    metadata: &ObjectMeta,
+) {
+    let version = api_version(object);
+    let mut owners = metadata.owner_references.clone().unwrap_or_default();
+    let mut is_outdated = false;
+    for owner in &mut owners {
+        if owner.controller == Some(true) && owner.api_version != version {
+            version.clone_into(&mut owner.api_version);
+            is_outdated = true;
+        }
+    }
+    if is_outdated {
+        patch.add(["metadata", "ownerReferences"], json!(owners));
+    }
+}
+
 /// Returns the plan of a patch, which fails if the binding has changed since it was read.
 pub(in crate::propagation) fn guarded(patch: JsonPatch, metadata: &ObjectMeta) -> BindingPlan {
     if patch.is_empty() {
@@ -100,7 +121,7 @@ pub(in crate::propagation) fn guarded(patch: JsonPatch, metadata: &ObjectMeta) -
 }
 
 /// Returns the reference to a template in its binding.
-pub(super) fn reference(object: &Value) -> Value {
+pub(in crate::propagation) fn reference(object: &Value) -> Value {
     let mut reference = json!({
         "apiVersion": api_version(object),
         "kind": kind(object),

@@ -343,6 +343,25 @@ fn former_binding_goes_first() {
     }
 }
 
+/// Case P111: a policy that asks for another version moves the owner reference with it, also if the rest waits: the garbage
+/// collector would not find the template in a version that is not served any more.
+#[test]
+fn owner_follows_version() {
+    let mut former = web_binding();
+    let owner = &mut former["metadata"]["ownerReferences"];
+    owner[0]["apiVersion"] = json!("apps/v1beta1");
+    let other = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "o" });
+    owner.as_array_mut().unwrap().push(other.clone());
+    let plan = planned(&deployment(), &web_policy(), Some(&former));
+    assert!(!plan.changes_spec());
+    let now = patched(&former, &plan);
+    let owners = &now["metadata"]["ownerReferences"];
+    assert_eq!(owners[0], web_binding()["metadata"]["ownerReferences"][0]);
+    assert_eq!(owners[1], other);
+    let again = planned(&deployment(), &web_policy(), Some(&now));
+    assert_eq!(again, BindingPlan::Unchanged);
+}
+
 /// A patch fails if the binding has changed.
 #[test]
 fn stale_patch_fails() {

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
 use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
 use objects::patch::JsonPatch;
-use objects::{Key, Metadata};
+use objects::{Key, Metadata, api_version};
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;
 use crate::propagation::binding::patch;
 use crate::propagation::binding::{BindingPlan, Place};
+use crate::propagation::claim::Claim;
+use crate::propagation::template::priority;
 use crate::propagation::works::kept_clusters;
 
 /// The clusters in which a binding needs what its template refers to.
@@ -109,6 +111,10 @@ pub fn attach(
     let label = (label.as_str(), Some(id));
     patch.entries("labels", metadata.labels.as_ref(), [label]);
     patch::ownership(&mut patch, dependency, metadata);
+    if is_outdated(existing, dependency) {
+        patch::owner_version(&mut patch, dependency, metadata);
+        patch.add(["spec", "resource"], patch::reference(dependency));
+    }
     require(&mut patch, need, existing.spec.required_by.as_deref());
     agree(&mut patch, existing.spec, &referrers);
     patch::guarded(patch, metadata)
@@ -187,6 +193,17 @@ fn agreed(referrers: &Referrers<'_>) -> Option<[(String, Value); 2]> {
         ("conflictResolution".to_owned(), json!(conflict)),
         ("preserveResourcesOnDeletion".to_owned(), json!(preserved)),
     ])
+}
+
+/// Returns `true` if a binding names an older version than that in which the dependency is read. While a policy has it, the
+/// policy decides; of those that require it, who asks for the newest: else they would take turns.
+fn is_outdated(existing: BindingRef<'_>, dependency: &Value) -> bool {
+    let rank = |api_version: &str| {
+        let version = api_version.rsplit('/').next();
+        priority(version.unwrap_or_default())
+    };
+    let known = &existing.spec.resource.api_version;
+    Claim::of(existing.metadata).is_none() && rank(api_version(dependency)) > rank(known)
 }
 
 fn snapshot(referrer: &Key, need: &Need<'_>) -> Value {

@@ -230,15 +230,51 @@ fn karmadas_attached_bindings_stay() {
     );
 }
 
-/// A service import lists its service and the slices of that as Karmada does.
+/// Case P111: what is attached is kept in the newest version in which it is asked for, so that an older one may go; who asks
+/// for an older one does not turn it back, and a policy that has it decides for itself.
+#[test]
+fn newest_version_is_attached() {
+    let (web, map, binding) = recorded();
+    let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
+    let in_version = |version: &str| {
+        let mut map = map.clone();
+        map["apiVersion"] = version.into();
+        map
+    };
+    let older = |claimed: bool| {
+        let mut binding = binding.clone();
+        binding.spec.resource.api_version = "v1beta1".into();
+        for owner in binding.metadata.owner_references.iter_mut().flatten() {
+            owner.api_version = "v1beta1".into();
+        }
+        if claimed {
+            let labels = binding.metadata.labels.get_or_insert_default();
+            labels.insert(names::POLICY_ID.into(), "id".into());
+            let annotations = binding.metadata.annotations.get_or_insert_default();
+            annotations.insert(names::POLICY_NAMESPACE.into(), "shop".into());
+            annotations.insert(names::POLICY_NAME.into(), "pp".into());
+        }
+        binding
+    };
+    let plan = attached(&map, &web, Some(&older(false)), &referrers);
+    let [now, wanted] = [&patched(&older(false), &plan), &binding].map(|binding| json!(binding));
+    assert_eq!(now, wanted);
+    for (version, binding) in [("v1alpha1", older(false)), ("v1", older(true))] {
+        let plan = attached(&in_version(version), &web, Some(&binding), &referrers);
+        assert_eq!(plan, BindingPlan::Unchanged, "{version}");
+    }
+}
+
+/// Case P115: a service import lists its service and the slices of that as Karmada does, in the version that newer APIs
+/// prefer, too.
 #[test]
 fn service_import_lists_slices() {
-    let import = template(
-        "multicluster.x-k8s.io/v1alpha1",
-        "ServiceImport",
-        &json!({}),
-    );
+    let [import, newer] = ["v1alpha1", "v1beta1"].map(|version| {
+        let api_version = format!("multicluster.x-k8s.io/{version}");
+        template(&api_version, "ServiceImport", &json!({}))
+    });
     let wanted = references(&import);
+    assert_eq!(references(&newer), wanted);
     // As the annotation of Karmada has them, whose lists are in this order of fields.
     let slices = concat!(
         r#"{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","namespace":"shop","#,

@@ -2,21 +2,22 @@
 
 use std::fmt;
 
-use json_patch::PatchOperation;
+use json_patch::jsonptr::Pointer;
 use karmada_api::overrides::{
-    CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
+    CommandArgsOverrider, FieldOverrider, ImageOverrider, LabelAnnotationOverrider,
     PlaintextOverrider,
 };
-use objects::patch::{self, operation};
-use objects::{Mistake, kind, metadata};
+use objects::patch::{self, from_the_start, operation};
+use objects::{kind, metadata};
 use serde_json::{Value, json};
+
+use super::text::Language;
 
 /// Changes a part of an image, or of every container's image.
 pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<(), String> {
     if let Some(predicate) = &overrider.predicate {
         let path = &predicate.path;
-        let image = manifest.pointer_mut(path);
-        return match image {
+        return match at(path, manifest) {
             Some(Value::String(image)) => {
                 *image = overridden_image(image, overrider)
                     .map_err(|reason| format!("{path}: {reason}"))?;
@@ -216,29 +217,23 @@ pub(super) fn entries(
 /// Changes a text that is JSON or YAML.
 pub(super) fn field(overrider: &FieldOverrider, manifest: &mut Value) -> Result<(), String> {
     let path = &overrider.field_path;
-    let Some(Value::String(text)) = manifest.pointer_mut(path) else {
+    let Some(Value::String(text)) = at(path, manifest) else {
         return Err(format!("there is no text at {path}"));
     };
     // Of both, which Karmada refuses where it has its webhook, it applies the first.
-    if !overrider.yaml.is_empty() {
-        let mut content: Value = serde_saphyr::from_str(text)
-            .map_err(|error| format!("the text at {path} is no YAML: {}", Mistake::from(&error)))?;
-        patch_field(&overrider.yaml, &mut content)?;
-        *text = serde_saphyr::to_string(&content).map_err(|error| error.to_string())?;
-    } else if !overrider.json.is_empty() {
-        let mut content: Value = serde_json::from_str(text)
-            .map_err(|error| format!("the text at {path} is no JSON: {}", Mistake::from(&error)))?;
-        patch_field(&overrider.json, &mut content)?;
-        *text = content.to_string();
-    }
-    Ok(())
-}
-
-fn patch_field(patches: &[FieldPatch], content: &mut Value) -> Result<(), String> {
+    let (language, patches) = match (&*overrider.yaml, &*overrider.json) {
+        ([], []) => return Ok(()),
+        ([], json) => (Language::Json, json),
+        (yaml, _) => (Language::Yaml, yaml),
+    };
     let operations = patches
         .iter()
         .map(|patch| operation(&patch.operator, &patch.sub_path, patch.value.as_ref()));
-    apply(operations, content)
+    let operations = operations.collect::<Result<Vec<_>, _>>()?;
+    *text = language
+        .changed(text, &operations)
+        .map_err(|problem| format!("the text at {path} {problem}"))?;
+    Ok(())
 }
 
 /// Changes a manifest at places given by JSON pointers.
@@ -253,13 +248,12 @@ pub(super) fn plaintext(
             overrider.value.as_ref(),
         )
     });
-    apply(operations, manifest)
+    let operations = operations.collect::<Result<Vec<_>, _>>()?;
+    patch::apply(&operations, manifest).map_err(|error| error.to_string())
 }
 
-fn apply(
-    operations: impl Iterator<Item = Result<PatchOperation, String>>,
-    object: &mut Value,
-) -> Result<(), String> {
-    let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
-    patch::apply(&operations, object).map_err(|error| error.to_string())
+/// Returns the value at a path, whose places in lists may be counted from the end.
+fn at<'m>(path: &str, manifest: &'m mut Value) -> Option<&'m mut Value> {
+    let path = from_the_start(Pointer::parse(path).ok()?, false, manifest);
+    manifest.pointer_mut(path.as_str())
 }

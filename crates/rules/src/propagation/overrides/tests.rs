@@ -174,6 +174,90 @@ fn a_text_is_changed_inside() {
     }
 }
 
+/// Case P112: what a change within a text is not about means what it meant, as Karmada writes it.
+#[test]
+fn rest_of_text_means_the_same() {
+    let changed = |language: &str, text: &str, patches: Value| {
+        let mut config =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": text } });
+        let field = json!({ "fieldPath": "/data/text", language: patches });
+        let overriders = json!({ "fieldOverrider": [field] });
+        apply_overriders(&overriders, &mut config).map(|()| config["data"]["text"].take())
+    };
+    let replace = json!([{ "subPath": "/a/b", "operator": "replace", "value": "5s" }]);
+    let yaml = "# settings\na: {b: 30s}\nmode: 0644\nflag: yes\nversion: 1.10\nexp: 1e3\nhex: 0x1F\n\
+        big: 123456789012345678901234567890\ndate: 2024-02-28\ntext: \"007\"\nnone: ~\n010: ten\n\
+        base: &base {c: off}\nuse: *base\n";
+    let expected = concat!(
+        r#"{"8":"ten","a":{"b":"5s"},"base":{"c":false},"big":123456789012345678901234567890,"#,
+        r#""date":"2024-02-28","exp":1000,"flag":true,"hex":31,"mode":420,"none":null,"#,
+        r#""text":"007","use":{"c":false},"version":1.1}"#
+    );
+    let yaml = changed("yaml", yaml, replace.clone()).unwrap();
+    let yaml = yaml.as_str().unwrap();
+    assert!(yaml.contains("\nmode: 420\n"), "{yaml}");
+    assert_eq!(objects::yaml::document(yaml).unwrap(), expected);
+    let json = r#"{"z": [1e3, 1.10, 123456789012345678901234567890], "a": {"b": 1, "b": 2, "c": 0.1000},
+        "x": "<a b>", "z": [3.14159265358979323846, 1E400]}"#;
+    let expected = concat!(
+        r#"{"z":[3.14159265358979323846,1E400],"a":{"b":"5s","c":0.1000},"#,
+        r#""x":"\u003ca b\u003e"}"#
+    );
+    assert_eq!(changed("json", json, replace.clone()).unwrap(), expected);
+
+    let places = json!([
+        { "subPath": "/-1", "operator": "add", "value": 1 },
+        { "subPath": "/-1/01", "operator": "add", "value": 2 },
+        { "subPath": "/00", "operator": "remove" },
+        { "subPath": "/-", "operator": "add", "value": [] },
+    ]);
+    let error = changed("json", "[0, [0]]", places.clone()).unwrap_err();
+    assert_eq!(error, "the text at /data/text has no /-1/01");
+    assert_eq!(
+        changed("json", "[0, [0], [8]]", json!([places[2]])).unwrap(),
+        "[[0],[8]]"
+    );
+    let inner = json!([{ "subPath": "/-1/01", "operator": "add", "value": 2 }]);
+    assert_eq!(
+        changed("json", "[0, [1, 3]]", inner).unwrap(),
+        "[0,[1,2,3]]"
+    );
+    for (language, text) in [
+        ("yaml", "a: {b: 1}\n---\nb: 2\n"),
+        ("yaml", "a: {b: .inf}\n"),
+        ("yaml", "a: {c: 1}\n"),
+        ("json", "{\"a\": {}}"),
+        ("json", "{\"a\": {\"b\": 1}} x"),
+    ] {
+        let changed = changed(language, text, replace.clone());
+        assert!(changed.is_err(), "{text}");
+    }
+}
+
+/// Case P113: a place in a list may be counted from its end, or have zeros before it, wherever an override names one.
+#[test]
+fn places_are_counted_as_karmada_does() {
+    let image = |path: &str| format!("/spec/template/spec/containers/{path}/image");
+    for (path, index) in [("-1", 1), ("-2", 0), ("01", 1), ("00", 0)] {
+        for overriders in [
+            json!({ "plaintext": [{ "path": image(path), "operator": "replace", "value": "new" }] }),
+            json!({ "imageOverrider": [{ "predicate": { "path": image(path) },
+                "component": "Repository", "operator": "replace", "value": "new" }] }),
+        ] {
+            let changed = overridden(&overriders).unwrap();
+            let containers = &changed["spec"]["template"]["spec"]["containers"];
+            let changed = containers[index]["image"].as_str().unwrap();
+            assert!(changed.contains("new"), "{overriders} {changed}");
+        }
+    }
+    let beyond = json!({ "plaintext": [{ "path": image("-3"), "operator": "remove" }] });
+    let error = overridden(&beyond).unwrap_err();
+    assert!(
+        error.starts_with("at /spec/template/spec/containers/-3/image: "),
+        "{error}"
+    );
+}
+
 /// Plaintext comes last and an operation that fails is an error.
 #[test]
 fn failing_plaintext_is_error() {

@@ -171,16 +171,20 @@ impl DesiredWork {
         })
     }
 
-    /// Returns the manifest with what the control plane has allocated to its Service, if Karmada has put that into a Work
-    /// and no member refuses it: leaving it open is not worth a write then.
-    fn beside_allocated(&self, work: &Work, current: &Value) -> Cow<'_, Value> {
+    /// Returns `true` for a Work of Karmada's that no member refuses: what the control plane has allocated to its Service
+    /// is not worth a write then.
+    fn may_stay(work: &Work) -> bool {
         let is_theirs = work
             .metadata
             .annotation(names::MANIFEST_GENERATION)
             .is_none();
         let applied = work.condition(APPLIED);
-        let is_refused = applied.is_some_and(|applied| applied.status == condition::FALSE);
-        if !is_theirs || is_refused || kind(current) != "Service" {
+        is_theirs && !applied.is_some_and(|applied| applied.status == condition::FALSE)
+    }
+
+    /// Returns the manifest as it is to be beside the one that a Work has.
+    fn beside<'a>(&'a self, work: &Work, current: &Value) -> Cow<'a, Value> {
+        if !Self::may_stay(work) || kind(current) != "Service" {
             return Cow::Borrowed(&self.manifest);
         }
         let mut manifest = self.manifest.clone();
@@ -191,7 +195,7 @@ impl DesiredWork {
     fn patch(&self, work: &Work) -> WorkChange {
         let is_same = match work.spec.workload.manifests.as_slice() {
             [current] => {
-                let wanted = self.beside_allocated(work, current);
+                let wanted = self.beside(work, current);
                 manifest::is_same(current, &wanted, self.follows_claim)
             }
             _ => false,
@@ -226,6 +230,11 @@ impl DesiredWork {
             if !is_same {
                 annotations.insert(key, value.map(Value::to_string));
             }
+        }
+        if is_same && Self::may_stay(work) {
+            annotations.remove(names::ALLOCATED_NODE_PORTS);
+        } else if metadata.annotation(names::ALLOCATED_NODE_PORTS).is_some() {
+            annotations.entry(names::ALLOCATED_NODE_PORTS).or_default();
         }
         if let (Some(generation), false) =
             (self.manifest_generation(work, is_same), spec.is_empty())

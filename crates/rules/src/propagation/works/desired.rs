@@ -75,6 +75,8 @@ pub(super) fn desired(
 
     let resolution = (names::CONFLICT_RESOLUTION, conflict_resolution);
     let annotations = binding.reference().into_iter().chain([resolution]);
+    let ports = facts.template.annotation(names::ALLOCATED_NODE_PORTS);
+    let annotations = annotations.chain(ports.map(|ports| (names::ALLOCATED_NODE_PORTS, ports)));
     let labels = [
         (binding.id_label(), order.binding_id),
         (names::WORK_ID, order.work_id),

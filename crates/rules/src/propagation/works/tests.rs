@@ -805,3 +805,48 @@ fn allocated_fields_are_tolerated() {
     annotations.insert(names::MANIFEST_GENERATION.to_owned(), "1".to_owned());
     assert!(!is_kept(&world), "it is ours");
 }
+
+/// Case P114: a Work tells which node ports nobody has asked for, as long as that is so; one of Karmada's learns of them with
+/// the next change, or once its member refuses them.
+#[test]
+fn allocated_node_ports_are_told() {
+    let services = fixtures::bound().into_iter();
+    let mut services = services.filter(|(template, _)| template["kind"] == "Service");
+    let (mut template, binding) = services.next().unwrap();
+    let name = work_name((&binding).into());
+    let annotations = &mut template["metadata"]["annotations"];
+    annotations[names::ALLOCATED_NODE_PORTS] = json!("30080");
+    let mut world = World {
+        binding,
+        template,
+        works: works_of(&name),
+        ..World::recorded()
+    };
+    assert_eq!(world.step("member1"), unchanged());
+    let of_member =
+        |work: &&mut Work| work.metadata.namespace.as_deref() == Some("karmada-es-member1");
+    let told = |world: &World| {
+        let WorkStep::Apply(WorkChange::Patch { patch, .. }) = world.step("member1") else {
+            panic!("{:?}", world.step("member1"));
+        };
+        let work = world
+            .works
+            .iter()
+            .find(|work| work.metadata.namespace.as_deref() == Some("karmada-es-member1"));
+        let mut work = to_value(work.unwrap()).unwrap();
+        json_patch::patch(&mut work, patch.operations()).unwrap();
+        let told = work.annotation(names::ALLOCATED_NODE_PORTS);
+        (told.map(str::to_owned), work)
+    };
+    world.template["spec"]["sessionAffinity"] = json!("ClientIP");
+    let (ports, work) = told(&world);
+    assert_eq!(ports.as_deref(), Some("30080"));
+    let manifest = &work["spec"]["workload"]["manifests"][0];
+    assert_eq!(manifest.annotation(names::ALLOCATED_NODE_PORTS), None);
+
+    *world.works.iter_mut().find(of_member).unwrap() = from_value(work).unwrap();
+    assert_eq!(world.step("member1"), unchanged());
+    let annotations = world.template["metadata"]["annotations"].as_object_mut();
+    annotations.unwrap().remove(names::ALLOCATED_NODE_PORTS);
+    assert_eq!(told(&world).0, None);
+}

@@ -1,7 +1,7 @@
 //! The time in which a member is not reached. One key is tried at a time, with pauses; in those of an outage that lasts,
-//! each of the others shows it once, and waits.
+//! each of the others shows it, and waits.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(500);
 pub(super) const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The length of an outage, up to its next attempt, from which keys show it: short ones are nobody's concern.
 pub(super) const LASTING: Duration = Duration::from_secs(10);
-/// The time without a failure after which the next one begins another outage. A request may take half of it.
+/// The time without an attempt after which one that fails begins another outage.
 const FORGOTTEN: Duration = Duration::from_secs(20);
 
 /// The reason why a member was not reached.
@@ -32,8 +32,8 @@ pub(super) struct Outage<K> {
     reason: Reason,
     /// The keys that show it.
     shown: HashSet<K>,
-    /// Those that were taken from the queue in this pause.
-    held: Vec<K>,
+    /// Those of them that were taken from the queue, in the order in which they are tried.
+    held: VecDeque<K>,
 }
 
 /// The phase in which the loop of a member is.
@@ -56,22 +56,22 @@ pub(super) enum Turn {
 /// The news of a member that the turn of a key brings.
 pub(super) enum Reach<K> {
     Reached,
-    Failed(BoxError),
+    /// It was not reached by an attempt that began at this time.
+    Failed(BoxError, Instant),
     Unknown,
     /// The key shows the outage.
     Shown(K),
 }
 
 impl<K: QueueKey> Outage<K> {
-    fn new(error: BoxError) -> Self {
-        let now = Instant::now();
+    fn new(error: BoxError, since: Instant) -> Self {
         Self {
-            since: now,
-            until: now + MIN_PAUSE,
+            since,
+            until: Instant::now() + MIN_PAUSE,
             pause: MIN_PAUSE,
             reason: error.into(),
             shown: HashSet::new(),
-            held: Vec::new(),
+            held: VecDeque::new(),
         }
     }
 
@@ -92,7 +92,7 @@ impl<K: QueueKey> Outage<K> {
         if self.shown.insert(key.clone()) {
             return Some(Turn::Show(Arc::clone(&self.reason)));
         }
-        self.held.push(key.clone());
+        self.held.push_back(key.clone());
         None
     }
 
@@ -102,8 +102,26 @@ impl<K: QueueKey> Outage<K> {
         self.pause = MIN_PAUSE / 2;
     }
 
+    /// Gives those keys back to the queue that have changed since they were taken, to show it again, or else the one that
+    /// is to be tried next.
+    pub(super) fn release_changed(&mut self, queue: &Queue<K>) {
+        for key in std::mem::take(&mut self.held) {
+            if queue.was_added(&key) {
+                self.shown.remove(&key);
+                queue.give_back(&key);
+            } else {
+                self.held.push_back(key);
+            }
+        }
+        if !queue.has_backlog()
+            && let Some(next) = self.held.pop_front()
+        {
+            queue.give_back(&next);
+        }
+    }
+
     /// Gives the keys that wait back to the queue.
-    pub(super) fn release(&mut self, queue: &Queue<K>) {
+    fn release(&mut self, queue: &Queue<K>) {
         for key in self.held.drain(..) {
             queue.give_back(&key);
         }
@@ -117,15 +135,19 @@ impl<K: QueueKey> Outage<K> {
                 *outage = None;
             }
             // What was sent before may fail after: it counts once.
-            (Reach::Failed(_), Some(outage)) if outage.is_pausing() => {}
-            (Reach::Failed(error), Some(outage)) if outage.until.elapsed() < FORGOTTEN => {
+            (Reach::Failed(..), Some(outage)) if outage.is_pausing() => {}
+            (Reach::Failed(error, began), Some(outage)) if began < outage.until + FORGOTTEN => {
                 outage.pause = (outage.pause * 2).min(MAX_PAUSE);
                 outage.until = Instant::now() + outage.pause;
                 outage.reason = error.into();
             }
-            // Outside of a pause no key waits in an outage that is forgotten.
-            (Reach::Failed(error), _) => *outage = Some(Self::new(error)),
-            (Reach::Shown(key), Some(outage)) => outage.held.push(key),
+            (Reach::Failed(error, began), forgotten) => {
+                if let Some(forgotten) = forgotten {
+                    forgotten.release(queue);
+                }
+                *outage = Some(Self::new(error, began));
+            }
+            (Reach::Shown(key), Some(outage)) => outage.held.push_back(key),
             (Reach::Shown(key), None) => queue.give_back(&key),
             (Reach::Reached, None) | (Reach::Unknown, _) => {}
         }

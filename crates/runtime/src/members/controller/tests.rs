@@ -13,6 +13,9 @@ const NOT_NEEDED: u8 = 100;
 /// One that fails for itself.
 const FAILS: u8 = 101;
 
+/// The time after which a silent member is given up.
+const SILENCE: Duration = Duration::from_secs(25);
+
 /// Fails or hangs as the member's name tells, and records what it was given.
 struct Recorder {
     seen: Mutex<Vec<(String, u8)>>,
@@ -43,6 +46,10 @@ impl MemberController for Arc<Recorder> {
         self.calls.send_modify(|calls| *calls += 1);
         match member {
             "slow" => std::future::pending().await,
+            "silent" => {
+                sleep(SILENCE).await;
+                Err(ReconcileError::Unreachable("no route".into()))
+            }
             _ if *key == NOT_NEEDED => Ok(Contact::None),
             _ if *key == FAILS => Err(ReconcileError::OfKey("not allowed".into())),
             "dead" if *self.down.borrow() => Err(ReconcileError::Unreachable("no route".into())),
@@ -137,7 +144,8 @@ async fn changed_member_is_retried() {
     assert_eq!(recorder.count("dead"), tried + 10);
 }
 
-/// Every key shows an outage that lasts, once, long before its own turn; one that begins later, too.
+/// Case P86: every key shows an outage that lasts, long before its own turn: once, and again if it changes. One that begins
+/// later does, too.
 #[tokio::test(start_paused = true)]
 async fn each_shows_the_outage() {
     let (_program, recorder, queues) = start();
@@ -150,9 +158,27 @@ async fn each_shows_the_outage() {
     queues.of("dead").add(10);
     sleep(MAX_PAUSE).await;
     queues.of("dead").add(3);
+    sleep(MAX_PAUSE * 2).await;
+    assert_eq!(recorder.shown.lock()[10..], [10, 3]);
     sleep(Duration::from_mins(10)).await;
-    assert_eq!(recorder.shown.lock()[10..], [10]);
+    assert_eq!(recorder.shown.lock()[10..], [10, 3]);
     assert!(recorder.count("dead") < 100);
+}
+
+/// Case P86: a member that does not even refuse takes a while for each attempt. Its hundredth key shows that within a minute.
+#[tokio::test(start_paused = true)]
+async fn silence_is_an_outage() {
+    let (_program, recorder, queues) = start();
+    sleep(Duration::from_millis(1)).await;
+    queues.of("silent").add_all(110..210);
+    sleep(Duration::from_mins(1)).await;
+    let mut shown = recorder.shown.lock().clone();
+    shown.retain(|key| *key >= 110);
+    shown.sort_unstable();
+    assert!(shown.into_iter().eq(110..210));
+    let tried = recorder.count("silent");
+    sleep(Duration::from_mins(10)).await;
+    assert!(recorder.count("silent") - tried < 40);
 }
 
 /// Keys that wait, one of them changed again meanwhile, are reconciled once when the member is back.

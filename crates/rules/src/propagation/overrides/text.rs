@@ -1,0 +1,189 @@
+//! Changes within a text that is JSON or YAML. What they are not about means what it meant: numbers keep their digits, and in
+//! JSON everything keeps its place.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use json_patch::PatchOperation;
+use objects::Mistake;
+use objects::patch::place;
+use objects::yaml;
+use serde::de::{MapAccess, Visitor};
+use serde::ser::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The language of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Language {
+    Json,
+    Yaml,
+}
+
+impl Language {
+    /// Returns the text after some operations, as Karmada writes it.
+    ///
+    /// # Errors
+    /// Fails with what is wrong with the text, or what it has not.
+    pub(super) fn changed(
+        self,
+        text: &str,
+        operations: &[PatchOperation],
+    ) -> Result<String, String> {
+        let mut json = match self {
+            Self::Json => {
+                let read: &RawValue =
+                    serde_json::from_str(text)
+                    .map_err(|error| format!("is no JSON: {}", Mistake::from(&error)))?;
+                read.get().to_owned()
+            }
+            Self::Yaml => {
+                yaml::document(text).map_err(|problem| format!("is no YAML: {problem}"))?
+            }
+        };
+        for operation in operations {
+            let path = operation.path();
+            let tokens = path.tokens().map(|token| token.decoded().into_owned());
+            let tokens: Vec<_> = tokens.collect();
+            json = patched(&json, &tokens, operation).ok_or_else(|| format!("has no {path}"))?;
+        }
+        match self {
+            Self::Json => Ok(compact(&json)),
+            Self::Yaml => {
+                let json: Box<RawValue> =
+                    RawValue::from_string(json).map_err(|error| error.to_string())?;
+                serde_saphyr::to_string(&AsYaml(&json)).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// Returns a JSON value after an operation about the part at a path; `None` if it has no such part.
+fn patched(json: &str, path: &[String], operation: &PatchOperation) -> Option<String> {
+    let Some((first, rest)) = path.split_first() else {
+        return written(operation);
+    };
+    let adds = rest.is_empty() && matches!(operation, PatchOperation::Add(_));
+    let removes = rest.is_empty() && matches!(operation, PatchOperation::Remove(_));
+    if let Ok(Members(mut members)) = serde_json::from_str(json) {
+        let place = members.iter().position(|(name, _)| name == first);
+        match place {
+            Some(place) if removes => {
+                members.remove(place);
+            }
+            Some(place) => members[place].1 = patched(&members[place].1, rest, operation)?,
+            None if adds => members.push((first.clone(), written(operation)?)),
+            None => return None,
+        }
+        let members = members.into_iter();
+        let members = members.map(|(name, value)| format!("{}:{value}", json!(name)));
+        return Some(format!("{{{}}}", members.collect::<Vec<_>>().join(",")));
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+    let mut items: Vec<_> = items.iter().map(|item| item.get().to_owned()).collect();
+    if adds {
+        let place = match first.as_str() {
+            "-" => Some(items.len()),
+            first => place(first, items.len() + 1),
+        };
+        let place = place.filter(|place| *place <= items.len())?;
+        items.insert(place, written(operation)?);
+    } else {
+        let place = place(first, items.len()).filter(|place| *place < items.len())?;
+        if removes {
+            items.remove(place);
+        } else {
+            items[place] = patched(&items[place], rest, operation)?;
+        }
+    }
+    Some(format!("[{}]", items.join(",")))
+}
+
+/// Returns the value that an operation puts somewhere, as JSON.
+fn written(operation: &PatchOperation) -> Option<String> {
+    match operation {
+        PatchOperation::Add(add) => Some(add.value.to_string()),
+        PatchOperation::Replace(replace) => Some(replace.value.to_string()),
+        _ => None,
+    }
+}
+
+/// The members of a JSON object, in their order. That which stands twice has the value that stands last.
+struct Members(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+        let mut members: Vec<(String, String)> = Vec::new();
+        let mut places = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            let value = value.get().to_owned();
+            match places.get(&name) {
+                Some(place) => {
+                    let (_, earlier): &mut (String, String) = &mut members[*place];
+                    *earlier = value;
+                }
+                None => {
+                    places.insert(name.clone(), members.len());
+                    members.push((name, value));
+                }
+            }
+        }
+        Ok(Members(members))
+    }
+}
+
+/// Returns a JSON text without spaces. As in Karmada's, what has a meaning in HTML is escaped.
+fn compact(json: &str) -> String {
+    let mut compact = String::with_capacity(json.len());
+    let (mut is_in_text, mut is_escaped) = (false, false);
+    for letter in json.chars() {
+        match letter {
+            ' ' | '\t' | '\n' | '\r' if !is_in_text => {}
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let escape = format!("\\u{:04x}", u32::from(letter));
+                compact.push_str(&escape);
+            }
+            letter => compact.push(letter),
+        }
+        is_in_text ^= letter == '"' && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    compact
+}
+
+/// JSON that is written as YAML, with the digits of its integers.
+struct AsYaml<'a>(&'a RawValue);
+
+impl Serialize for AsYaml<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = self.0.get();
+        if let Ok(map) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
+            return serializer.collect_map(map.iter().map(|(name, part)| (name, AsYaml(part))));
+        }
+        if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) {
+            return serializer.collect_seq(list.into_iter().map(AsYaml));
+        }
+        match json.parse::<i128>() {
+            Ok(integer) => serializer.serialize_i128(integer),
+            Err(_) => {
+                let value: Value = serde_json::from_str(json).map_err(S::Error::custom)?;
+                value.serialize(serializer)
+            }
+        }
+    }
+}
