@@ -142,7 +142,7 @@ pub async fn keeps_its_lease(
         .metric(&format!("{prefix}_lease_transitions_total"))
         .await?;
     ensure!(
-        transitions == 1.0,
+        (transitions - 1.0).abs() < 0.5,
         "the lease was lost: {transitions} transitions"
     );
     Ok(())

@@ -195,6 +195,10 @@ pub fn safe_encode(text: &str) -> String {
     let letter = |byte: u8| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]);
     text.bytes().map(letter).collect()
 }
+/// The annotation of the Secret of a member with the `apiEndpoint` for which its token was stored.
+pub const TOKEN_ENDPOINT: &str = "karmada-rs.io/api-endpoint";
+/// The annotation of the Secret of a member whose token may be sent to a server that no certificate identifies: `true`.
+pub const TOKEN_INSECURE: &str = "karmada-rs.io/insecure";
 
 #[cfg(test)]
 mod tests {
@@ -308,7 +312,3 @@ mod tests {
         assert_ne!(works(&distinct), "web-b97f76f44");
     }
 }
-/// The annotation of the Secret of a member with the `apiEndpoint` for which its token was stored.
-pub const TOKEN_ENDPOINT: &str = "karmada-rs.io/api-endpoint";
-/// The annotation of the Secret of a member whose token may be sent to a server that no certificate identifies: `true`.
-pub const TOKEN_INSECURE: &str = "karmada-rs.io/insecure";

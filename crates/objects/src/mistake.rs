@@ -92,7 +92,7 @@ fn of_yaml(error: &serde_saphyr::Error) -> String {
 /// Returns the kind of mistake of serde's message about it.
 fn of_serde(message: &str) -> String {
     let begins = |kind: &&str| message.starts_with(kind);
-    if OF_FIELDS.iter().any(|kind| begins(&kind)) {
+    if OF_FIELDS.iter().any(begins) {
         return message.to_owned();
     }
     let Some(kind) = OF_VALUES.into_iter().find(begins) else {

@@ -161,19 +161,15 @@ pub fn from_the_start(path: &Pointer, adds: bool, object: &Value) -> PointerBuf 
     let mut at = Some(object);
     let tokens = path.tokens().zip(1..).map(|(token, depth)| {
         let token = token.decoded();
-        let counted = match at {
-            Some(Value::Array(items)) => {
-                let places = items.len() + usize::from(adds && depth == last);
-                let place = place(&token, places);
-                at = place.and_then(|place| items.get(place));
-                place.map_or_else(|| token.into_owned(), |place| place.to_string())
-            }
-            _ => {
-                at = at.and_then(|at| at.get(&*token));
-                token.into_owned()
-            }
-        };
-        counted
+        if let Some(Value::Array(items)) = at {
+            let places = items.len() + usize::from(adds && depth == last);
+            let place = place(&token, places);
+            at = place.and_then(|place| items.get(place));
+            place.map_or_else(|| token.into_owned(), |place| place.to_string())
+        } else {
+            at = at.and_then(|at| at.get(&*token));
+            token.into_owned()
+        }
     });
     PointerBuf::from_tokens(tokens)
 }
@@ -367,10 +363,10 @@ mod tests {
             operation("remove", "/list/00", None).unwrap(),
         ];
         let mut object = json!({ "list": [0, 1] });
-        apply(operations, &mut object).unwrap();
+        apply(&operations, &mut object).unwrap();
         assert_eq!(object, json!({ "list": ["b", "new"] }));
         let beyond = operation("remove", "/list/-3", None).unwrap();
-        assert!(apply([beyond], &mut object).is_err());
+        assert!(apply(&[beyond], &mut object).is_err());
     }
 
     #[test]

@@ -173,7 +173,12 @@ fn reach(
     api: &'static str,
 ) -> Result<Client, ClientError> {
     let connections = Connections::new(&config, &Transport::new(addresses, proxy), api)?;
-    stack(CountRequests::new(connections, api), config, plugin, user_agent)
+    stack(
+        CountRequests::new(connections, api),
+        config,
+        plugin,
+        user_agent,
+    )
 }
 
 /// Creates a client like that of [`connect`] on top of `service` in place of a socket.

@@ -7,7 +7,7 @@ use karmada_api::{ClusterView, PropagationPolicy, ResourceBinding, Work};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation::is_activated;
 use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::choice::{Choice, choose};
+use karmada_rules::propagation::choice::{Choice, Preemption, choose};
 use karmada_rules::propagation::claim::{Claim, is_own};
 use karmada_rules::propagation::namespaces;
 use karmada_rules::propagation::template::{Skipped, priority};
@@ -111,7 +111,15 @@ impl Facts {
             self.overrides.contains(&key)
         };
         let claimed = self.claimed();
-        choose(template, claimed.as_ref(), self.candidates(), has_override)
+        // Whether it is switched off is a flag of a program that this one does not see.
+        let preemption = Preemption::Allowed;
+        choose(
+            template,
+            claimed.as_ref(),
+            self.candidates(),
+            preemption,
+            has_override,
+        )
     }
 
     /// Returns the name of its Works.

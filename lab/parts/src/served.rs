@@ -97,12 +97,12 @@ impl fmt::Debug for ServedApi {
 fn serve(server: &ApiServer, port: &ReservedPort, protocol: Protocol) -> JoinHandle<()> {
     let (server, listener) = (server.clone(), port.listen().unwrap());
     tokio::spawn(async move {
-        let served = match protocol {
+        let ended = match protocol {
             Protocol::Plain(admit) => server.serve_only(listener, pending(), admit).await,
             Protocol::Tls(tls, streams) => {
                 server.serve_tls(listener, tls, streams, pending()).await
             }
         };
-        served.unwrap();
+        ended.unwrap();
     })
 }

@@ -34,8 +34,8 @@ pub(crate) fn run(Simulation::Resolvers(worlds): &Simulation) -> anyhow::Result<
     let seed = worlds.seed.unwrap_or_else(|| fastrand::u64(..));
     if worlds.alone {
         return isolated_command(COMMAND_LIMIT, async || {
-            let seen = resolvers::play(&World::draw(seed)).await?;
-            println!("{}", serde_json::to_string(&seen)?);
+            let outcome = resolvers::play(&World::draw(seed)).await?;
+            println!("{}", serde_json::to_string(&outcome)?);
             Ok(())
         });
     }

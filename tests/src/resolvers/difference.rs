@@ -85,10 +85,9 @@ pub(super) fn between(seen: &Seen, resolver: Resolver) -> Option<What> {
     let waited = real.took >= WAITED;
     match (seen.vote["vote"].as_str(), symptom) {
         (Some("unhealthy"), _) => real.is_right().then_some(What::UnhealthyForNobody),
-        (Some("healthy"), None) if !is_clean => Some(What::Unsaid),
+        (Some("healthy"), None | Some("waits")) if !is_clean => Some(What::Unsaid),
         (Some("healthy"), None) => waited.then_some(What::WaitUnsaid),
         (Some("healthy"), Some("fails")) => real.is_right().then_some(What::FalselySaid),
-        (Some("healthy"), Some("waits")) if !is_clean => Some(What::Unsaid),
         (Some("healthy"), Some("waits")) => (!waited).then_some(What::WaitFalselySaid),
         (Some("healthy"), Some(_)) => None,
         _ => Some(What::NoVote),

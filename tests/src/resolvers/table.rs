@@ -48,9 +48,9 @@ pub fn compare(
         loop {
             let seed = seeds.lock().ok().and_then(|mut seeds| seeds.next());
             let Some(seed) = seed else { return Ok(()) };
-            let seen = play_alone(program, seed)?;
+            let outcome = play_alone(program, seed)?;
             if let Ok(mut table) = table.lock() {
-                table.add(&World::draw(seed), &seen);
+                table.add(&World::draw(seed), &outcome);
             }
         }
     };

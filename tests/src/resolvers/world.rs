@@ -1,6 +1,6 @@
 //! A DNS world: the `resolv.conf` of a pod, and what servers answer to each candidate.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -146,9 +146,10 @@ impl World {
     pub(super) fn resolv_conf(&self) -> String {
         let mut text = format!("search {}\n", self.search.join(" "));
         for place in 0..self.servers.len() {
-            text += &format!("nameserver {}\n", address(place));
+            drop(writeln!(text, "nameserver {}", address(place)));
         }
-        text + &format!("options {}\n", self.options.join(" "))
+        drop(writeln!(text, "options {}", self.options.join(" ")));
+        text
     }
 }
 
@@ -232,7 +233,10 @@ impl Server {
                 let of = |own: &String| own.eq_ignore_ascii_case(&name);
                 fault.name.as_ref().is_none_or(of) && fault.family.is_none_or(|own| own == family)
             });
-            fault.map_or(healthy.clone(), |fault| fault.kind.response(healthy))
+            fault.map_or_else(
+                || healthy.clone(),
+                |fault| fault.kind.response(healthy.clone()),
+            )
         })
     }
 }

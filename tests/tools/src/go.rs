@@ -106,8 +106,9 @@ fn write_overlay(tool: Tool, overlay: Overlay) -> Result<PathBuf, ToolsError> {
     let replaced = Path::new(folder.trim()).join(replaced);
     let by = tool.source().join(by);
     let path = tool.folder()?.join("overlay.json");
-    // Rust and JSON quote a path alike.
-    let text = format!(r#"{{"Replace":{{{replaced:?}:{by:?}}}}}"#);
+    // Go's quotes are JSON's, and so are Rust's.
+    let [replaced, by] = [replaced, by].map(|path| format!("{:?}", path.to_string_lossy()));
+    let text = format!(r#"{{"Replace":{{{replaced}:{by}}}}}"#);
     fs::write(&path, text).map_err(file("write", &path))?;
     Ok(path)
 }

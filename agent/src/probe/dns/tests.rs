@@ -362,7 +362,7 @@ async fn a_name_server_that_replaces_another_is_queried_from_the_next_round_on()
 fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
     let server: SocketAddr = "10.96.0.10:53".parse().unwrap();
     let fails = |class| Err(ProbeError::Failed(Failure::new(class, server)));
-    let internal = || Err(ProbeError::Internal(std::io::Error::other("no socket")));
+    let internal = || Err(ProbeError::Internal(io::Error::other("no socket")));
     let cases = [
         (Ok(()), Ok(()), Observation::Success),
         (Ok(()), internal(), Observation::Internal),

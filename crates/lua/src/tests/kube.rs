@@ -41,7 +41,8 @@ fn sums_are_karmadas() {
     let recorded: Vec<(Vec<Option<String>>, String)> = serde_json::from_str(recorded).unwrap();
     for (summands, expected) in recorded {
         let summands = summands.into_iter();
-        let summands = summands.map(|one| one.map_or("nil".to_owned(), |text| format!("'{text}'")));
+        let summands =
+            summands.map(|one| one.map_or_else(|| "nil".to_owned(), |text| format!("'{text}'")));
         let code = format!(
             "kube.resourceAdd({})",
             summands.collect::<Vec<_>>().join(", ")

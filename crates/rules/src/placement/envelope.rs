@@ -95,8 +95,7 @@ fn manifest(entry: &Value) -> Result<Value, String> {
         Value::String(text) => {
             let wrong = |problem| format!("is no YAML of one object: {problem}");
             let json = yaml::document(text).map_err(wrong)?;
-            serde_json::from_str(&json)
-                .map_err(|error| wrong(Mistake::from(&error).to_string()))?
+            serde_json::from_str(&json).map_err(|error| wrong(Mistake::from(&error).to_string()))?
         }
         entry => entry.clone(),
     };

@@ -212,7 +212,7 @@ fn from_folder(folder: &Path, path: &mut Option<String>) {
     if let Some(path) = path
         && let Some(joined) = folder.join(&*path).to_str()
     {
-        *path = joined.to_owned();
+        joined.clone_into(path);
     }
 }
 

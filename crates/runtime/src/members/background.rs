@@ -19,8 +19,11 @@ const PAUSE: Duration = Duration::from_mins(1);
 #[derive(Clone)]
 pub struct Background {
     futures: mpsc::UnboundedSender<BoxFuture<'static, ()>>,
-    show: Arc<dyn Fn(&str, Panicked) + Send + Sync>,
+    show: Arc<Show>,
 }
+
+/// Tells about the member whose future has panicked.
+type Show = dyn Fn(&str, Panicked) + Send + Sync;
 
 impl Background {
     /// Spawns the task `name` of `program`. A panic ends the future of one member, and `show` tells about that member.
@@ -94,7 +97,7 @@ mod tests {
         let (began, (renewed, renewal)) = (Instant::now(), oneshot::channel());
         let (lives, other) = oneshot::channel();
         background.run("m1", async { panic!("deliberate") }, || {
-            renewed.send(()).unwrap()
+            renewed.send(()).unwrap();
         });
         let living = async {
             sleep(2 * PAUSE).await;

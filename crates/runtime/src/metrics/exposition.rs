@@ -1,4 +1,4 @@
-//! The formats in which metrics are served: OpenMetrics, and the older text format of Prometheus, which is what tools ask for
+//! The formats in which metrics are served: `OpenMetrics`, and the older text format of Prometheus, which is what tools ask for
 //! that know no other.
 
 use std::fmt::{self, Write};

@@ -97,7 +97,7 @@ fn every_alert_is_tried() -> Result<()> {
     Ok(())
 }
 
-/// An operator pipes `curl …/metrics` into `promtool check metrics`, which reads no OpenMetrics: every metric has its help and a
+/// An operator pipes `curl …/metrics` into `promtool check metrics`, which reads no `OpenMetrics`: every metric has its help and a
 /// name as it should be.
 #[test]
 fn metrics_pass_promtool() {

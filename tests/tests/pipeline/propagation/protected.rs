@@ -2,7 +2,7 @@
 //! policies.
 
 mod real {
-    use anyhow::{Result, ensure};
+    use anyhow::ensure;
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
     use karmada_api::ResourceBinding;
     use kube::{
@@ -47,9 +47,9 @@ mod real {
             ]);
             let spec = json!({ "resourceSelectors": selectors, "placement": {} });
             fleet.create_policy(WEB, spec).await?;
-            let copied: Api<ConfigMap> = namespaced(fleet.member(Member(1)).client());
+            let in_member: Api<ConfigMap> = namespaced(fleet.member(Member(1)).client());
             until(&copies, WEB, "copied", |copy| copy.is_some()).await?;
-            until(&copied, WEB, "copied", |copy| copy.is_some()).await?;
+            until(&in_member, WEB, "copied", |copy| copy.is_some()).await?;
             // The admission has a watch of its own: repeat until it has seen the policy.
             let try_only = DeleteParams {
                 dry_run: true,
@@ -62,7 +62,7 @@ mod real {
                 .delete(NAMESPACE, &DeleteParams::default())
                 .await?;
             until(&maps, WEB, "gone", |map| map.is_none()).await?;
-            until(&copied, WEB, "gone", |copy| copy.is_none()).await?;
+            until(&in_member, WEB, "gone", |copy| copy.is_none()).await?;
             let bindings: Api<ResourceBinding> = namespaced(fleet.karmada.client());
             let binding = "web-deployment";
             until(&bindings, binding, "being deleted", |binding| {

@@ -69,6 +69,10 @@ impl Answer {
 
 /// What `/etc/resolv.conf` makes of a lookup.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of that file"
+)]
 pub struct Lookup<'a> {
     /// The number of candidates.
     pub candidates: usize,

@@ -68,7 +68,7 @@ fn step(
         heard |= silence.is_some() || !received.is_empty();
         *stale = received.first().copied().or(*stale);
         if let Some(silence) = silence {
-            waits = waits.or(Some(work.failure(silence, server)));
+            waits = waits.or_else(|| Some(work.failure(silence, server)));
         }
         // Where one query gets no response, both are repeated one after the other, A first.
         if both[0].is_some_and(Answer::is_silent) {

@@ -11,7 +11,7 @@ use crate::health::observation::{Failure, Family, Impairment};
 pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impairment> {
     let work = Work { lookup, answers };
     follow(&work, 0..lookup.candidates, |candidate| {
-        let orders = || work.orders().map(|servers| servers.collect::<Vec<_>>());
+        let orders = || work.orders().map(Iterator::collect::<Vec<_>>);
         let mut steps = Vec::new();
         for a in orders() {
             // With `rotate`, each family begins at another server.

@@ -28,7 +28,7 @@ pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impai
                     let aaaa = taken(&work, candidate, Family::Aaaa).into_iter().flatten();
                     let unanswered = aaaa.filter(|aaaa| !is_taken(aaaa.taken));
                     let unanswered = unanswered.map(|aaaa| work.failure(aaaa.taken, aaaa.server));
-                    waits = waits.or(unanswered.last());
+                    waits = waits.or_else(|| unanswered.last());
                     steps.push(Step::Next(work.failure(a.taken, a.server)));
                 }
                 answer if !is_taken(answer) => {

@@ -110,7 +110,7 @@ pub(super) fn follow(
                     bad = worse(bad, failure);
                 }
                 Step::Wrong(failure) | Step::Abort(failure) | Step::End(failure) => {
-                    bad = worse(bad, failure)
+                    bad = worse(bad, failure);
                 }
                 Step::Next(failure) => {
                     denied = worse(denied, failure);

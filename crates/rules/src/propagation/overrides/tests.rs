@@ -479,8 +479,8 @@ fn overrides_grant_nothing() {
         }
         object
     };
-    let rule = json!({ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] });
-    let role = of_rbac("Role", json!({ "rules": [rule] }));
+    let granted = json!({ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] });
+    let role = of_rbac("Role", json!({ "rules": [granted] }));
     let binding = of_rbac(
         "RoleBinding",
         json!({ "roleRef": { "kind": "Role", "name": "web" }, "subjects": [{ "kind": "User", "name": "a" }] }),

@@ -33,8 +33,7 @@ impl Language {
     ) -> Result<String, String> {
         let mut json = match self {
             Self::Json => {
-                let read: &RawValue =
-                    serde_json::from_str(text)
+                let read: &RawValue = serde_json::from_str(text)
                     .map_err(|error| format!("is no JSON: {}", Mistake::from(&error)))?;
                 read.get().to_owned()
             }
@@ -132,15 +131,12 @@ impl<'de> Visitor<'de> for InOrder {
         let mut places = BTreeMap::new();
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
             let value = value.get().to_owned();
-            match places.get(&name) {
-                Some(place) => {
-                    let (_, earlier): &mut (String, String) = &mut members[*place];
-                    *earlier = value;
-                }
-                None => {
-                    places.insert(name.clone(), members.len());
-                    members.push((name, value));
-                }
+            let earlier = places.get(&name).and_then(|place| members.get_mut(*place));
+            if let Some((_, earlier)) = earlier {
+                *earlier = value;
+            } else {
+                places.insert(name.clone(), members.len());
+                members.push((name, value));
             }
         }
         Ok(Members(members))
@@ -178,12 +174,10 @@ impl Serialize for AsYaml<'_> {
         if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) {
             return serializer.collect_seq(list.into_iter().map(AsYaml));
         }
-        match json.parse::<i128>() {
-            Ok(integer) => serializer.serialize_i128(integer),
-            Err(_) => {
-                let value: Value = serde_json::from_str(json).map_err(S::Error::custom)?;
-                value.serialize(serializer)
-            }
+        if let Ok(integer) = json.parse::<i128>() {
+            return serializer.serialize_i128(integer);
         }
+        let value: Value = serde_json::from_str(json).map_err(S::Error::custom)?;
+        value.serialize(serializer)
     }
 }

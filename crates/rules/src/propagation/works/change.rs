@@ -179,7 +179,7 @@ impl DesiredWork {
             .annotation(names::MANIFEST_GENERATION)
             .is_none();
         let applied = work.condition(APPLIED);
-        is_theirs && !applied.is_some_and(|applied| applied.status == condition::FALSE)
+        is_theirs && applied.is_none_or(|applied| applied.status != condition::FALSE)
     }
 
     /// Returns the manifest as it is to be beside the one that a Work has.

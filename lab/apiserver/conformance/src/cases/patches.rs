@@ -150,15 +150,18 @@ pub(super) async fn a_test_compares_bytes(server: Server) -> Result<()> {
         server.create(&path, &widget).await?;
         let one = format!("{path}/w{place}");
         for (path, value) in [("/spec/tags/0", json!(tag)), ("/spec/tags", json!([tag]))] {
-            let patch = json!([{ "op": "test", "path": path, "value": value }]);
+            let test = json!([{ "op": "test", "path": path, "value": value }]);
             server
-                .patch(&one, JSON_PATCH, &patch)
+                .patch(&one, JSON_PATCH, &test)
                 .await?
                 .refused(422, "Invalid")?;
         }
-        let patch = json!([{ "op": "replace", "path": "/spec/tags/0", "value": "c&d" }]);
-        let patched = server.patch(&one, JSON_PATCH, &patch).await?.expect(200)?;
-        check_eq!(patched["spec"]["tags"][0], "c&d");
+        let replace = json!([{ "op": "replace", "path": "/spec/tags/0", "value": "c&d" }]);
+        let answer = server
+            .patch(&one, JSON_PATCH, &replace)
+            .await?
+            .expect(200)?;
+        check_eq!(answer["spec"]["tags"][0], "c&d");
     }
     Ok(())
 }
