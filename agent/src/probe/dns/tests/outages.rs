@@ -259,6 +259,7 @@ async fn no_vote_turns_unhealthy_after_recovery_and_it_is_healthy_again_after_th
 const DAY: Duration = Duration::from_hours(24);
 
 #[tokio::test(start_paused = true)]
+#[ignore = "long"]
 async fn a_day_of_one_percent_loss_turns_no_vote() {
     for shape in [(3, 1), (6, 3)] {
         let votes = Votes::cast(DEFAULT, shape, 0.01, |_| Weather::Good, DAY).await;
@@ -280,6 +281,7 @@ fn stalls(profile: Profile, rounds: u32) -> impl Fn(Duration) -> Weather + Sync 
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "long"]
 async fn a_day_with_a_stalled_round_every_minute_turns_no_vote() {
     for profile in [FAST, DEFAULT] {
         let votes = Votes::cast(profile, (3, 1), 0.01, stalls(profile, 1), DAY).await;
