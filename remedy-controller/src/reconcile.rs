@@ -168,7 +168,10 @@ impl Reconciler {
                 .contention
                 .stored(attempt, stored.version(), Instant::now()),
             // The cluster was deleted meanwhile.
-            Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
+            Err(error) if error.kind() == WriteErrorKind::Missing => {
+                self.refusals.forget(key);
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         }
         for change in changes {

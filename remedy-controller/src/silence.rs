@@ -34,7 +34,7 @@ use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
 /// The number of conflicts in a row after which a write backs off.
-const MOST_CONFLICTS: u32 = 100;
+const MOST_CONFLICTS: u32 = 5;
 
 /// The reporters' leases behind a lock.
 #[derive(Debug)]
@@ -202,7 +202,9 @@ impl SilenceReconciler {
         }
         match written {
             Ok(_) => tracing::warn!(cluster, ?patience, "Reporter is silent"),
-            Err(error) if error.kind() == WriteErrorKind::Missing => {}
+            Err(error) if error.kind() == WriteErrorKind::Missing => {
+                self.refusals.forget(&cluster.to_owned());
+            }
             Err(error) => return Err(error),
         }
         Ok(())

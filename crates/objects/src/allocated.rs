@@ -138,9 +138,18 @@ mod tests {
     /// What nobody owns is not taken for allocated, but where others own what is around it.
     #[test]
     fn unknown_authors_keep_all() {
-        for fields in [json!({}), json!({ "f:spec": { "f:ports": {} } })] {
-            let (_, ports) = left(&fields);
-            assert_eq!(ports, [0; 0], "{fields}");
+        let around = json!({ "type": "NodePort", "ports": [
+            { "port": 80, "protocol": "TCP", "nodePort": 30080 },
+            { "port": 80, "protocol": "UDP", "nodePort": 32410 },
+        ] });
+        let mut all = around.clone();
+        all["ipFamilies"] = json!(["IPv4"]);
+        all["ipFamilyPolicy"] = json!("SingleStack");
+        for (fields, expected) in [
+            (json!({}), all),
+            (json!({ "f:spec": { "f:ports": {} } }), around),
+        ] {
+            assert_eq!(left(&fields), (expected, Vec::new()), "{fields}");
         }
     }
 

@@ -20,7 +20,7 @@ use crate::metadata;
 const ESCAPED: [char; 5] = ['&', '<', '>', '\u{2028}', '\u{2029}'];
 
 /// The levels of the deepest object that is made, which every JSON parser reads.
-const MAX_LEVELS: usize = 100;
+pub const MAX_LEVELS: usize = 100;
 /// The bytes that the copies of one JSON patch may add; as for kube-apiserver.
 const MAX_COPIED: usize = 3 << 20;
 
@@ -85,7 +85,7 @@ pub enum PatchError {
 impl fmt::Display for PatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unfit(error) => error.fmt(f),
+            Self::Unfit(error) => write!(f, "at {}: {}", error.path, error.kind),
             Self::TooDeep => write!(f, "the object would have more than {MAX_LEVELS} levels"),
             Self::TooLarge => write!(f, "it copies more than {} MiB", MAX_COPIED >> 20),
         }

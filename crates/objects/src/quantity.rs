@@ -70,7 +70,9 @@ impl Quantity {
     pub fn parse_with_notation(text: &str) -> Option<(Self, Notation)> {
         let quantity = Self::parse(text)?;
         let notation = match Notation::of(text) {
-            Notation::Binary if quantity.0.abs() < NANOS => Notation::Decimal,
+            Notation::Binary if quantity.0.unsigned_abs() < NANOS.unsigned_abs() => {
+                Notation::Decimal
+            }
             other => other,
         };
         Some((quantity, notation))
@@ -121,7 +123,7 @@ impl Quantity {
 
     /// Returns the canonical text in a notation (apimachinery, `Quantity.CanonicalizeBytes`).
     pub fn text(self, notation: Notation) -> String {
-        let is_small = self.0.abs() < 1024 * NANOS;
+        let is_small = self.0.unsigned_abs() < (1024 * NANOS).unsigned_abs();
         let is_whole = self.0 % NANOS == 0;
         match notation {
             Notation::Binary if is_whole && !is_small => self.binary(),
@@ -319,6 +321,18 @@ mod tests {
         #[test]
         fn any_text_is_harmless(text in "\\PC{0,24}") {
             let _ = Quantity::parse(&text).map(|q| (q.milli(), q.binary(), q.decimal(), q + q));
+        }
+    }
+
+    /// A sum beyond the least is the least, and has a text.
+    #[test]
+    fn least_sum_is_written() {
+        let half = Quantity::parse("-170141183460469231731687303715884105727n").unwrap();
+        let least = half + half;
+        assert_eq!(least, Quantity(i128::MIN));
+        for notation in [Notation::Decimal, Notation::Binary] {
+            let text = "-170141183460469231731687303715884105728n";
+            assert_eq!(least.text(notation), text, "{notation:?}");
         }
     }
 

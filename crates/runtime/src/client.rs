@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
+use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{AuthInfo, Kubeconfig};
 use kube::{Client, Config};
@@ -94,22 +95,23 @@ const MEMBERS: &str = "members";
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ClientError> {
     let addresses = Addresses::by_system();
     let is_pod = source.is_pod();
-    let (client, _) = connect_by(source, is_pod, user_agent, &addresses, UNNAMED).await?;
+    let (client, ..) = connect_by(source, is_pod, user_agent, &addresses, UNNAMED).await?;
     Ok(patient(client))
 }
 
-/// Creates a client that looks the server's name up in `addresses`, and returns its credentials too.
-/// Only with `is_pod` are they those of the pod's service account. Metrics name the API `api`.
+/// Creates a client that looks the server's name up in `addresses`, and returns its credentials too, and the end of a
+/// certificate that a command gave. Only with `is_pod` are they those of the pod's service account. Metrics name the API `api`.
 async fn connect_by(
     source: &Source,
     is_pod: bool,
     user_agent: &str,
     addresses: &Addresses,
     api: &'static str,
-) -> Result<(Client, AuthInfo), ClientError> {
+) -> Result<(Client, AuthInfo, Option<Timestamp>), ClientError> {
     let (mut config, proxy) = load(source, is_pod).await?;
     let auth = config.auth_info.clone();
     let plugin = ExecPlugin::take(&mut config.auth_info).await?;
+    let end = plugin.as_ref().and_then(|plugin| plugin.certificate_end);
     if let Some(proxy) = &proxy
         && !source.addresses.is_empty()
     {
@@ -130,7 +132,7 @@ async fn connect_by(
     };
     let way = (addresses, proxy.as_ref());
     let client = reach(config, way, plugin, user_agent, api)?;
-    Ok((client, auth))
+    Ok((client, auth, end))
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.

@@ -71,7 +71,7 @@ pub const PREEMPTION: Gate = Gate {
     stage: Stage::Alpha,
 };
 
-/// One switch of the flag, such as `Name=true`. A feature of a name that a program does not have may be one of another
+/// One switch of the flag, such as `Name=true`, or none between two commas or after the last. A feature of a name that a program does not have may be one of another
 /// program, or of a newer Karmada: who copies the flag from a Karmada has such names in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
@@ -100,15 +100,27 @@ impl FromStr for Switch {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // As in Karmada, it switches nothing: no feature has this name.
+        if text.is_empty() {
+            let (name, is_on) = (String::new(), false);
+            return Ok(Self { name, is_on });
+        }
         let (name, value) = text
             .split_once('=')
             .ok_or_else(|| "write NAME=true or NAME=false".to_owned())?;
-        let is_on = value
-            .trim()
-            .parse()
-            .map_err(|_| format!("{value:?} is neither true nor false"))?;
+        let is_on =
+            boolean(value.trim()).ok_or_else(|| format!("{value:?} is neither true nor false"))?;
         let name = name.trim().to_owned();
         Ok(Self { name, is_on })
+    }
+}
+
+/// Returns the value of a word for true or false, as Go has them.
+fn boolean(word: &str) -> Option<bool> {
+    match word {
+        "1" | "t" | "T" | "true" | "True" | "TRUE" => Some(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Some(false),
+        _ => None,
     }
 }
 
@@ -127,7 +139,7 @@ pub fn log_unknown(switches: &[Switch], known: &[Gate]) {
 fn unknown<'a>(switches: &'a [Switch], known: &[Gate]) -> Vec<&'a str> {
     let names = switches.iter().map(|switch| switch.name.as_str());
     let is_known = |name: &str| {
-        [ALL_ALPHA, ALL_BETA].contains(&name) || known.iter().any(|gate| gate.name == name)
+        ["", ALL_ALPHA, ALL_BETA].contains(&name) || known.iter().any(|gate| gate.name == name)
     };
     let mut unknown: Vec<_> = names.filter(|name| !is_known(name)).collect();
     unknown.sort_unstable();
@@ -164,6 +176,29 @@ mod tests {
         assert!(!ON.is_on(&switched));
     }
 
+    /// What Go takes for true or false is so, and nothing between commas is no switch.
+    #[test]
+    fn flags_are_read_as_by_go() {
+        for (text, off, on) in [
+            ("", false, true),
+            (",", false, true),
+            ("New=true,", true, true),
+            (",New= T ,,Old=F", true, false),
+            ("New=1,Old=0", true, false),
+            ("New=t,Old=f", true, false),
+            ("New=True,Old=False", true, false),
+            ("New=TRUE,Old=FALSE", true, false),
+        ] {
+            let switched = switches(text).unwrap();
+            assert_eq!(
+                (OFF.is_on(&switched), ON.is_on(&switched)),
+                (off, on),
+                "{text}"
+            );
+            assert_eq!(unknown(&switched, &[OFF, ON]), [""; 0], "{text}");
+        }
+    }
+
     /// A Karmada's manifests switch all features of a stage, and some otherwise, in any order.
     #[test]
     fn stages_are_switched() {
@@ -198,6 +233,9 @@ mod tests {
         for (text, expected) in [
             ("New", "write NAME=true or NAME=false"),
             ("New=yes", "\"yes\" is neither true nor false"),
+            ("New=tRUE", "\"tRUE\" is neither true nor false"),
+            ("New=", "\"\" is neither true nor false"),
+            (" ", "write NAME=true or NAME=false"),
         ] {
             assert_eq!(switches(text), Err(expected.to_owned()), "{text}");
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::{Work, cluster_of_execution_namespace, execution_namespace};
+use karmada_runtime::write::is_conflict;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
@@ -18,6 +19,9 @@ use crate::fleet::pages;
 use crate::identity::NAME;
 use crate::requests::refused;
 use crate::{terminal, token};
+
+/// The most attempts to write a Work: each status of it is another version.
+const TRIES: u32 = 5;
 
 /// Renews tokens that are due.
 pub(crate) async fn run(
@@ -74,26 +78,56 @@ async fn renew(
     client: &Client,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let found = Found::in_objects(&work.spec.workload.manifests).token;
-    let lacking = || {
-        let problem = "its Work has no token: `kubectl remedy join` writes it anew";
-        Error::Unusable(problem.to_owned())
-    };
-    let old = found.ok_or_else(lacking)?;
+    let old = token_of(work)?;
     if !token::is_due(&old, args.when_less_than, now) {
         terminal::print(&format!("{cluster} unchanged; {}\n", token::end(&old)));
         return Ok(());
     }
     let new = token::request(&rights::account(cluster), args.token_duration, client).await?;
-    let patch = work::replace_token(work, &new).ok_or_else(lacking)?;
-    let patch: Patch<Value> = patch.into();
     let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+    replace(&works, work.clone(), &old, &new).await?;
+    terminal::print(&format!("{cluster} renewed; {}\n", token::end(&new)));
+    Ok(())
+}
+
+/// Puts the token `new` in the place of `old` in the Work of an agent, which was `work`, and tries again where anything else of
+/// it has changed.
+pub(super) async fn replace(
+    works: &Api<Work>,
+    mut work: Work,
+    old: &str,
+    new: &str,
+) -> Result<(), Error> {
     let parameters = PatchParams {
         field_manager: Some(NAME.to_owned()),
         ..PatchParams::default()
     };
-    let written = works.patch(work::AGENT, &parameters, &patch).await;
-    written.map_err(|source| refused("write its Work", source))?;
-    terminal::print(&format!("{cluster} renewed; {}\n", token::end(&new)));
-    Ok(())
+    let mut attempt = 1;
+    loop {
+        let patch = work::replace_token(&work, new).ok_or_else(lacking)?;
+        let patch: Patch<Value> = patch.into();
+        match works.patch(work::AGENT, &parameters, &patch).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if attempt < TRIES && is_conflict(&status) => {}
+            Err(source) => return Err(refused("write its Work", source)),
+        }
+        attempt += 1;
+        let read = works.get(work::AGENT).await;
+        work = read.map_err(|source| refused("read its Work", source))?;
+        if token_of(&work)? != old {
+            let problem = "somebody else has replaced its token meanwhile";
+            return Err(Error::Unusable(problem.to_owned()));
+        }
+    }
+}
+
+/// Returns the token in the Work of an agent.
+fn token_of(work: &Work) -> Result<String, Error> {
+    let found = Found::in_objects(&work.spec.workload.manifests);
+    found.token.ok_or_else(lacking)
+}
+
+fn lacking() -> Error {
+    let problem = "its Work has no token: `kubectl remedy join` writes it anew";
+    Error::Unusable(problem.to_owned())
 }

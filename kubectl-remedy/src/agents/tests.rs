@@ -379,6 +379,31 @@ async fn due_tokens_are_renewed() {
     assert_eq!(karmada.run("renew m9").await.unwrap(), Answer::No);
 }
 
+/// A status that is written during a renewal does not end it, but another token does.
+#[tokio::test]
+async fn renewal_outlasts_statuses() {
+    let karmada = Karmada::joined(&["m1"]).await;
+    let (works, old) = (karmada.works("m1"), karmada.token("m1").await);
+    let read = works.get(work::AGENT).await.unwrap();
+    let status = Patch::Merge(json!({ "status": { "conditions": [] } }));
+    let parameters = PatchParams::default();
+    let written = works.patch_status(work::AGENT, &parameters, &status).await;
+    assert_ne!(written.unwrap().resource_version(), read.resource_version());
+    let new = jwt(&json!({ "exp": 2_000_000 }));
+    let renewed = renew::replace(&works, read.clone(), &old, &new).await;
+    renewed.unwrap();
+    assert_eq!(karmada.token("m1").await, new);
+    let late = renew::replace(&works, read, &old, "other").await;
+    assert!(late.unwrap_err().to_string().contains("somebody else"));
+    assert_eq!(karmada.token("m1").await, new);
+    // One that never gets through is told of.
+    let faults = karmada.server.faults();
+    faults.inject(Fault::Conflict.verbs([Verb::Patch]).kind("works"));
+    karmada.now.fetch_add(86_400, Ordering::Relaxed);
+    assert_eq!(karmada.run("renew m1").await.unwrap(), Answer::No);
+    assert_eq!(karmada.token("m1").await, new);
+}
+
 /// Who leaves leaves nothing, and nothing of others goes with it.
 #[tokio::test]
 async fn leaving_restores_everything() {

@@ -1,7 +1,7 @@
 //! The connections to the members.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use karmada_api::ClusterView;
 use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified, Way};
@@ -82,10 +82,11 @@ impl Fleet {
         let (member, watches) = Member::new(client, access, cluster);
         let member = Arc::new(member);
         let (fleet, cluster) = (Arc::downgrade(self), name.to_owned());
+        let failed = Arc::downgrade(&member);
         self.background.run(name, watches, move || {
             // The next probe connects anew.
             if let Some(fleet) = fleet.upgrade() {
-                fleet.disconnect(&cluster);
+                fleet.disconnect_failed(&cluster, &failed);
             }
         });
         let mut members = self.members.lock();
@@ -110,6 +111,14 @@ impl Fleet {
         let mut members = self.members.lock();
         members.connected.remove(name);
         members.doubted.remove(name);
+    }
+
+    /// Ends this connection to a member, unless another has taken its place.
+    fn disconnect_failed(&self, name: &str, failed: &Weak<Member>) {
+        let connected = self.connected(name);
+        if connected.is_some_and(|member| Arc::downgrade(&member).ptr_eq(failed)) {
+            self.disconnect(name);
+        }
     }
 
     /// Ends the connections to all members.

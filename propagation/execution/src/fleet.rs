@@ -126,7 +126,7 @@ impl Fleet {
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
         let (fleet, cluster) = (Arc::clone(self), cluster.clone());
-        let of_cluster = name.to_owned();
+        let (of_cluster, is_over) = (name.to_owned(), ended.clone());
         let renewal = async move {
             match access {
                 Some((karmada, access)) => {
@@ -146,7 +146,8 @@ impl Fleet {
         };
         let (fleet, cluster) = (Arc::downgrade(self), name.to_owned());
         self.background.run(name, running, move || {
-            if let Some(fleet) = fleet.upgrade() {
+            // Another may have taken its place meanwhile.
+            if let Some(fleet) = fleet.upgrade().filter(|_| !is_over.is_cancelled()) {
                 fleet.disconnect(&cluster);
                 fleet.index.wake(&cluster);
             }

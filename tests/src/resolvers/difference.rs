@@ -26,6 +26,8 @@ pub(super) enum What {
     FalselySaid,
     /// Pods wait by the agent's word, and do not.
     WaitFalselySaid,
+    /// The vote is healthy, and no pod resolves.
+    HealthyForNobody,
     /// There is no vote.
     NoVote,
 }
@@ -72,6 +74,7 @@ impl fmt::Display for What {
             Self::WaitUnsaid => "healthy without a word, and pods wait",
             Self::FalselySaid => "said to fail, and pods resolve",
             Self::WaitFalselySaid => "said to wait, and pods do not",
+            Self::HealthyForNobody => "healthy, and no pod resolves",
             Self::NoVote => "no vote",
         })
     }
@@ -85,6 +88,9 @@ pub(super) fn between(seen: &Seen, resolver: Resolver) -> Option<What> {
     let waited = real.took >= WAITED;
     match (seen.vote["vote"].as_str(), symptom) {
         (Some("unhealthy"), _) => real.is_right().then_some(What::UnhealthyForNobody),
+        (Some("healthy"), _) if !Resolver::ALL.iter().any(|one| of(seen, *one).is_right()) => {
+            Some(What::HealthyForNobody)
+        }
         (Some("healthy"), None | Some("waits")) if !is_clean => Some(What::Unsaid),
         (Some("healthy"), None) => waited.then_some(What::WaitUnsaid),
         (Some("healthy"), Some("fails")) => real.is_right().then_some(What::FalselySaid),
@@ -104,11 +110,14 @@ pub(super) fn reason(world: &World, resolver: Resolver, what: What) -> Option<Re
         name.is_none_or(|name| name == KUBERNETES) && fault.family != Some(RecordType::AAAA)
     });
     let says_less = [What::Unsaid, What::WaitUnsaid].contains(&what);
+    if what == What::NoVote {
+        return None;
+    }
     if has(&|kind| matches!(kind, Kind::Late(_))) {
         Some(Reason::Late)
-    } else if is_musl && has(&|kind| kind == Kind::Truncated) {
+    } else if is_musl && says_less && has(&|kind| kind == Kind::Truncated) {
         Some(Reason::OldMusl)
-    } else if is_musl && world.has("use-vc") {
+    } else if is_musl && says_less && world.has("use-vc") {
         Some(Reason::UseVc)
     } else if world.has("no-aaaa") && resolver != Resolver::Glibc && says_less {
         Some(Reason::NoAaaa)

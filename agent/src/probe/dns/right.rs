@@ -88,10 +88,19 @@ fn same(own: IpAddr, found: IpAddr) -> bool {
     }
 }
 
-/// Returns the domains of the search list that hold the namespaces of a cluster, such as `svc.cluster.local`.
+/// Returns the domains of the search list that hold the namespaces of a cluster, such as `svc.cluster.local`. A pod has its
+/// own namespace's before that; where a list has such a pair, a company's domain that also begins with `svc` is none.
 pub(super) fn services_zones(conf: &ResolvConf) -> impl Iterator<Item = &Name> {
-    let is_services = |domain: &&Name| domain.iter().next() == Some(SERVICES);
-    conf.search.iter().filter(is_services)
+    let holds_namespace = |domain: &Name| {
+        let mut searched = conf.search.iter();
+        searched.any(|other| other.iter().len() == domain.iter().len() + 1 && domain.zone_of(other))
+    };
+    let services = || {
+        let begins = |domain: &&Name| domain.iter().next() == Some(SERVICES);
+        conf.search.iter().filter(begins)
+    };
+    let is_pods = services().any(holds_namespace);
+    services().filter(move |domain| !is_pods || holds_namespace(domain))
 }
 
 /// Returns the domain beside the full name of a Service: the one that holds the namespaces, or else the one
@@ -123,6 +132,25 @@ mod tests {
 
     fn name(text: &str) -> Name {
         Name::from_ascii(text).unwrap()
+    }
+
+    /// A company's domain may begin like that of a pod's namespaces.
+    #[test]
+    fn zones_are_those_of_pods() {
+        let cases: [(&str, &[&str]); 4] = [
+            (POD, &["svc.cluster.local"]),
+            (
+                "search a.svc.local svc.local svc.example.net\n",
+                &["svc.local"],
+            ),
+            ("search svc.svc.local svc.local local\n", &["svc.local"]),
+            ("search svc.example.net\n", &["svc.example.net"]),
+        ];
+        for (conf, expected) in cases {
+            let conf = ResolvConf::parse(conf.as_bytes());
+            let zones: Vec<_> = services_zones(&conf).map(Name::to_string).collect();
+            assert_eq!(zones, expected, "{conf:?}");
+        }
     }
 
     /// A company's wildcard, the API's own name behind an alias, as autopath answers, and its known address.

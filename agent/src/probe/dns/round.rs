@@ -309,17 +309,18 @@ impl<C: DnsClient> Prober<C> {
         }
     }
 
-    /// Returns a name that does not exist and that no cache can know: beside the cluster's namespaces. Below
-    /// the first domain of the search list, CoreDNS's autopath would go on to the other domains and leave the
-    /// cluster. Without such a domain it is in the first one or, if the first probe name is absolute, beside
-    /// that name.
+    /// Returns a name that does not exist and that no cache can know: beside the first probe name if that is
+    /// absolute, otherwise beside the cluster's namespaces. Below the first domain of the search list, CoreDNS's
+    /// autopath would go on to the other domains and leave the cluster; the name is there only in a list without
+    /// those namespaces.
     fn uncached_name(&mut self, conf: &ResolvConf) -> Name {
         let first = self.probe.names.first().cloned().unwrap_or_default();
-        let domain = services_zones(conf).next().or_else(|| {
-            let searched = conf.search.first();
-            searched.filter(|_| !first.is_fqdn())
-        });
-        let domain = domain.cloned().unwrap_or_else(|| beside(&first));
+        let domain = if first.is_fqdn() {
+            beside(&first)
+        } else {
+            let domain = services_zones(conf).next().or(conf.search.first());
+            domain.cloned().unwrap_or_else(|| beside(&first))
+        };
         let label = format!("probe-{:016x}", self.random.u64(..));
         let mut name = domain.prepend_label(label.as_str()).unwrap_or(domain);
         // Absolute, so that the search list does not multiply the query.

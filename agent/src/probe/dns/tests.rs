@@ -287,7 +287,8 @@ async fn a_round_that_cannot_send_a_query_is_no_observation() {
 async fn without_a_server_this_host_is_queried() {
     let case =
         "search default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n";
-    let place = Location::new(case, &[], AMPLE);
+    let mut place = Location::new(case, &[], AMPLE);
+    place.probe.api = Some([10, 96, 0, 1].into());
     for here in ["127.0.0.1:53", "[::1]:53"] {
         let here = Only(here.parse().unwrap());
         let mut prober = place.prober_with(here, DirectServers::default());

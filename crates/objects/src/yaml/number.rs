@@ -6,10 +6,11 @@ pub(super) fn number(text: &str) -> Option<String> {
 }
 
 fn integer(text: &str) -> Option<String> {
-    let (sign, digits) = match text.as_bytes() {
-        [b'-', ..] => ("-", &text[1..]),
-        [b'+', ..] => ("", &text[1..]),
-        _ => ("", text),
+    // In another radix go-yaml reads 64 bits; decimal digits are all kept.
+    let (sign, digits, most) = match text.as_bytes() {
+        [b'-', ..] => ("-", &text[1..], i64::MIN.unsigned_abs()),
+        [b'+', ..] => ("", &text[1..], i64::MAX.unsigned_abs()),
+        _ => ("", text, u64::MAX),
     };
     let is_decimal = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     if is_decimal && !digits.starts_with('0') {
@@ -19,23 +20,23 @@ fn integer(text: &str) -> Option<String> {
         return Some(digits.to_owned());
     }
     let (prefix, rest) = digits.split_at_checked(2)?;
-    let (radix, digits) = match prefix {
+    let (radix, of_radix) = match prefix {
         "0x" | "0X" => (16, rest),
         "0o" | "0O" => (8, rest),
         "0b" | "0B" => (2, rest),
         _ if digits.starts_with('0') => (8, &digits[1..]),
         _ => return None,
     };
-    let is_number = digits
+    let is_number = of_radix
         .bytes()
         .all(|digit| char::from(digit).is_digit(radix));
-    let value = u128::from_str_radix(digits, radix).ok();
-    let value = value.filter(|_| is_number)?;
-    Some(if value == 0 {
-        "0".to_owned()
-    } else {
-        format!("{sign}{value}")
-    })
+    let value = u64::from_str_radix(of_radix, radix).ok();
+    match value.filter(|value| is_number && *value <= most) {
+        Some(0) => Some("0".to_owned()),
+        Some(value) => Some(format!("{sign}{value}")),
+        // What is not octal, or too great for that, has zeros that mean nothing.
+        None => is_decimal.then(|| format!("{sign}{}", digits.trim_start_matches('0'))),
+    }
 }
 
 /// Returns the JSON of a fraction or power; `None` if it is none, or greater than any.

@@ -5,12 +5,15 @@
 //! whether or not anybody is, and shows what it printed as numbers, a token included. This one runs once for each client,
 //! and again when what it printed ends or the API refuses it.
 
+mod process;
+
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::pin::Pin;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,13 +26,15 @@ use tokio::sync::Mutex;
 use tower::{Layer, Service};
 
 use super::kubeconfig::document;
-use super::selected::bearer;
+use super::token::header_of;
 use crate::error::BoxError;
 
 /// What the command is told, in this variable.
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
 /// The most characters that are shown of what it prints for people, the last ones.
 const LONGEST: usize = 1000;
+/// The longest run of a command that asks nobody.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Errors of a command for credentials. None quotes its standard output, which may have a token, or its arguments.
 #[derive(Debug, thiserror::Error)]
@@ -59,13 +64,27 @@ pub enum ExecError {
         /// The command.
         command: String,
         /// The status.
-        status: std::process::ExitStatus,
+        status: ExitStatus,
         /// What it printed on standard error.
         said: String,
     },
+    /// It did not end, though it could ask nobody.
+    #[error("{0}, which is to give credentials, did not end within {1:?}, and was killed")]
+    Endless(String, Duration),
     /// It printed something else.
     #[error("{0}, which is to give credentials, printed {1}")]
     Printed(String, &'static str),
+}
+
+impl ExecError {
+    /// Returns the error of a command that failed, and ended so.
+    pub(crate) fn failed(command: String, out: &Output) -> Self {
+        Self::Failed {
+            command,
+            status: out.status,
+            said: shown(&String::from_utf8_lossy(&out.stderr)),
+        }
+    }
 }
 
 /// A remark behind an error, if there is one.
@@ -95,18 +114,49 @@ impl Credentials {
     }
 }
 
+/// Who looks on while a command runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Onlooker {
+    /// A person at a terminal, who sees at once where to log in.
+    Person,
+    /// Nobody: what the command says is for its error or the log.
+    Nobody,
+}
+
+impl Onlooker {
+    /// Returns who looks at this process.
+    fn present() -> Self {
+        if io::stderr().is_terminal() {
+            Self::Person
+        } else {
+            Self::Nobody
+        }
+    }
+}
+
 /// A command and what it printed last, shared by clones.
 #[derive(Clone)]
 pub(super) struct ExecPlugin {
     config: Arc<ExecConfig>,
+    onlooker: Onlooker,
     /// Locked while the command runs: whoever asks people should do so once.
     printed: Arc<Mutex<Option<Credentials>>>,
+    /// The end of the certificate that became that of the user, which no other request renews.
+    pub(super) certificate_end: Option<Timestamp>,
 }
 
 impl ExecPlugin {
     /// Takes the command out of `user` and runs it, unless something takes precedence. A certificate that it prints becomes
     /// that of the user.
     pub(super) async fn take(user: &mut AuthInfo) -> Result<Option<Self>, ExecError> {
+        Self::take_before(Onlooker::present(), user).await
+    }
+
+    /// Does so before this onlooker.
+    pub(super) async fn take_before(
+        onlooker: Onlooker,
+        user: &mut AuthInfo,
+    ) -> Result<Option<Self>, ExecError> {
         let others = user.token.is_some()
             || user.token_file.is_some()
             || user.username.is_some()
@@ -115,11 +165,15 @@ impl ExecPlugin {
         let Some(config) = user.exec.take().filter(|_| !others) else {
             return Ok(None);
         };
-        let plugin = Self {
+        let mut plugin = Self {
             config: Arc::new(config),
+            onlooker,
             printed: Arc::default(),
+            certificate_end: None,
         };
-        if let Some((certificate, key)) = plugin.credentials().await?.certificate {
+        let printed = plugin.credentials().await?;
+        if let Some((certificate, key)) = printed.certificate {
+            plugin.certificate_end = printed.end;
             user.client_certificate_data = Some(STANDARD.encode(certificate));
             user.client_key_data = Some(STANDARD.encode(key).into());
         }
@@ -128,20 +182,22 @@ impl ExecPlugin {
 
     /// Returns what the command printed last, or runs it where that has ended.
     async fn credentials(&self) -> Result<Credentials, ExecError> {
-        let mut printed = self.printed.lock().await;
+        let mut printed = Arc::clone(&self.printed).lock_owned().await;
         if let Some(printed) = &*printed
             && !printed.has_ended(Timestamp::now())
         {
             return Ok(printed.clone());
         }
-        let config = Arc::clone(&self.config);
-        let running = tokio::task::spawn_blocking(move || run(&config));
-        let new = running.await.map_err(|error| ExecError::Unstarted {
+        let (config, onlooker) = (Arc::clone(&self.config), self.onlooker);
+        // It keeps the lock and what the command prints, also if whoever asks goes away meanwhile.
+        let running = tokio::task::spawn_blocking(move || {
+            run(&config, onlooker, LIMIT).map(|new| printed.insert(new).clone())
+        });
+        running.await.map_err(|error| ExecError::Unstarted {
             command: self.config.command.clone().unwrap_or_default(),
             hint: String::new(),
             source: io::Error::other(error),
-        })??;
-        Ok(printed.insert(new).clone())
+        })?
     }
 
     /// Forgets what the command printed, if this token is still the one that it printed last.
@@ -151,8 +207,8 @@ impl ExecPlugin {
     }
 }
 
-/// Runs the command of `config`, and waits for its end.
-fn run(config: &ExecConfig) -> Result<Credentials, ExecError> {
+/// Runs the command of `config`, and waits for its end: no longer than `limit`, unless it may ask somebody.
+fn run(config: &ExecConfig, onlooker: Onlooker, limit: Duration) -> Result<Credentials, ExecError> {
     let name = config.command.as_ref().ok_or(ExecError::NoCommand)?;
     let has_terminal = io::stdin().is_terminal();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), has_terminal)
@@ -178,28 +234,24 @@ fn run(config: &ExecConfig) -> Result<Credentials, ExecError> {
     } else {
         Stdio::null()
     });
-    // Somebody who looks sees at once where to log in.
-    if io::stderr().is_terminal() {
-        command.stderr(Stdio::inherit());
-    }
-    let output = command.output().map_err(|source| ExecError::Unstarted {
+    command.stdout(Stdio::piped());
+    command.stderr(match onlooker {
+        Onlooker::Person => Stdio::inherit(),
+        Onlooker::Nobody => Stdio::piped(),
+    });
+    let unstarted = |source| ExecError::Unstarted {
         command: name.clone(),
         hint: shown(config.install_hint.as_deref().unwrap_or_default()),
         source,
-    })?;
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = output;
-    let said = shown(&String::from_utf8_lossy(&stderr));
-    if !status.success() {
-        return Err(ExecError::Failed {
-            command: name.clone(),
-            status,
-            said,
-        });
+    };
+    let end = (!is_interactive).then(|| Instant::now() + limit);
+    let child = command.spawn().map_err(unstarted)?;
+    let output = process::output(child, end).map_err(unstarted)?;
+    let output = output.ok_or_else(|| ExecError::Endless(name.clone(), limit))?;
+    if !output.status.success() {
+        return Err(ExecError::failed(name.clone(), &output));
     }
+    let said = shown(&String::from_utf8_lossy(&output.stderr));
     if !said.is_empty() {
         tracing::info!(
             command = name,
@@ -207,7 +259,7 @@ fn run(config: &ExecConfig) -> Result<Credentials, ExecError> {
             "The command for credentials has something to say"
         );
     }
-    read(&stdout).map_err(|problem| ExecError::Printed(name.clone(), problem))
+    read(&output.stdout).map_err(|problem| ExecError::Printed(name.clone(), problem))
 }
 
 /// Returns `true` if a command of this mode may ask somebody; `None` if it must, and nobody is there.
@@ -234,7 +286,7 @@ fn read(stdout: &[u8]) -> Result<Credentials, &'static str> {
         (None, None) => None,
         _ => return Err("a certificate or its key, but not both"),
     };
-    let token = text("token").map(bearer).transpose();
+    let token = text("token").map(header_of).transpose();
     let token = token.map_err(|_| "a token that no request can have")?;
     if token.is_none() && certificate.is_none() {
         return Err("neither a token nor a certificate");

@@ -154,8 +154,10 @@ fn entries<T: DeserializeOwned>(
             Some(fields) => fields,
         };
         forget_empty(&mut fields);
-        if field == "context" && fields.get("cluster").is_none() {
-            fields["cluster"] = Value::String(String::new());
+        if let Value::Object(fields) = &mut fields
+            && field == "context"
+        {
+            fields.entry("cluster").or_insert_with(|| "".into());
         }
         match serde_json::from_value(fields) {
             Ok(fields) => entries.push((name, fields)),

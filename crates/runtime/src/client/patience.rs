@@ -14,6 +14,8 @@ use tower::{BoxError, ServiceBuilder};
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
 /// The most attempts after the first one: within a minute an API has read its store.
 const ATTEMPTS: u32 = 30;
+/// The longest pause that is granted: whoever waits at a terminal is told of a longer one by the API's answer.
+const LONGEST_PAUSE: u64 = 30;
 
 /// Returns a client that sends a request again when the API asks for that with `Retry-After`, as kubectl does.
 pub fn patient(client: Client) -> Client {
@@ -43,7 +45,10 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for WhenAsked {
         result: &mut Result<Response<B>, BoxError>,
     ) -> Option<Self::Future> {
         let response = result.as_ref().ok()?;
-        response.headers().get(header::RETRY_AFTER)?;
+        let pause = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
+        if pause.parse::<u64>().ok()? > LONGEST_PAUSE {
+            return None;
+        }
         self.0.retry(request, result)
     }
 

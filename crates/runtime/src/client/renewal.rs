@@ -65,6 +65,8 @@ pub(crate) struct Renewal {
     /// The files as they were before they were last used.
     fingerprint: u64,
     auth: AuthInfo,
+    /// The end of a certificate that a command gave, which only another connection can replace.
+    certificate_end: Option<Timestamp>,
     /// The ends that a warning has been logged about.
     warned: [Option<Validity>; CREDENTIALS.len()],
     last_error: LastError,
@@ -83,7 +85,8 @@ impl Renewal {
         // Before the files are used: a change meanwhile shows at the next look.
         let fingerprint = fingerprint(source);
         let is_pod = source.is_pod();
-        let (newest, auth) = connect_by(source, is_pod, user_agent, &addresses, api).await?;
+        let (newest, auth, certificate_end) =
+            connect_by(source, is_pod, user_agent, &addresses, api).await?;
         let namespace = newest.default_namespace().to_owned();
         let service = Replaceable {
             newest: Arc::new(Mutex::new(newest)),
@@ -100,6 +103,7 @@ impl Renewal {
             service,
             fingerprint,
             auth,
+            certificate_end,
             warned: [None; CREDENTIALS.len()],
             last_error: LastError::default(),
         };
@@ -124,28 +128,43 @@ impl Renewal {
         }
     }
 
-    /// Reads the files again if they have changed, and notes the ends of the credentials.
+    /// Reads the files again if they have changed or a command's certificate has ended, and notes the ends of the credentials.
     async fn look(&mut self) {
         let fingerprint = fingerprint(&self.source);
-        if fingerprint != self.fingerprint {
+        let now = (self.clock)();
+        let has_ended = self.certificate_end.is_some_and(|end| end <= now);
+        let has_changed = fingerprint != self.fingerprint;
+        if has_changed || has_ended {
+            let (done, failed) = if has_changed {
+                (
+                    "Read the changed kubeconfig",
+                    "Cannot use the changed kubeconfig, will retry",
+                )
+            } else {
+                (
+                    "Replaced the certificate of the kubeconfig's command, which had ended",
+                    "Cannot replace the certificate of the kubeconfig's command, which has ended, will retry",
+                )
+            };
             // Never back from a file: one that is gone for a moment must not lead to another cluster.
             let is_pod = self.is_pod && self.source.is_pod();
             let (source, addresses) = (&self.source, &self.addresses);
             match connect_by(source, is_pod, self.user_agent, addresses, self.api).await {
-                Ok((newest, auth)) => {
+                Ok((newest, auth, certificate_end)) => {
                     self.is_pod = is_pod;
                     *self.service.newest.lock() = newest;
                     self.auth = auth;
+                    self.certificate_end = certificate_end;
                     self.fingerprint = fingerprint;
                     self.last_error.clear();
-                    tracing::info!(api = self.api, "Read the changed kubeconfig");
+                    tracing::info!(api = self.api, "{done}");
                 }
                 // Perhaps only half of it has been written yet. What was read before may still be valid.
                 Err(error) => {
                     let error = Chain(&error).to_string();
                     if self.last_error.replace(&error) {
                         let api = self.api;
-                        tracing::warn!(api, error, "Cannot use the changed kubeconfig, will retry");
+                        tracing::warn!(api, error, "{failed}");
                     }
                 }
             }

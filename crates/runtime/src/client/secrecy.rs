@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::exec::Onlooker;
 use super::*;
 use crate::error::Chain;
 
@@ -111,6 +112,8 @@ async fn misplaced_credential_is_not_told() {
         json!({ "auth-provider": { "name": "gcp", "config": {
             "cmd-path": "echo", "cmd-args": MARKER, "token-key": "{.token}" } } }),
         json!({ "auth-provider": { "name": "gcp", "config": {
+            "cmd-path": "false", "cmd-args": MARKER } } }),
+        json!({ "auth-provider": { "name": "gcp", "config": {
             "access-token": MARKER, "expiry": MARKER } } }),
     ] {
         File::with(&json!({}), &user).told().await;
@@ -144,8 +147,14 @@ async fn answers_of_plugins_are_not_told() {
         File::with(&json!({}), &plugin(&script)).told().await;
     }
     let fails = format!("echo {MARKER}; echo Log in first. >&2; exit 3");
-    let told = File::with(&json!({}), &plugin(&fails)).told().await;
-    assert!(told.contains("Log in first."), "{told}");
+    let file = File::with(&json!({}), &plugin(&fails));
+    let (mut config, _) = load(&file.source(), false).await.unwrap();
+    let error = ExecPlugin::take_before(Onlooker::Nobody, &mut config.auth_info).await;
+    let told = Chain(&ClientError::from(error.err().unwrap())).to_string();
+    assert!(
+        told.contains("Log in first.") && !told.contains(MARKER),
+        "{told}"
+    );
 }
 
 /// A plugin that fails when its token ends, in the midst of requests, is told of as one that fails at the start.
@@ -161,5 +170,8 @@ async fn failing_renewal_is_not_told() {
     std::fs::write(ended, "").unwrap();
     let error = client.apiserver_version().await.unwrap_err();
     let told = Chain(&error).to_string();
-    assert!(!told.contains(MARKER), "{told}");
+    assert!(
+        told.contains("failed with exit status") && !told.contains(MARKER),
+        "{told}"
+    );
 }

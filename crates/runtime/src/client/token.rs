@@ -47,7 +47,7 @@ impl TokenFile {
         let beside = inline_token(credentials);
         credentials.token = None;
         let authorization = read(&path).or_else(|error| match beside {
-            Some(token) => bearer(&token).map_err(io::Error::other),
+            Some(token) => header_of(&token).map_err(io::Error::other),
             None => Err(error),
         });
         let authorization = authorization.map_err(|source| ClientError::TokenFile {
@@ -68,7 +68,7 @@ impl TokenFile {
     pub(super) fn authorize<B>(&self, mut request: Request<B>) -> Request<B> {
         let mut token = self.token.lock();
         if token.read.elapsed() >= MAX_AGE {
-            // While the file cannot be read, for example during its replacement, the last token may
+            // While the file cannot be read or has no token, for example during its replacement, the last token may
             // still be valid; if not, the API server responds with 401.
             if let Ok(authorization) = read(&self.path) {
                 token.authorization = authorization;
@@ -86,11 +86,20 @@ impl TokenFile {
 
 /// Returns `true` if a request can carry this bearer token, as any that an API server knows.
 pub(crate) fn is_token(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic())
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns the header of a request with this token, which may stand between white space.
+pub(super) fn header_of(token: &str) -> Result<HeaderValue, ClientError> {
+    let token = token.trim();
+    if !is_token(token) {
+        return Err(ClientError::Token);
+    }
+    bearer(token).map_err(|_| ClientError::Token)
 }
 
 fn read(path: &std::path::Path) -> io::Result<HeaderValue> {
-    bearer(&std::fs::read_to_string(path)?).map_err(io::Error::other)
+    header_of(&std::fs::read_to_string(path)?).map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -130,6 +139,12 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         tokio::time::advance(MAX_AGE).await;
         assert_eq!(sent(&file), "Bearer second");
+        for broken in ["", " \n", "two words", "tok\u{e9}n", "two\nlines"] {
+            std::fs::write(&path, broken).unwrap();
+            tokio::time::advance(MAX_AGE).await;
+            assert_eq!(sent(&file), "Bearer second", "{broken:?}");
+            assert!(TokenFile::take(&mut of(&path)).is_err(), "{broken:?}");
+        }
         std::fs::write(&path, "third\n").unwrap();
         tokio::time::advance(MAX_AGE).await;
         assert_eq!(sent(&file), "Bearer third");
@@ -162,6 +177,7 @@ mod tests {
             (jwt, true),
             ("abcdef.0123456789abcdef", true),
             ("two words", false),
+            ("", false),
         ] {
             assert_eq!(is_token(text), expected, "{text}");
             let mut config = Config::new(http::Uri::from_static("http://api"));

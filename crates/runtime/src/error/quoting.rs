@@ -1,15 +1,13 @@
-//! The errors of libraries that quote what they could not read: kubeconfigs, credentials, the answers of exec plugins.
+//! The errors of libraries that quote what they could not read: kubeconfigs, credentials, the answers of auth-providers.
 
 use std::error::Error;
-use std::process::Output;
 
 use kube::client::AuthError;
 use kube::config::{KubeconfigError, LoadDataError};
 use objects::Mistake;
 use rustls::pki_types::pem;
 
-/// The longest message of an exec plugin that is shown, in characters.
-const SHOWN: usize = 500;
+use crate::client::ExecError;
 
 /// Returns what may be told of an error that quotes what was read, in place of its own text and those of its sources.
 pub(super) fn disclosed(error: &(dyn Error + 'static)) -> Option<String> {
@@ -46,10 +44,13 @@ fn of_kubeconfig(error: &KubeconfigError) -> Option<String> {
 }
 
 fn of_credentials(error: &AuthError) -> Option<String> {
-    let answer = "cannot read the answer of the exec plugin";
+    let command = "the command of the auth-provider";
+    let answer = format!("cannot read the answer of {command}");
     Some(match error {
-        AuthError::AuthExecRun { out, .. } => of_plugin(out),
-        AuthError::AuthExecParse(error) => format!("{answer}: {}", Mistake::from(&**error)),
+        // Its arguments may have a credential, too.
+        AuthError::AuthExecRun { out, .. } => {
+            ExecError::failed(command.to_owned(), out).to_string()
+        }
         AuthError::ParseTokenKey(error) => format!("{answer}: {}", Mistake::from(error)),
         AuthError::MalformedTokenExpirationDate(_) => {
             format!("{answer}: its expirationTimestamp is no time")
@@ -57,16 +58,4 @@ fn of_credentials(error: &AuthError) -> Option<String> {
         AuthError::ReadTokenFile(error, _) => format!("cannot read the token file: {error}"),
         _ => return None,
     })
-}
-
-/// Returns what an exec plugin says to people. Its standard output is for programs, and has the token.
-fn of_plugin(out: &Output) -> String {
-    let said = String::from_utf8_lossy(&out.stderr);
-    let said: String = said.trim().chars().take(SHOWN).collect();
-    let failed = format!("the exec plugin failed with {}", out.status);
-    if said.is_empty() {
-        failed
-    } else {
-        format!("{failed}: {said}")
-    }
 }

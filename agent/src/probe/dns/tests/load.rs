@@ -258,7 +258,9 @@ impl Played {
             .map(|last| format!("nameserver 10.96.0.{last}\n"))
             .collect();
         let search = POD.replace("nameserver 192.0.2.1\n", &lines.concat());
-        let place = Location::new(&search, &[], Duration::from_secs(2));
+        let mut place = Location::new(&search, &[], Duration::from_secs(2));
+        // The cluster's API, under whatever suffix.
+        place.probe.api = Some([10, 96, 0, 1].into());
         let replies: Arc<Mutex<Box<Replies>>> = Arc::new(Mutex::new(Box::new(replies)));
         let queries = Arc::default();
         let client = Scripted {

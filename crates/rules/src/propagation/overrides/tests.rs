@@ -234,6 +234,62 @@ fn rest_of_text_means_the_same() {
     }
 }
 
+/// Neither a text nor its changes are deeper than what is walked through, or make work without end.
+#[test]
+fn changes_of_texts_are_bounded() {
+    let changed = |language: &str, text: &str, patches: Value| {
+        let mut config =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": text } });
+        let field = json!({ "fieldPath": "/data/text", language: patches });
+        let overriders = json!({ "fieldOverrider": [field] });
+        apply_overriders(&overriders, &mut config)
+    };
+    let lists = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let json = |levels| format!("{{\"a\": {{\"b\": 1}}, \"deep\": {}}}", lists(levels));
+    let yaml = |levels| format!("a: {{b: 1}}\ndeep: {}\n", lists(levels));
+    let replace = json!([{ "subPath": "/a/b", "operator": "replace", "value": 2 }]);
+    for (language, allowed, deeper) in [
+        ("json", json(99), json(100)),
+        ("yaml", yaml(99), yaml(100)),
+        ("yaml", json(99), json(100)),
+    ] {
+        assert_eq!(changed(language, &allowed, replace.clone()), Ok(()));
+        let error = changed(language, &deeper, replace.clone()).unwrap_err();
+        assert_eq!(error, "the text at /data/text has more than 100 levels");
+    }
+    let brackets = "[".repeat(200);
+    let text = format!("{{\"a\": {{\"b\": 1}}, \"text\": \"\\\"{brackets}\"}}");
+    assert_eq!(changed("json", &text, replace.clone()), Ok(()));
+
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let add = |levels| json!([{ "subPath": "/a/b", "operator": "add", "value": nested(levels) }]);
+    let at = |levels| json!([{ "subPath": "/a".repeat(levels), "operator": "remove" }]);
+    let times = |count: usize| (0..count).map(|_| replace[0].clone()).collect::<Value>();
+    let long = format!(
+        "{{\"a\": {{\"b\": 1}}, \"text\": \"{}\"}}",
+        "x".repeat(1 << 20)
+    );
+    let short = json(1);
+    for (text, patches, problem) in [
+        (&short, add(98), None),
+        (&short, add(99), Some("would have more than 100 levels")),
+        (
+            &short,
+            at(101),
+            Some("cannot be changed more than 100 levels deep"),
+        ),
+        (&long, times(2), None),
+        (
+            &long,
+            times(64),
+            Some("is too long for so many changes: they would copy more than 64 MiB"),
+        ),
+    ] {
+        let expected = problem.map(|problem| format!("the text at /data/text {problem}"));
+        assert_eq!(changed("json", text, patches).err(), expected);
+    }
+}
+
 /// Case P113: a place in a list may be counted from its end, or have zeros before it, wherever an override names one.
 #[test]
 fn places_are_counted_as_karmada_does() {

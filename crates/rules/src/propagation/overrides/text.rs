@@ -6,13 +6,16 @@ use std::fmt;
 
 use json_patch::PatchOperation;
 use objects::Mistake;
-use objects::patch::place;
+use objects::patch::{MAX_LEVELS, place};
 use objects::yaml;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// The bytes that the changes of one text may copy.
+const MAX_COPIED: usize = 64 << 20;
 
 /// The language of a text.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +28,8 @@ impl Language {
     /// Returns the text after some operations, as Karmada writes it.
     ///
     /// # Errors
-    /// Fails with what is wrong with the text, or what it has not.
+    /// Fails with what is wrong with the text, or what it has not. Nor is a text changed that is too deep to walk through, or so
+    /// long that its changes would take too much time.
     pub(super) fn changed(
         self,
         text: &str,
@@ -41,11 +45,28 @@ impl Language {
                 yaml::document(text).map_err(|problem| format!("is no YAML: {problem}"))?
             }
         };
+        if levels(&json) > MAX_LEVELS {
+            return Err(format!("has more than {MAX_LEVELS} levels"));
+        }
+        if copied(&json, operations) > MAX_COPIED {
+            let most = MAX_COPIED >> 20;
+            return Err(format!(
+                "is too long for so many changes: they would copy more than {most} MiB"
+            ));
+        }
         for operation in operations {
             let path = operation.path();
+            if path.count() > MAX_LEVELS {
+                return Err(format!(
+                    "cannot be changed more than {MAX_LEVELS} levels deep"
+                ));
+            }
             let tokens = path.tokens().map(|token| token.decoded().into_owned());
             let tokens: Vec<_> = tokens.collect();
             json = patched(&json, &tokens, operation).ok_or_else(|| format!("has no {path}"))?;
+        }
+        if levels(&json) > MAX_LEVELS {
+            return Err(format!("would have more than {MAX_LEVELS} levels"));
         }
         match self {
             Self::Json => Ok(compact(&json)),
@@ -56,6 +77,35 @@ impl Language {
             }
         }
     }
+}
+
+/// Returns the levels of lists and objects in a JSON text.
+fn levels(json: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    let (mut is_in_text, mut is_escaped) = (false, false);
+    for letter in json.bytes() {
+        match letter {
+            b'[' | b'{' if !is_in_text => {
+                open += 1;
+                most = most.max(open);
+            }
+            b']' | b'}' if !is_in_text => open = open.saturating_sub(1),
+            _ => {}
+        }
+        is_in_text ^= letter == b'"' && !is_escaped;
+        is_escaped = letter == b'\\' && !is_escaped;
+    }
+    most
+}
+
+/// Returns the most bytes that operations copy: each writes the text anew, with what those before it have added.
+fn copied(json: &str, operations: &[PatchOperation]) -> usize {
+    let added = operations.iter().map(|operation| {
+        let value = written(operation).map_or(0, |value| value.len());
+        operation.path().as_str().len() + value
+    });
+    let longest = json.len() + added.sum::<usize>();
+    operations.len().saturating_mul(longest)
 }
 
 /// Returns a JSON value after an operation about the part at a path; `None` if it has no such part.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::{ClusterView, Work, execution_namespace, names};
+use objects::replacement::leave_node_ports;
 use objects::{Key, Metadata, metadata};
 use serde_json::Value;
 
@@ -55,6 +56,7 @@ pub(super) fn desired(
     let key = Key::new(execution_namespace(cluster), work_name(binding));
     let mut manifest = manifest_for(facts, order, current)?;
     let applied = facts.overrides.apply(&mut manifest, order.cluster)?;
+    leave_unused_node_ports(facts.template, &mut manifest);
     // Only now: an override may name what is removed, or add it.
     manifest::strip(&mut manifest);
     let in_binding = binding.spec.conflict_resolution.as_deref();
@@ -126,6 +128,19 @@ fn manifest_for(
         }
     }
     Ok(manifest)
+}
+
+/// Leaves the node ports open that nobody has asked for if an override has made the Service one of a type that has none: with
+/// them it would be refused.
+fn leave_unused_node_ports(template: &Value, manifest: &mut Value) {
+    let type_ = manifest.pointer("/spec/type").and_then(Value::as_str);
+    if type_.is_some_and(|type_| ["NodePort", "LoadBalancer"].contains(&type_)) {
+        return;
+    }
+    let ports = template.annotation(names::ALLOCATED_NODE_PORTS);
+    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
+    let ports: BTreeSet<u16> = ports.filter_map(|port| port.parse().ok()).collect();
+    leave_node_ports(manifest, &ports, None);
 }
 
 fn owned<'a>(

@@ -850,3 +850,48 @@ fn allocated_node_ports_are_told() {
     annotations.unwrap().remove(names::ALLOCATED_NODE_PORTS);
     assert_eq!(told(&world).0, None);
 }
+
+/// A node port that nobody has asked for is left out where an override makes the Service one of a type that has none; one that
+/// is asked for is its author's to remove.
+#[test]
+fn overridden_type_leaves_node_ports() {
+    let services = fixtures::bound().into_iter();
+    let mut services = services.filter(|(template, _)| template["kind"] == "Service");
+    let (mut template, binding) = services.next().unwrap();
+    template["spec"]["type"] = json!("NodePort");
+    template["spec"]["ports"] = json!([
+        { "name": "http", "port": 80, "nodePort": 30_080 },
+        { "name": "https", "port": 443, "nodePort": 30_443 },
+    ]);
+    let [both, asked]: [&[i64]; 2] = [&[30_080, 30_443], &[30_443]];
+    for (type_, allocated, expected) in [
+        ("NodePort", "30080", both),
+        ("LoadBalancer", "30080", both),
+        ("ClusterIP", "30080", asked),
+        ("ClusterIP", "30080,30443", &[]),
+        ("ClusterIP", "", both),
+    ] {
+        let replace = json!({ "path": "/spec/type", "operator": "replace", "value": type_ });
+        let policy = json!({
+            "metadata": { "name": "type", "namespace": "shop" },
+            "spec": { "overrideRules": [{ "overriders": { "plaintext": [replace] } }] },
+        });
+        let mut template = template.clone();
+        template["metadata"]["annotations"][names::ALLOCATED_NODE_PORTS] = json!(allocated);
+        let world = World {
+            binding: binding.clone(),
+            template,
+            policies: vec![from_value(policy).unwrap()],
+            works: Vec::new(),
+            ..World::recorded()
+        };
+        let WorkStep::Apply(WorkChange::Create(body)) = world.step("member1") else {
+            panic!("not created");
+        };
+        let spec = &body["spec"]["workload"]["manifests"][0]["spec"];
+        let ports = spec["ports"].as_array().unwrap().iter();
+        let ports = ports.filter_map(|port| port.get("nodePort")?.as_i64());
+        assert_eq!(spec["type"], type_);
+        assert_eq!(ports.collect::<Vec<_>>(), expected, "{type_} {allocated}");
+    }
+}

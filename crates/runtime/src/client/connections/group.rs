@@ -119,8 +119,10 @@ impl Group {
             used.last = Instant::now();
             return Ok(Stream::on(&used.connection));
         }
-        // One at a time: of those that need one, most find room on it.
+        // One at a time: of those that need one, most find room on it. One that has ended stays as long as somebody
+        // has it, and says nothing of the next.
         let opening = state.opening.as_ref().and_then(WeakShared::upgrade);
+        let opening = opening.filter(|opening| opening.peek().is_none());
         Err(opening.unwrap_or_else(|| {
             let opening = Arc::clone(self).open().boxed().shared();
             state.opening = opening.downgrade();

@@ -41,7 +41,7 @@ fn runs(folder: &Path) -> usize {
 
 /// Returns a client with these credentials, of an API that answers with the token that it is sent, and refuses one token.
 async fn client(mut user: AuthInfo) -> Result<Client, ExecError> {
-    let plugin = ExecPlugin::take(&mut user).await?;
+    let plugin = ExecPlugin::take_before(Onlooker::Nobody, &mut user).await?;
     let echo = |request: Request<Body>| {
         let sent = request.headers().get(header::AUTHORIZATION);
         let sent = sent.map_or("nothing", |sent| sent.to_str().unwrap());
@@ -99,13 +99,70 @@ async fn ended_token_is_renewed() {
     assert_eq!(runs(folder.path()), 3);
 }
 
+/// Whoever asks may go away before the command ends, which keeps what it prints for all others.
+#[tokio::test]
+async fn abandoned_run_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = (Timestamp::now() - 1.hours()).to_string();
+    user(
+        &folder,
+        &json!({ "token": "t1", "expirationTimestamp": ended }),
+    );
+    let lines = "while [ -e closed ]; do sleep 0.01; done; cat printed";
+    let mut slow = script(&folder, lines);
+    let plugin = ExecPlugin::take_before(Onlooker::Nobody, &mut slow).await;
+    let plugin = plugin.unwrap().unwrap();
+    fs::write(folder.path().join("closed"), "").unwrap();
+    user(&folder, &json!({ "token": "t2" }));
+    let abandoned = tokio::time::timeout(Duration::from_millis(50), plugin.credentials()).await;
+    assert!(abandoned.is_err());
+    fs::remove_file(folder.path().join("closed")).unwrap();
+    let token = plugin.credentials().await.unwrap().token.unwrap();
+    assert_eq!(token, "Bearer t2");
+    assert_eq!(runs(folder.path()), 2);
+}
+
+/// A command that asks nobody and does not end is killed, and so is one that only closes its output.
+#[test]
+fn endless_command_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    for lines in [
+        "exec sleep 600",
+        "sleep 3; true",
+        "exec sleep 600 > /dev/null 2>&1",
+    ] {
+        let mut config = script(&folder, lines).exec.unwrap();
+        config.interactive_mode = Some(ExecInteractiveMode::Never);
+        let error = run(&config, Onlooker::Nobody, Duration::from_millis(200)).err();
+        assert_eq!(
+            error.unwrap().to_string(),
+            "sh, which is to give credentials, did not end within 200ms, and was killed",
+            "{lines}"
+        );
+    }
+}
+
+/// More than a pipe holds is read while the command prints it.
+#[tokio::test]
+async fn long_output_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    user(&folder, &json!({ "token": "t1" }));
+    let lines =
+        "head -c 200000 /dev/zero >&2; head -c 200000 /dev/zero | tr '\\0' ' '; cat printed";
+    let client = client(script(&folder, lines)).await.unwrap();
+    assert_eq!(sent(&client).await, "Bearer t1");
+}
+
 /// A certificate becomes that of the user.
 #[tokio::test]
 async fn certificate_is_of_user() {
     let folder = tempfile::tempdir().unwrap();
-    let status = json!({ "clientCertificateData": "PEM", "clientKeyData": "KEY" });
+    let end = "2026-11-20T08:00:00Z";
+    let status = json!({ "clientCertificateData": "PEM", "clientKeyData": "KEY",
+        "expirationTimestamp": end });
     let mut user = user(&folder, &status);
-    ExecPlugin::take(&mut user).await.unwrap();
+    let plugin = ExecPlugin::take(&mut user).await.unwrap().unwrap();
+    assert_eq!(plugin.certificate_end, Some(end.parse().unwrap()));
     let certificate = user.client_certificate_data.unwrap();
     assert_eq!(STANDARD.decode(certificate).unwrap(), b"PEM");
     assert!(user.client_key_data.is_some());
@@ -159,6 +216,10 @@ async fn failure_is_shown_as_text() {
         (
             "echo 'status: {token: a, expirationTimestamp: MARKER}'",
             "printed an expirationTimestamp that is none",
+        ),
+        (
+            "echo 'status: {token: MARKER two}'",
+            "printed a token that no request can have",
         ),
     ] {
         let error = client(script(&folder, lines)).await.err().unwrap();
