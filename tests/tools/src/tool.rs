@@ -248,23 +248,6 @@ impl Tool {
         }
     }
 
-    /// Returns the file of a dependency that is built otherwise.
-    pub(crate) const fn overlay(self) -> Option<Overlay> {
-        match self {
-            Self::Traefik => Some(Overlay {
-                module: "github.com/go-acme/lego/v4",
-                file: "providers/dns/zz_gen_dns_providers.go",
-                by: "overlay/dns_providers.go",
-            }),
-            Self::CoreDns => Some(Overlay {
-                module: "github.com/coredns/coredns",
-                file: "core/plugin/zplugin.go",
-                by: "overlay/plugins.go",
-            }),
-            _ => None,
-        }
-    }
-
     /// Returns the folder into which it is built.
     pub(crate) fn folder(self) -> Result<PathBuf, ToolsError> {
         let version = self.go_mod()?.version;
@@ -287,8 +270,7 @@ impl Tool {
         {
             add(text.as_bytes());
         }
-        let overlay = self.overlay().map(|overlay| overlay.by);
-        for name in ["go.mod", "go.sum"].into_iter().chain(overlay) {
+        for name in ["go.mod", "go.sum"] {
             let path = self.source().join(name);
             add(&fs::read(&path).map_err(file("read", &path))?);
         }
@@ -308,17 +290,6 @@ impl Tool {
         let text = fs::read_to_string(&path).map_err(file("read", &path))?;
         Ok(GoMod::parse(&text, self.module()))
     }
-}
-
-/// One file of a dependency, and the file beside a tool's `go.mod` that Go compiles in its place: a large part that no
-/// test uses is left out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Overlay {
-    pub(crate) module: &'static str,
-    /// Its path in the module.
-    pub(crate) file: &'static str,
-    /// The path of the other in the tool's folder.
-    pub(crate) by: &'static str,
 }
 
 /// Returns the folder in which a user's built tools are kept.
