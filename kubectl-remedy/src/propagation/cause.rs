@@ -106,7 +106,6 @@ impl Cause {
     }
 
     /// Returns the cause as a sentence, on one line.
-    #[expect(clippy::too_many_lines, reason = "one arm for each cause")]
     pub(super) fn sentence(&self, facts: &Facts) -> String {
         let s = facts.subject();
         let sentence = match self {

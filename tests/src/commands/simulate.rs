@@ -19,8 +19,8 @@ pub(crate) struct Worlds {
     #[arg(long)]
     seed: Option<u64>,
     /// Number of worlds
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
-    worlds: u64,
+    #[arg(long = "worlds", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    number: u64,
     /// Number of worlds at a time
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..))]
     at_once: u16,
@@ -43,7 +43,7 @@ pub(crate) fn run(Simulation::Resolvers(worlds): &Simulation) -> anyhow::Result<
         programs::build_for_tests()?;
     }
     let program = std::env::current_exe()?;
-    let seeds = (0..worlds.worlds).map(|nth| seed.wrapping_add(nth));
+    let seeds = (0..worlds.number).map(|nth| seed.wrapping_add(nth));
     let table = resolvers::compare(&program, seeds, worlds.at_once.into())?;
     println!("from seed {seed}\n{table}");
     table.check()

@@ -1,6 +1,7 @@
 //! A DNS world: the `resolv.conf` of a pod, and what servers answer to each candidate.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::iter::once;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -144,12 +145,11 @@ impl World {
 
     /// Returns `resolv.conf`.
     pub(super) fn resolv_conf(&self) -> String {
-        let mut text = format!("search {}\n", self.search.join(" "));
-        for place in 0..self.servers.len() {
-            drop(writeln!(text, "nameserver {}", address(place)));
-        }
-        drop(writeln!(text, "options {}", self.options.join(" ")));
-        text
+        let servers = (0..self.servers.len()).map(|place| format!("nameserver {}", address(place)));
+        let first = format!("search {}", self.search.join(" "));
+        let last = format!("options {}", self.options.join(" "));
+        let lines: Vec<_> = once(first).chain(servers).chain(once(last)).collect();
+        lines.join("\n") + "\n"
     }
 }
 

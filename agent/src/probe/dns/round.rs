@@ -318,7 +318,7 @@ impl<C: DnsClient> Prober<C> {
         let domain = if first.is_fqdn() {
             beside(&first)
         } else {
-            let domain = services_zones(conf).next().or(conf.search.first());
+            let domain = services_zones(conf).next().or_else(|| conf.search.first());
             domain.cloned().unwrap_or_else(|| beside(&first))
         };
         let label = format!("probe-{:016x}", self.random.u64(..));

@@ -105,8 +105,10 @@ fn read(text: &str) -> Option<(Uri, Option<HeaderValue>)> {
         None => (None, authority),
     };
     let url: Uri = format!("http://{address}/").parse().ok()?;
-    let has_host = url.host().is_some_and(|host| !host.is_empty());
-    has_host.then_some((url, credentials))
+    let address = url.authority()?;
+    // Behind a colon is a port, or it is no such URL: a password may stand there.
+    let is_whole = address.port().is_some() || address.as_str() == address.host();
+    (is_whole && !address.host().is_empty()).then_some((url, credentials))
 }
 
 /// Returns the header with the credentials `USER[:PASSWORD]` of a URL (RFC 7617).
@@ -287,6 +289,7 @@ mod tests {
             "http://:1",
             "p p",
             "http://user:secret@",
+            "http://user:secret",
         ] {
             let error = Proxy::parse(text, "HTTPS_PROXY").unwrap_err().to_string();
             let expected =

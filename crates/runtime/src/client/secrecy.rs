@@ -59,8 +59,10 @@ impl File {
 
     /// Returns what is told of it.
     async fn told(&self) -> String {
-        let error = connect(&self.source(), "test").await.err();
-        let error = error.expect("it can be used");
+        let Err(error) = connect(&self.source(), "test").await else {
+            let path = self.folder.path().join("kubeconfig");
+            panic!("it can be used: {}", std::fs::read_to_string(path).unwrap());
+        };
         let told = Chain(&error).to_string();
         assert!(!told.contains(MARKER) && !told.contains('\n'), "{told}");
         told

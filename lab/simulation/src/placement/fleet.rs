@@ -61,7 +61,6 @@ impl Fleet {
     }
 
     /// Applies a step. One that concerns what is not there does nothing.
-    #[expect(clippy::too_many_lines, reason = "one arm for each step")]
     pub(crate) async fn apply(&mut self, step: &Step) -> Result<()> {
         match *step {
             Step::PutMap { app, map, value } => self.put_map(app, map, value).await?,

@@ -18,7 +18,6 @@ const NAME: &str = "wrapped";
 const CONFIG_MAP: &str = "envelope";
 
 /// Returns an object of each kind for which KubeFleet's users are told to wrap it.
-#[expect(clippy::too_many_lines, reason = "a table of kinds")]
 fn with_effects() -> Vec<Value> {
     let role =
         json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" });

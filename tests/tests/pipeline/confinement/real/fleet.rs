@@ -68,7 +68,6 @@ fn ready_and(kind: &str) -> Value {
     json!({ "status": { "conditions": conditions } })
 }
 
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn of_propagation_controller() -> Vec<Attempt> {
     let template = "of a template the propagation-controller writes";
     let mark = "this label or annotation is not the propagation-controller's";
@@ -554,7 +553,6 @@ fn endpoint(url: &str) -> Value {
 }
 
 /// Makes what the attempts are about, as those do who may.
-#[expect(clippy::too_many_lines, reason = "a table of objects")]
 async fn furnish(api: &ControlPlane) -> Result<()> {
     for namespace in ["shop", "karmada-es-member1"] {
         api.namespace(namespace).await?;

@@ -12,7 +12,6 @@ use super::super::{
     Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, send, until_refused,
 };
 
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn of_placement_controller() -> Vec<Attempt> {
     let outside = "the placement-controller writes in fleet-member-* only";
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces";
