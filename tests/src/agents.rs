@@ -15,7 +15,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, execution_namespace};
 use kube::{Api, Client, api::PostParams};
 use lab_parts::{
-    dns::{DnsServer, KUBERNETES_IP, Response},
+    dns::{self, DnsServer, Response},
     thresholds::ProbeTiming,
 };
 use serde_json::json;
@@ -121,7 +121,7 @@ impl Agents {
         };
         for node in 0..count {
             netns::add_address(address(node).ip())?;
-            let dns = DnsServer::start(Response::Ipv4(KUBERNETES_IP)).await?;
+            let dns = DnsServer::start(dns::cluster()).await?;
             agents.nodes.push(Node {
                 dns,
                 flags: flags(node),
@@ -186,9 +186,9 @@ impl Agents {
         let nodes: Vec<u8> = nodes.into_iter().collect();
         for (number, node) in (0..).zip(&self.nodes) {
             node.dns.set(if nodes.contains(&number) {
-                Response::Ipv4(KUBERNETES_IP)
+                dns::cluster()
             } else {
-                Response::Code(ResponseCode::Refused)
+                Response::Code(ResponseCode::Refused).into()
             });
         }
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::{BoxError, Chain};
-use crate::write;
+use crate::write::is_conflict as is_refused_for_version;
 
 /// The time after which conflicts of one key are a warning.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -129,7 +129,7 @@ fn is_conflict(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-            return write::is_conflict(status);
+            return is_refused_for_version(status);
         }
         next = error.source();
     }

@@ -1,5 +1,6 @@
 //! Writes to an API, which begin only while leading and end before leadership may be lost.
 
+mod conflict;
 mod mode;
 mod refusals;
 mod request;
@@ -7,9 +8,9 @@ mod request;
 use std::future::Future;
 use std::time::Duration;
 
-use kube::core::Status;
 use tokio::time::Instant;
 
+pub use self::conflict::is_conflict;
 pub use self::mode::{WouldWrite, WriteMode};
 pub use self::refusals::Refusals;
 pub use self::request::{Stored, create, in_path, patch, patch_status, replace_status};
@@ -17,10 +18,6 @@ pub use self::request::{Stored, create, in_path, patch, patch_status, replace_st
 use crate::error::Chain;
 use crate::lease::Leadership;
 use crate::metrics::{APPLIED, WriteMetrics};
-
-/// The message of the API server for a JSON patch that does not fit the object. The messages for what it, a policy or a
-/// webhook refuses are others.
-const UNFIT: &str = "the server rejected our request due to an error in our request";
 
 /// The longest duration of a write.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -95,12 +92,6 @@ impl WriteError {
     }
 }
 
-/// Returns `true` if the API server refused a write because the object is another version now: a 409, or the 422 to a
-/// JSON patch with a path that is no longer there, which names nothing that it refuses.
-pub fn is_conflict(status: &Status) -> bool {
-    status.code == 409 || (status.code == 422 && status.message == UNFIT)
-}
-
 impl Writer {
     /// Creates a writer that writes while `leadership` holds.
     pub fn new(leadership: Leadership, metrics: WriteMetrics) -> Self {
@@ -146,6 +137,9 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+
+    use super::conflict::UNFIT;
     use super::*;
     use crate::metrics::OUTCOMES;
 

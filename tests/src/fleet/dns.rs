@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
-use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
+use lab_parts::dns::{self, DnsServer};
 
 use super::{Fleet, Member};
 use crate::{control_plane::ApiKind, coredns::CoreDns};
@@ -19,7 +19,7 @@ pub enum MemberDns {
 }
 
 async fn in_process(address: SocketAddr) -> Result<DnsServer> {
-    DnsServer::start_at(address, Response::Ipv4(KUBERNETES_IP))
+    DnsServer::start_at(address, dns::cluster())
         .await
         .with_context(|| format!("cannot serve DNS on {address}"))
 }

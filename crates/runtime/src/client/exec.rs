@@ -5,12 +5,12 @@
 //! whether or not anybody is, and shows what it printed as numbers, a token included. This one runs once for each client,
 //! and again when what it printed ends or the API refuses it.
 
+mod failure;
 mod process;
 
-use std::fmt;
 use std::io::{self, IsTerminal};
 use std::pin::Pin;
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -25,79 +25,16 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tower::{Layer, Service};
 
+pub use self::failure::ExecError;
+use self::failure::shown;
 use super::kubeconfig::document;
 use super::token::header_of;
 use crate::error::BoxError;
 
 /// What the command is told, in this variable.
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
-/// The most characters that are shown of what it prints for people, the last ones.
-const LONGEST: usize = 1000;
 /// The longest run of a command that asks nobody.
 const LIMIT: Duration = Duration::from_mins(1);
-
-/// Errors of a command for credentials. None quotes its standard output, which may have a token, or its arguments.
-#[derive(Debug, thiserror::Error)]
-pub enum ExecError {
-    /// The kubeconfig names no command.
-    #[error("the kubeconfig's exec names no command for credentials")]
-    NoCommand,
-    /// There is nobody to answer its questions.
-    #[error("{0}, which is to give credentials, asks questions, and standard input is no terminal")]
-    NoTerminal(String),
-    /// It cannot be run.
-    #[error("cannot run {command}, which is to give credentials{}", Remark(hint))]
-    Unstarted {
-        /// The command.
-        command: String,
-        /// What the kubeconfig says of how to get it.
-        hint: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It failed.
-    #[error(
-        "{command}, which is to give credentials, failed with {status}{}",
-        Remark(said)
-    )]
-    Failed {
-        /// The command.
-        command: String,
-        /// The status.
-        status: ExitStatus,
-        /// What it printed on standard error.
-        said: String,
-    },
-    /// It did not end, though it could ask nobody.
-    #[error("{0}, which is to give credentials, did not end within {1:?}, and was killed")]
-    Endless(String, Duration),
-    /// It printed something else.
-    #[error("{0}, which is to give credentials, printed {1}")]
-    Printed(String, &'static str),
-}
-
-impl ExecError {
-    /// Returns the error of a command that failed, and ended so.
-    pub(crate) fn failed(command: String, out: &Output) -> Self {
-        Self::Failed {
-            command,
-            status: out.status,
-            said: shown(&String::from_utf8_lossy(&out.stderr)),
-        }
-    }
-}
-
-/// A remark behind an error, if there is one.
-struct Remark<'a>(&'a str);
-
-impl fmt::Display for Remark<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            "" => Ok(()),
-            remark => write!(f, ": {remark}"),
-        }
-    }
-}
 
 /// What a command printed.
 #[derive(Clone, Default)]
@@ -297,15 +234,6 @@ fn read(stdout: &[u8]) -> Result<Credentials, &'static str> {
         certificate,
         end: end.map_err(|_| "an expirationTimestamp that is none")?,
     })
-}
-
-/// Returns a text for people, on one line and without what steers a terminal.
-fn shown(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    let line = line.replace(char::is_control, "");
-    let skipped = line.chars().count().saturating_sub(LONGEST);
-    line.chars().skip(skipped).collect()
 }
 
 impl<S> Layer<S> for ExecPlugin {

@@ -23,6 +23,13 @@ pub const KUBERNETES: &str = "kubernetes.default.svc.cluster.local.";
 /// The address of that API server in a cluster with kubeadm's default Service range.
 pub const KUBERNETES_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
+/// Returns the behaviour of a cluster's server, which knows its API server as a pod asks for it and as a machine without a
+/// search list does.
+pub fn cluster() -> Behaviour {
+    let names = [KUBERNETES, "kubernetes.default."];
+    Behaviour::zone(names, Response::Ipv4(KUBERNETES_IP))
+}
+
 /// A DNS server. Dropping it ends it.
 #[derive(Debug)]
 pub struct DnsServer {

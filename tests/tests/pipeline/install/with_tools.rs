@@ -24,7 +24,7 @@ use kube::{
         watcher::{Config, watcher},
     },
 };
-use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
+use lab_parts::dns::{self, DnsServer, Response};
 use pipeline_tests::{
     agents::{Agents, MEMBER, Others, has_condition},
     control_plane::{ApiKind, ControlPlane},
@@ -492,7 +492,7 @@ fn node_address(number: u8) -> SocketAddr {
 async fn in_place_of_detector(fleet: &Fleet, number: u8) -> Result<(DnsServer, Running)> {
     let address = node_address(number);
     netns::add_address(address.ip())?;
-    let dns = DnsServer::start(Response::Ipv4(KUBERNETES_IP)).await?;
+    let dns = DnsServer::start(dns::cluster()).await?;
     let account = "system:serviceaccount:kube-system:service-name-resolution-detector";
     let path = fleet.gateway.kubeconfig_for(account, None)?;
     let mut pod: Value = serde_json::from_slice(&fs::read(&path)?)?;

@@ -7,7 +7,7 @@ use karmada_api::{
     fleet::{ClusterResourcePlacementEviction, MemberCluster},
 };
 use kube::Api;
-use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
+use lab_parts::dns::{self, DnsServer, Response};
 use pipeline_tests::{fleet::Member, placement::PlacementFleet, propagation::create, wait::until};
 use serde_json::json;
 
@@ -65,7 +65,7 @@ async fn dead_dns_keeps_away(stage: &mut Stage) -> Result<()> {
     let taint = format!("--taint-on-condition={DNS_READY}=False:NoSchedule");
     let next = stage.fleet.run_with(&[&taint]).await?;
     std::mem::replace(&mut stage.programs, next).stop().await?;
-    let dns = DnsServer::start(Response::Ipv4(KUBERNETES_IP)).await?;
+    let dns = DnsServer::start(dns::cluster()).await?;
     let agent = stage.fleet.run_health_agent(SICK, dns.address()).await?;
     assert_eq!(picked(stage, "while-well").await?, SICK.name());
 
@@ -76,7 +76,7 @@ async fn dead_dns_keeps_away(stage: &mut Stage) -> Result<()> {
     stage.until_value(SICK, "while-well", "edited").await?;
     evict(stage, "while-well").await?;
 
-    dns.set(Response::Ipv4(KUBERNETES_IP));
+    dns.set(dns::cluster());
     until_tainted(&stage.fleet, false).await?;
     assert_eq!(picked(stage, "well-again").await?, SICK.name());
     for namespace in ["while-well", "while-dead", "well-again"] {

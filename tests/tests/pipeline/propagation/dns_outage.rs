@@ -7,7 +7,7 @@ use karmada_api::{
 };
 use kube::Api;
 use lab_parts::{
-    dns::{DnsServer, KUBERNETES_IP, Response},
+    dns::{self, DnsServer},
     thresholds::ProbeTiming,
 };
 use pipeline_tests::{
@@ -57,7 +57,7 @@ async fn watch_over(fleet: &PropagationFleet) -> Result<[Running; 3]> {
 }
 
 async fn working_dns() -> Result<DnsServer> {
-    let response = Response::Ipv4(KUBERNETES_IP);
+    let response = dns::cluster();
     Ok(DnsServer::start_at(MEMBER.dns(), response).await?)
 }
 
