@@ -330,7 +330,8 @@ mod tests {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..12 {
             let before = format!("*a{}", level - 1);
-            bomb += &format!("a{level}: &a{level} [{}]\n", [&*before; 8].join(", "));
+            let aliases = [&*before; 8].join(", ");
+            bomb = format!("{bomb}a{level}: &a{level} [{aliases}]\n");
         }
         let error = documents(&bomb).unwrap_err();
         assert!(error.contains("aliases"), "{error}");

@@ -323,7 +323,6 @@ fn additions_of_others_are_drift() {
 
 /// What nobody owns was added by a webhook at our write; what changes of the manifest is repaired.
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn only_changed_fields_are_repaired() {
     type Change = fn(&mut Value);
     let cases: [(&str, Change, bool); 8] = [

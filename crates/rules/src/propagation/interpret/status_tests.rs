@@ -171,7 +171,6 @@ fn ended_containers_stay_ended() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn other_kinds_have_rules_of_their_own() {
     let of = |version: &str, kind: &str, statuses: &[Value]| {
         let template =
