@@ -15,7 +15,7 @@ use lab_parts::thresholds::ProbeTiming;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::Instrument;
 
 use super::service_network::{self, ServiceNetwork};
@@ -24,7 +24,7 @@ use crate::get::Getter;
 use crate::update::{Update, UpdateSender};
 
 /// The time between two reads of an agent's vote.
-const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(200);
 
 /// The settings that the agents of a member share.
 #[derive(Clone, Debug)]
@@ -253,6 +253,7 @@ impl Drop for Alive {
 async fn poll(cluster: String, node: String, address: SocketAddr, updates: UpdateSender) {
     let getter = Getter::new("sandbox", Duration::from_secs(1));
     let mut ticks = interval(POLL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let vote = match getter.get(address, "/v1/observation").await {

@@ -19,7 +19,7 @@ use crate::update::{Update, UpdateSender};
 const PATIENCE: Duration = Duration::from_millis(250);
 const ATTEMPTS: usize = 2;
 /// The time between two lookups of a cluster's other pods.
-const REPEAT: Duration = Duration::from_millis(100);
+const REPEAT: Duration = Duration::from_millis(250);
 /// The longest response, as over any UDP path without fragments (DNS Flag Day 2020).
 const LONGEST: usize = 1232;
 

@@ -16,7 +16,7 @@ use crate::update::{Update, UpdateSender};
 /// The longest that a pod waits for a response.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The time between two requests of each node's pods.
-const REPEAT: Duration = Duration::from_millis(200);
+const REPEAT: Duration = Duration::from_millis(500);
 
 /// The emulated kube-proxy of each node. Dropping it ends them.
 #[derive(Debug)]
