@@ -22,13 +22,12 @@ impl fmt::Display for Chain<'_> {
             // Its sources repeat the status in other words.
             if let Some(kube::Error::Api(status)) = error.downcast_ref() {
                 let (code, reason, message) = (status.code, &status.reason, &status.message);
-                parts.push(format!(
-                    "the API server answered {code} {reason}: {message}"
-                ));
+                let answer = format!("the API server answered {code} {reason}: {message}");
+                push_unless_said(&mut parts, answer);
                 break;
             }
             if let Some(disclosed) = quoting::disclosed(error) {
-                parts.push(disclosed);
+                push_unless_said(&mut parts, disclosed);
                 break;
             }
             let text = error.to_string();
@@ -47,6 +46,13 @@ impl fmt::Display for Chain<'_> {
         // Some libraries break lines within a message; a log event is one line.
         let line = parts.join(": ");
         f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Adds what an error is shown as, unless the error around it shows it so already.
+fn push_unless_said(parts: &mut Vec<String>, shown: String) {
+    if !parts.last().is_some_and(|outer| outer.ends_with(&shown)) {
+        parts.push(shown);
     }
 }
 
@@ -91,6 +97,21 @@ mod tests {
         assert_eq!(
             Chain(&error).to_string(),
             "failed to perform initial object list: the API server answered 403 Forbidden: no such right"
+        );
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("writing: {}", Chain(.0))]
+    struct Shows(#[source] kube::Error);
+
+    /// An error that shows its source as a chain does is not followed by the same again.
+    #[test]
+    fn shown_status_is_not_repeated() {
+        let status = kube::core::Status::failure("no such namespace", "NotFound").with_code(404);
+        let error = Shows(kube::Error::Api(status.boxed()));
+        assert_eq!(
+            Chain(&error).to_string(),
+            "writing: the API server answered 404 NotFound: no such namespace"
         );
     }
 

@@ -7,7 +7,7 @@
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
-//! - What they look at: `sandbox`, and `page` in a browser.
+//! - What they look at: `sandbox`; in a browser, in a binary of its own: `page`.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
 
 mod admission;
@@ -32,8 +32,6 @@ mod monitoring;
 mod namespaces;
 mod node_cache;
 mod outage;
-#[cfg(feature = "browser")]
-mod page;
 mod placement;
 mod placements;
 mod policies;

@@ -76,7 +76,6 @@ async fn broken_credentials_are_not_told(server: ApiKind) -> Result<()> {
     ensure!(log.contains("line 7"), "{log}");
     is_silent("a log", &log)?;
     is_silent("metrics", &clusters.metrics().await?)?;
-    programs.rest().await?;
     for (program, name) in programs.all() {
         is_silent(name, &program.output()?)?;
         is_silent(name, &program.metrics().await?)?;

@@ -33,8 +33,13 @@ async fn travel(kinds: [ApiKind; 2], number: u16, members: u8, edits: u16) -> Re
         }
     }
     for (program, name) in programs.all() {
-        let lease = ["karmada-system", &name.replace('_', "-")];
-        keeps_its_lease(program, &format!("karmada_{name}"), &fleet.karmada, lease).await?;
+        let lease = match name {
+            // That of Karmada's own.
+            "scheduler" => "karmada-scheduler".to_owned(),
+            name => name.replace('_', "-"),
+        };
+        let (prefix, lease) = (format!("karmada_{name}"), ["karmada-system", &*lease]);
+        keeps_its_lease(program, &prefix, &fleet.karmada, lease).await?;
     }
     let watches = "karmada_execution_controller_api_streams{api=\"members\",purpose=\"watches\"}";
     let watches = programs.execution_controller.metric(watches).await?;

@@ -16,7 +16,7 @@ const LIVE: &str = "document.querySelector('#link').innerText === 'Live'";
 const REMEDIES: &str = "Remedies of the fleet";
 
 /// Returns every text with a contrast below the 4.5 of WCAG 2.2, and its contrast.
-const TOO_FAINT: &str = include_str!("page/too_faint.js");
+const TOO_FAINT: &str = include_str!("too_faint.js");
 
 /// `xtask test` skips these without Chromium.
 mod in_chromium {
