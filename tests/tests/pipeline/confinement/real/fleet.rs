@@ -294,7 +294,8 @@ fn of_cluster_controller() -> Vec<Attempt> {
             "PATCH",
             CLUSTER,
             json!({ "spec": { "secretRef": { "namespace": "shop" } } }),
-            cluster,
+            // Two policies refuse it, and the API tells either.
+            "denied request",
         ),
         attempt(
             "PATCH",
