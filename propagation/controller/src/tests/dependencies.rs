@@ -166,7 +166,7 @@ async fn dependencies_follow_template() {
 /// Case P111: the binding of what a template refers to is in a version that the API does not serve any more.
 #[tokio::test(start_paused = true)]
 async fn dropped_version_is_left() {
-    let mut stage = followed().await;
+    let stage = followed().await;
     let dropped = json!({ "spec": { "resource": { "apiVersion": "v2" } } });
     stage.change("PATCH", &attached(), &dropped).await;
     let binding = stage.get(&attached()).await;
