@@ -1,5 +1,6 @@
-//! Writes this node's vote on a signal to a condition of its Node object. It is written only when the vote changes,
-//! and at most once a minute where its message alone does, so a thousand nodes at rest write nothing.
+//! Writes this node's vote on a signal to a condition of its Node object. It is written only when the vote changes, and
+//! where its message alone does once that lasts: a thousand nodes at rest write nothing, and few writes in an outage whose
+//! failures take turns.
 
 use std::time::Duration;
 
@@ -27,8 +28,9 @@ use crate::vote::Votes;
 const READ_EVERY: Duration = Duration::from_mins(10);
 const READ_LIMIT: Duration = Duration::from_secs(10);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
-/// The shortest interval between a write and one that changes the message alone.
-const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
+/// The time for which a message must stay the same before it is written without a change of status. One that never does is
+/// written with the next read.
+const MESSAGE_LASTS: Duration = Duration::from_mins(1);
 
 const UNKNOWN: &str = "Unknown";
 const NO_OBSERVATION_REASON: &str = "NoObservation";
@@ -60,7 +62,7 @@ impl NodeCondition {
         let mut logged = None;
         let mut backoff = Backoff::default();
         let mut at = None;
-        let mut put: Option<Instant> = None;
+        let mut written = None;
         loop {
             tokio::select! {
                 biased;
@@ -70,15 +72,17 @@ impl NodeCondition {
                     let Some(changed) = changed(self.signal, vote, desired.as_ref()) else {
                         continue;
                     };
-                    let before = desired.replace(changed);
-                    let same = before.zip(desired.as_ref()).is_some_and(|(before, now)| before.status == now.status);
-                    let due = match put.filter(|_| same) {
-                        Some(put) => (put + MESSAGE_INTERVAL).max(Instant::now()),
-                        None => Instant::now(),
+                    let now = Instant::now();
+                    let due = match written {
+                        Some((status, at)) if status == changed.status => {
+                            (now + MESSAGE_LASTS).min(at + READ_EVERY)
+                        }
+                        _ => now,
                     };
-                    // A vote that flaps must not bypass the backoff, nor a message delay a change of status.
+                    desired = Some(changed);
+                    // A vote that flaps must not bypass the backoff.
                     if !backoff.is_failing() {
-                        at = Some(at.map_or(due, |at: Instant| at.min(due)));
+                        at = Some(due);
                     }
                 }
                 () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {
@@ -87,7 +91,7 @@ impl NodeCondition {
                     };
                     let delay = match self.put(&nodes, desired).await {
                         Ok(()) => {
-                            put = Some(Instant::now());
+                            written = Some((desired.status, Instant::now()));
                             backoff.reset();
                             logged = None;
                             READ_EVERY

@@ -171,22 +171,38 @@ async fn message_changes_and_time_stays() {
     vote(DnsClass::Timeout);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(shown().await, is("timeout from 10.96.0.10"));
-    // At most one write a minute, of the newest message.
+    // One that lasts is written, with one read and one write.
     member.requests();
     for class in [DnsClass::Refused, DnsClass::Timeout, DnsClass::ServFail] {
         vote(class);
         sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(shown().await, is("timeout from 10.96.0.10"));
-    sleep(MESSAGE_INTERVAL).await;
+    sleep(MESSAGE_LASTS).await;
     assert_eq!(shown().await, is("servfail from 10.96.0.10"));
-    // One read and one write.
     assert_eq!(member.requests(), 2);
     member.votes.send_replace(on_dns(Some(Vote::Healthy)));
     sleep(Duration::from_secs(1)).await;
     let (time, _, message) = shown().await;
     assert_ne!(time, before);
     assert_eq!(message, DNS.works);
+}
+
+/// In an outage two failures take turns: as few writes as reads at rest, and a recovery is written at once.
+#[tokio::test(start_paused = true)]
+async fn turns_are_not_written() {
+    let member = Member::new(&[]).await;
+    let turns = 720;
+    for turn in 0..turns {
+        let class = [DnsClass::Timeout, DnsClass::ServFail][turn % 2];
+        member.votes.send_replace(on_dns(Some(unhealthy(class))));
+        sleep(HOUR / u32::try_from(turns).unwrap()).await;
+    }
+    let requests = member.requests();
+    assert!((2..=14).contains(&requests), "{requests}");
+    member.votes.send_replace(on_dns(Some(Vote::Healthy)));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(member.shown().await, [ours("True")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use karmada_rules::health::quorum::Ballot;
 use karmada_rules::health::resolver::Resolver;
 use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::Vote;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -36,6 +37,9 @@ pub(super) struct DatedVote {
     pub(super) since: Instant,
 }
 
+/// Values by name, `None` for those that cannot be read: they must not spoil the others.
+type ByName<T> = BTreeMap<String, Option<T>>;
+
 /// A node's votes as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VoteDocument {
@@ -55,14 +59,13 @@ pub(crate) struct VoteDocument {
     /// The vote on DNS.
     #[serde(flatten)]
     dns: SignalVote,
-    /// The votes on all other signals that the agent runs. Each is read by itself: one that cannot be read
-    /// must not spoil the others.
+    /// The votes on all other signals that the agent runs.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "read_object"
+        deserialize_with = "read_each"
     )]
-    signals: BTreeMap<String, Value>,
+    signals: ByName<SignalVote>,
 }
 
 /// A vote on one signal as JSON.
@@ -88,13 +91,13 @@ struct SignalVote {
     /// The family whose queries get no response, of a healthy vote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     family: Option<String>,
-    /// What is wrong with lookups in pods, by resolver, of a healthy vote. What cannot be read is left out.
+    /// What is wrong with lookups in pods, by resolver, of a healthy vote.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "read_object"
+        deserialize_with = "read_each"
     )]
-    pods: BTreeMap<String, Value>,
+    pods: ByName<PodsLookup>,
 }
 
 /// What is wrong with lookups by a resolver as JSON.
@@ -134,9 +137,9 @@ impl VoteDocument {
     /// Creates the document of an agent's votes.
     pub(super) fn new(own: &Identity, votes: &PerSignal<DatedVote>) -> Self {
         let others = votes.iter().filter(|(signal, _)| *signal != &DNS);
-        let others = others.filter_map(|(signal, vote)| {
-            let vote = serde_json::to_value(SignalVote::new(vote.vote, vote.since.elapsed()));
-            Some((signal.name.to_owned(), vote.ok()?))
+        let others = others.map(|(signal, vote)| {
+            let vote = SignalVote::new(vote.vote, vote.since.elapsed());
+            (signal.name.to_owned(), Some(vote))
         });
         let dns = votes.get(&DNS);
         Self {
@@ -162,9 +165,8 @@ impl VoteDocument {
             let Some(vote) = self.signals.get(signal.name) else {
                 return Ballot::Absent;
             };
-            let vote = SignalVote::deserialize(vote).ok();
-            vote.and_then(|vote| vote.ballot(signal))
-                .unwrap_or(Ballot::NoVote)
+            let ballot = vote.as_ref().and_then(|vote| vote.ballot(signal));
+            ballot.unwrap_or(Ballot::NoVote)
         }))
     }
 }
@@ -180,9 +182,9 @@ impl SignalVote {
             Some(Vote::Partial(partial)) => (HEALTHY, None, partial),
             Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure), fine),
         };
-        let pods = partial.pods.iter().filter_map(|(resolver, impairment)| {
-            let lookup = serde_json::to_value(PodsLookup::new(impairment)).ok()?;
-            Some((resolver.as_str().to_owned(), lookup))
+        let pods = partial.pods.iter().map(|(resolver, impairment)| {
+            let lookup = PodsLookup::new(impairment);
+            (resolver.as_str().to_owned(), Some(lookup))
         });
         Self {
             vote: word.to_owned(),
@@ -202,7 +204,7 @@ impl SignalVote {
         for (resolver, lookup) in &self.pods {
             // A newer agent may know further resolvers and symptoms.
             if let Ok(resolver) = resolver.parse::<Resolver>()
-                && let Ok(lookup) = PodsLookup::deserialize(lookup)
+                && let Some(lookup) = lookup
             {
                 pods.set(resolver, lookup.impairment(signal));
             }
@@ -254,13 +256,17 @@ fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// Reads values by name. Anything but an object is like none.
-fn read_object<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, Value>, D::Error> {
-    Ok(match Value::deserialize(deserializer)? {
-        Value::Object(signals) => signals.into_iter().collect(),
-        _ => BTreeMap::new(),
-    })
+fn read_each<'de, D, T>(deserializer: D) -> Result<ByName<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let Value::Object(all) = Value::deserialize(deserializer)? else {
+        return Ok(BTreeMap::new());
+    };
+    let each = all.into_iter();
+    let read = each.map(|(name, value)| (name, T::deserialize(value).ok()));
+    Ok(read.collect())
 }
 
 /// Returns the time `age` ago, in whole seconds.

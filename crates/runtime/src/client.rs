@@ -175,21 +175,32 @@ fn reach(
     api: &'static str,
 ) -> Result<Client, ClientError> {
     let connections = Connections::new(&config, &Transport::new(addresses, proxy), api)?;
-    stack(
-        CountRequests::new(connections, api),
-        config,
-        plugin,
-        user_agent,
-    )
+    let service = CountRequests::new(connections, api);
+    with_service(service, Access { config, plugin }, user_agent)
+}
+
+/// An API server, and how to log in there.
+pub struct Access {
+    config: Config,
+    plugin: Option<ExecPlugin>,
+}
+
+impl From<Config> for Access {
+    fn from(config: Config) -> Self {
+        Self {
+            config,
+            plugin: None,
+        }
+    }
 }
 
 /// Creates a client like that of [`connect`] on top of `service` in place of a socket.
 ///
 /// # Errors
-/// Fails if the credentials of `config` are invalid.
+/// Fails if the credentials of `access` are invalid.
 pub fn with_service<S, B>(
     service: S,
-    config: Config,
+    access: impl Into<Access>,
     user_agent: &str,
 ) -> Result<Client, ClientError>
 where
@@ -199,22 +210,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    stack(service, config, None, user_agent)
-}
-
-fn stack<S, B>(
-    service: S,
-    mut config: Config,
-    plugin: Option<ExecPlugin>,
-    user_agent: &str,
-) -> Result<Client, ClientError>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: std::error::Error + Send + Sync + 'static,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+    let Access { mut config, plugin } = access.into();
     let user_agent = HeaderValue::from_str(&format!("{user_agent}/{}", env!("CARGO_PKG_VERSION")))
         .map_err(|_| ClientError::UserAgent(user_agent.to_owned()))?;
     config.headers.push((header::USER_AGENT, user_agent));

@@ -15,7 +15,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{self, Stored, WriteMode};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{GroupVersionKind, Key};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -218,7 +218,9 @@ impl DependencyReconciler {
             Place::Existing(existing) => existing.key(),
             Place::New(key) => key.clone(),
         };
-        let plan = dependencies::attach(&object, &need, place, &referrers, new_id);
+        let is_served =
+            |kind: &GroupVersionKind| self.index.read(|index| !index.not_served.contains(kind));
+        let plan = dependencies::attach(&object, &need, place, &referrers, is_served, new_id);
         self.write(&key, &referrer.key(), plan).await
     }
 

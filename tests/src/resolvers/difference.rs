@@ -1,24 +1,34 @@
 //! Where the agent and a real resolver differ, and why that may be.
+//!
+//! A reason is accepted only if it explains both sides: by the rules of `karmada_rules::health::resolvers`, all answers of
+//! the world, seen as the agent sees them, lead to what it says, and seen as they really are, to what the resolver does.
 
 use std::fmt;
 use std::time::Duration;
 
-use hickory_proto::rr::RecordType;
+use karmada_rules::health::observation::{Family, Symptom};
 use karmada_rules::health::resolver::Resolver;
-use lab_parts::dns::KUBERNETES;
+use karmada_rules::health::resolvers::{Answers, Lookup, pods};
 
-use super::play::{Seen, of};
-use super::world::{Kind, World};
+use super::play::{Real, Said};
+use super::world::{Kind, LATENESSES, TIMEOUT, View, World, address};
 
-/// A lookup of at least that length waited for something: the resolvers' timeout is a second.
-const WAITED: Duration = Duration::from_millis(900);
+/// A lookup of at least that length waited for a response that did not come.
+const WAITED: Duration = TIMEOUT.saturating_sub(Duration::from_millis(150));
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Difference {
+    pub(super) what: What,
+    /// Why it is one on purpose; none if it is a mistake.
+    pub(super) reasons: Vec<Reason>,
+    pub(super) resolver: Resolver,
+}
 
 /// What differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
-    /// The vote is unhealthy, and pods resolve.
-    UnhealthyForNobody,
-    /// The vote is healthy, and says nothing of pods that fail or that get another's address.
+    /// Nothing is said of pods that fail or that get another's address.
     Unsaid,
     /// Nothing is said of pods that wait.
     WaitUnsaid,
@@ -26,8 +36,6 @@ pub(super) enum What {
     FalselySaid,
     /// Pods wait by the agent's word, and do not.
     WaitFalselySaid,
-    /// The vote is healthy, and no pod resolves.
-    HealthyForNobody,
     /// There is no vote.
     NoVote,
 }
@@ -45,6 +53,8 @@ pub(super) enum Reason {
     NoAaaa,
     /// Another server answers for the cluster's own name.
     OwnName,
+    /// Nothing tells the probe the API's address of the other family.
+    OtherFamily,
     /// Of several servers, those that the probe did not ask disagree.
     NotAsked,
     /// With `rotate`, the servers that a lookup begins with are not those of the next.
@@ -52,6 +62,17 @@ pub(super) enum Reason {
 }
 
 impl Reason {
+    const ALL: [Self; 8] = [
+        Self::Late,
+        Self::OldMusl,
+        Self::UseVc,
+        Self::NoAaaa,
+        Self::OwnName,
+        Self::OtherFamily,
+        Self::NotAsked,
+        Self::Rotate,
+    ];
+
     /// Returns what the row in `docs/probe.md` begins with.
     pub(super) fn row(self) -> &'static str {
         match self {
@@ -60,8 +81,32 @@ impl Reason {
             Self::UseVc => "`options use-vc`, with musl",
             Self::NoAaaa => "`options no-aaaa`, with musl and Go",
             Self::OwnName => "A stranger answers for the cluster's own name",
+            Self::OtherFamily => "The API has an address of each family under a name of its own",
             Self::NotAsked => "Servers disagree, and the probe did not ask all of them",
             Self::Rotate => "`options rotate`",
+        }
+    }
+
+    /// Returns `true` if it may matter in a world.
+    fn may_matter(self, world: &World, resolver: Resolver) -> bool {
+        let is_musl = resolver == Resolver::Musl;
+        let are_several = world.servers.len() > 1;
+        match self {
+            Self::Late => world.has_fault(|kind| matches!(kind, Kind::Late(_))),
+            Self::OldMusl => {
+                let truncated = [
+                    Kind::Truncated,
+                    Kind::TruncatedSilent,
+                    Kind::TruncatedClosed,
+                ];
+                is_musl && world.has_fault(|kind| truncated.contains(&kind))
+            }
+            Self::UseVc => is_musl && world.has("use-vc"),
+            Self::NoAaaa => resolver != Resolver::Glibc && world.has("no-aaaa"),
+            Self::OwnName => world.has_fault(|kind| kind == Kind::Foreign),
+            Self::OtherFamily => world.has_both_families(),
+            Self::NotAsked => are_several,
+            Self::Rotate => are_several && !is_musl && world.has("rotate"),
         }
     }
 }
@@ -69,65 +114,237 @@ impl Reason {
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnhealthyForNobody => "unhealthy, and pods resolve",
-            Self::Unsaid => "healthy without a word, and pods fail",
-            Self::WaitUnsaid => "healthy without a word, and pods wait",
-            Self::FalselySaid => "said to fail, and pods resolve",
-            Self::WaitFalselySaid => "said to wait, and pods do not",
-            Self::HealthyForNobody => "healthy, and no pod resolves",
+            Self::Unsaid => "not said to fail, and does",
+            Self::WaitUnsaid => "not said to wait, and does",
+            Self::FalselySaid => "said to fail, and resolves",
+            Self::WaitFalselySaid => "said to wait, and does not",
             Self::NoVote => "no vote",
         })
     }
 }
 
 /// Returns where the agent and the pods with a resolver differ.
-pub(super) fn between(seen: &Seen, resolver: Resolver) -> Option<What> {
-    let real = of(seen, resolver);
-    let symptom = seen.vote["pods"][resolver.as_str()]["symptom"].as_str();
-    let is_clean = real.is_right() && !real.has_stranger();
-    let waited = real.took >= WAITED;
-    match (seen.vote["vote"].as_str(), symptom) {
-        (Some("unhealthy"), _) => real.is_right().then_some(What::UnhealthyForNobody),
-        (Some("healthy"), _) if !Resolver::ALL.iter().any(|one| of(seen, *one).is_right()) => {
-            Some(What::HealthyForNobody)
-        }
-        (Some("healthy"), None | Some("waits")) if !is_clean => Some(What::Unsaid),
-        (Some("healthy"), None) => waited.then_some(What::WaitUnsaid),
-        (Some("healthy"), Some("fails")) => real.is_right().then_some(What::FalselySaid),
-        (Some("healthy"), Some("waits")) => (!waited).then_some(What::WaitFalselySaid),
-        (Some("healthy"), Some(_)) => None,
-        _ => Some(What::NoVote),
+pub(super) fn between(
+    world: &World,
+    resolver: Resolver,
+    said: Said,
+    real: Real,
+) -> Option<Difference> {
+    let of = |what, reasons| Difference {
+        what,
+        reasons,
+        resolver,
+    };
+    let said = match said {
+        Said::OfOthers => return None,
+        Said::NoVote => return Some(of(What::NoVote, Vec::new())),
+        Said::Pods(symptom) => symptom,
+    };
+    let seen = predicted(world, resolver, &[]);
+    // That the servers disagree must be true.
+    let is_at_times = seen == Some(Symptom::FailsAtTimes);
+    if agree(said, real) && (said != Some(Symptom::FailsAtTimes) || real.is_mixed() || is_at_times)
+    {
+        return None;
+    }
+    let what = match said {
+        None | Some(Symptom::Waits) if !real.is_clean() => What::Unsaid,
+        None => What::WaitUnsaid,
+        Some(Symptom::Waits) => What::WaitFalselySaid,
+        Some(_) => What::FalselySaid,
+    };
+    let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
+    let candidates: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
+    let mut sets = subsets(&candidates);
+    sets.sort_by_key(Vec::len);
+    let mut sets = sets.into_iter();
+    let reasons = sets.find(|reasons| explains(world, resolver, reasons, (said, real)));
+    Some(of(what, reasons.unwrap_or_default()))
+}
+
+/// Returns `true` if pods do as they are said to.
+fn agree(said: Option<Symptom>, real: Real) -> bool {
+    match said {
+        None => real.is_clean() && !has_waited(real),
+        Some(Symptom::Waits) => real.is_clean() && has_waited(real),
+        Some(Symptom::FailsAtTimes) => true,
+        Some(Symptom::Fails) => !real.is_right,
     }
 }
 
-/// Returns the reason for a difference, if one is known.
-pub(super) fn reason(world: &World, resolver: Resolver, what: What) -> Option<Reason> {
-    let has = |kinds: &dyn Fn(Kind) -> bool| world.kinds().any(kinds);
-    let is_musl = resolver == Resolver::Musl;
-    let faults = world.servers.iter().flat_map(|server| &server.faults);
-    let mut own = faults.filter(|fault| {
-        let name = fault.name.as_ref();
-        name.is_none_or(|name| name == KUBERNETES) && fault.family != Some(RecordType::AAAA)
-    });
-    let says_less = [What::Unsaid, What::WaitUnsaid].contains(&what);
-    if what == What::NoVote {
-        return None;
+fn has_waited(real: Real) -> bool {
+    real.took >= WAITED
+}
+
+fn subsets(of: &[Reason]) -> Vec<Vec<Reason>> {
+    let mut all = vec![Vec::new()];
+    for reason in of {
+        let with = all.iter().map(|set| [set.as_slice(), &[*reason]].concat());
+        let with: Vec<_> = with.collect();
+        all.extend(with);
     }
-    if has(&|kind| matches!(kind, Kind::Late(_))) {
-        Some(Reason::Late)
-    } else if is_musl && says_less && has(&|kind| kind == Kind::Truncated) {
-        Some(Reason::OldMusl)
-    } else if is_musl && says_less && world.has("use-vc") {
-        Some(Reason::UseVc)
-    } else if world.has("no-aaaa") && resolver != Resolver::Glibc && says_less {
-        Some(Reason::NoAaaa)
-    } else if says_less && own.any(|fault| fault.kind == Kind::Stranger) {
-        Some(Reason::OwnName)
-    } else if world.servers.len() > 1 && says_less {
-        Some(Reason::NotAsked)
-    } else if world.servers.len() > 1 && world.has("rotate") {
-        Some(Reason::Rotate)
+    // Without a reason nothing is explained.
+    all.retain(|set| !set.is_empty());
+    all
+}
+
+/// Returns `true` if these reasons explain what is said, and what is real.
+fn explains(
+    world: &World,
+    resolver: Resolver,
+    reasons: &[Reason],
+    (said, real): (Option<Symptom>, Real),
+) -> bool {
+    let has = |reason: Reason| reasons.contains(&reason);
+    let truth = predicted(world, resolver, reasons);
+    // Several late responses take as long as one that does not come, and with `rotate` it depends on the server.
+    let is_real = if (has(Reason::Late) || has(Reason::Rotate))
+        && truth.is_none_or(|truth| truth == Symptom::Waits)
+    {
+        real.is_clean()
     } else {
-        None
+        agree(truth, real)
+    };
+    let is_said = seen(world, resolver, has(Reason::Late)).any(|seen| {
+        // What the probe did not ask counts in the pods' favour.
+        seen == said || has(Reason::NotAsked) && said < seen
+    });
+    is_real && is_said
+}
+
+/// Returns what the agent may say if it has asked everything.
+fn seen(world: &World, resolver: Resolver, is_late: bool) -> impl Iterator<Item = Option<Symptom>> {
+    let too_late = if is_late { 0..=LATENESSES } else { 1..=1 };
+    too_late.map(move |too_late| {
+        let view = View {
+            too_late,
+            ..view(world, &[])
+        };
+        by_rules(world, resolver, world.has("no-aaaa"), &view)
+    })
+}
+
+/// Returns what the rules say of pods with a resolver if all answers are known, and seen as they really are where one of the
+/// reasons keeps the agent from that.
+fn predicted(world: &World, resolver: Resolver, reasons: &[Reason]) -> Option<Symptom> {
+    let no_aaaa = world.has("no-aaaa") && !reasons.contains(&Reason::NoAaaa);
+    by_rules(world, resolver, no_aaaa, &view(world, reasons))
+}
+
+fn view(world: &World, reasons: &[Reason]) -> View {
+    let has = |reason: Reason| reasons.contains(&reason);
+    View {
+        knows_strangers: has(Reason::OwnName),
+        knows_families: has(Reason::OtherFamily),
+        ignores_truncation: has(Reason::OldMusl),
+        over_tcp: world.has("use-vc") && !has(Reason::UseVc),
+        too_late: if has(Reason::Late) { LATENESSES } else { 1 },
+    }
+}
+
+fn by_rules(world: &World, resolver: Resolver, no_aaaa: bool, view: &View) -> Option<Symptom> {
+    let names = world.candidates();
+    let mut answers = Answers::default();
+    for (candidate, name) in names.iter().enumerate() {
+        for (place, server) in world.servers.iter().enumerate() {
+            for family in Family::ALL {
+                let answer = world.answer(name, server, family, view);
+                answers.record(candidate, place, family, answer);
+            }
+        }
+    }
+    let servers = 0..world.servers.len();
+    let servers: Vec<_> = servers.map(|place| (address(place), 53).into()).collect();
+    let lookup = Lookup {
+        candidates: names.len(),
+        as_it_is_first: world.as_it_is_first(),
+        servers: &servers,
+        rotate: world.has("rotate"),
+        over_tcp: view.over_tcp,
+        no_aaaa,
+    };
+    let impairment = pods(&lookup, &answers).get(resolver);
+    impairment.map(|impairment| impairment.symptom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a world that meets a condition.
+    fn world(is_met: impl Fn(&World) -> bool) -> World {
+        (0..).map(World::draw).find(is_met).unwrap()
+    }
+
+    fn real(is_right: bool) -> Real {
+        Real {
+            is_right,
+            has_stranger: false,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// A world may have late responses, several servers and whatever else: that excuses nothing that does not come from it.
+    #[test]
+    fn reasons_must_explain() {
+        let resolver = Resolver::Musl;
+        let all = |world: &World| {
+            let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
+            Reason::ALL.into_iter().filter(may_matter).count() > 2
+                && predicted(world, resolver, &[]).is_none()
+                && subsets(&Reason::ALL)
+                    .iter()
+                    .all(|set| predicted(world, resolver, set).is_none())
+        };
+        let world = world(all);
+        for (said, real, expected) in [
+            (None, real(true), None),
+            (None, real(false), Some(What::Unsaid)),
+            (Some(Symptom::Fails), real(true), Some(What::FalselySaid)),
+            (
+                Some(Symptom::Waits),
+                real(true),
+                Some(What::WaitFalselySaid),
+            ),
+            (
+                Some(Symptom::FailsAtTimes),
+                real(true),
+                Some(What::FalselySaid),
+            ),
+        ] {
+            let difference = between(&world, resolver, Said::Pods(said), real);
+            let expected = expected.map(|what| Difference {
+                what,
+                reasons: Vec::new(),
+                resolver,
+            });
+            assert_eq!(difference, expected, "{said:?} {real:?}\n{world}");
+        }
+    }
+
+    /// musl ignores an option, and fails for the queries that the agent leaves out.
+    #[test]
+    fn reasons_explain_both_sides() {
+        let resolver = Resolver::Musl;
+        let reasons = vec![Reason::NoAaaa];
+        let world = world(|world| {
+            let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
+            Reason::ALL
+                .into_iter()
+                .filter(may_matter)
+                .eq([Reason::NoAaaa])
+                && predicted(world, resolver, &[]).is_none()
+                && predicted(world, resolver, &reasons) == Some(Symptom::Fails)
+        });
+        let between = |said| between(&world, resolver, Said::Pods(said), real(false));
+        let expected = Difference {
+            what: What::Unsaid,
+            reasons: reasons.clone(),
+            resolver,
+        };
+        assert_eq!(between(None), Some(expected));
+        // By no rule would the agent say so.
+        let unexplained = between(Some(Symptom::Waits)).unwrap();
+        assert_eq!(unexplained.reasons, []);
     }
 }

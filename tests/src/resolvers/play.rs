@@ -1,62 +1,159 @@
 //! One world in its namespace: its servers, the lookups of real resolvers, and an agent.
 
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use futures::future::try_join3;
+use futures::future::{join, try_join3};
+use karmada_rules::health::observation::Symptom;
 use karmada_rules::health::resolver::Resolver;
-use lab_parts::dns::{DnsServer, KUBERNETES_IP};
+use lab_parts::dns::DnsServer;
 use lab_parts::kubeconfig::{self, Access};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::process::Command;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tools::resolvers::Lookups;
 
-use super::world::{NAME, World, address};
+use super::world::{NAME, PROBE_TIMEOUT, World, address};
 use crate::netns;
 use crate::programs::{Binary, Profile, Running};
 use crate::scratch;
 
 /// The limit of a lookup. glibc waits without end for a server that is silent over TCP.
-const LOOKUP_LIMIT: Duration = Duration::from_secs(30);
+const LOOKUP_LIMIT: Duration = Duration::from_mins(2);
 /// So many rounds show what lasts.
 const ROUNDS: f64 = 6.0;
 const CLUSTER: &str = "member1";
 /// Karmada: the agent votes without it.
 const NOWHERE: ([u8; 4], u16) = ([127, 0, 0, 1], 1);
 
+/// The interval of looks at the clock.
+const TICK: Duration = Duration::from_millis(20);
+/// A delay of the machine by which what a world shows may be another.
+const MOST_DELAYED: Duration = Duration::from_millis(200);
+
 /// What is seen in a world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seen {
     /// By real resolvers, in the order of [`Resolver::ALL`].
-    pub(super) lookups: [Lookup; 3],
+    lookups: [Lookup; 3],
     /// The agent's vote document.
-    pub(super) vote: serde_json::Value,
+    pub(super) vote: Value,
+    /// The longest that the machine kept this process from running.
+    delayed: Duration,
 }
 
 /// The result of a lookup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Lookup {
+struct Lookup {
     /// The addresses, none if it fails.
-    pub(super) addresses: Vec<String>,
+    addresses: Vec<IpAddr>,
+    took: Duration,
+}
+
+/// What a real resolver did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Real {
+    /// True if a right address is among those found.
+    pub(super) is_right: bool,
+    /// True if an address of somebody else is among those found.
+    pub(super) has_stranger: bool,
     pub(super) took: Duration,
 }
 
-impl Lookup {
-    /// Returns `true` if a right address is among those found.
-    pub(super) fn is_right(&self) -> bool {
-        self.addresses.iter().any(is_right)
+impl Real {
+    /// Returns `true` if it found right addresses, and no others.
+    pub(super) fn is_clean(self) -> bool {
+        self.is_right && !self.has_stranger
     }
 
-    /// Returns `true` if an address of somebody else is among those found.
-    pub(super) fn has_stranger(&self) -> bool {
-        !self.addresses.iter().all(is_right)
+    /// Returns `true` if it found right addresses, and others.
+    pub(super) fn is_mixed(self) -> bool {
+        self.is_right && self.has_stranger
     }
 }
 
-fn is_right(address: &String) -> bool {
-    *address == KUBERNETES_IP.to_string()
+/// What the agent says of pods with a resolver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Nothing: it has no vote.
+    NoVote,
+    /// Nothing: the vote is about other pods.
+    OfOthers,
+    /// What is wrong with their lookups, if anything is.
+    Pods(Option<Symptom>),
+}
+
+impl Seen {
+    /// Returns `true` if what is seen may come from a busy machine.
+    pub(super) fn is_delayed(&self) -> bool {
+        self.delayed > MOST_DELAYED
+    }
+
+    pub(super) fn real(&self, world: &World, resolver: Resolver) -> Real {
+        let Lookup { addresses, took } = &self.lookups[resolver as usize];
+        let is_right = |address: &IpAddr| world.is_right(*address);
+        Real {
+            is_right: addresses.iter().any(is_right),
+            has_stranger: !addresses.iter().all(is_right),
+            took: *took,
+        }
+    }
+
+    pub(super) fn said(&self, resolver: Resolver) -> Said {
+        let word = |value: &Value| value.as_str().map(ToOwned::to_owned);
+        match (
+            word(&self.vote["vote"]).as_deref(),
+            word(&self.vote["resolver"]),
+        ) {
+            (Some("unhealthy"), Some(judged)) if judged != resolver.as_str() => Said::OfOthers,
+            (Some("unhealthy"), _) => Said::Pods(Some(Symptom::Fails)),
+            (Some("healthy"), _) => {
+                let symptom = word(&self.vote["pods"][resolver.as_str()]["symptom"]);
+                let mut all = Symptom::ALL.into_iter();
+                Said::Pods(symptom.and_then(|name| all.find(|known| known.as_str() == name)))
+            }
+            _ => Said::NoVote,
+        }
+    }
+}
+
+/// What becomes of a vote, and of a lookup that fails at times: all of it is to be seen.
+pub(super) const OUTCOMES: [&str; 5] = [HEALTHY, UNHEALTHY, JUDGED, RESOLVED, FAILED];
+const HEALTHY: &str = "healthy";
+const UNHEALTHY: &str = "unhealthy";
+const JUDGED: &str = "unhealthy by one resolver";
+const RESOLVED: &str = "fails at times and resolved";
+const FAILED: &str = "fails at times and failed";
+
+impl Seen {
+    /// Returns what the vote is, what it says, and what became of lookups that fail at times.
+    pub(super) fn kinds(&self, world: &World) -> BTreeSet<String> {
+        let mut kinds = BTreeSet::new();
+        let mut add = |value: &Value| kinds.extend(value.as_str().map(ToOwned::to_owned));
+        add(&self.vote["vote"]);
+        add(&self.vote["class"]);
+        for pods in self.vote["pods"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::values)
+        {
+            add(&pods["class"]);
+            add(&pods["symptom"]);
+        }
+        kinds.extend(self.vote["resolver"].is_string().then(|| JUDGED.to_owned()));
+        for resolver in Resolver::ALL {
+            let real = self.real(world, resolver);
+            if self.said(resolver) == Said::Pods(Some(Symptom::FailsAtTimes)) && !real.is_mixed() {
+                kinds.insert(if real.is_right { RESOLVED } else { FAILED }.to_owned());
+            }
+        }
+        kinds
+    }
 }
 
 /// Plays a world in the namespace of this process.
@@ -66,7 +163,8 @@ pub async fn play(world: &World) -> Result<Seen> {
         let address = address(place);
         netns::add_address(address)?;
         if !server.is_closed {
-            servers.push(DnsServer::start_at((address, 53).into(), server.behaviour()).await?);
+            let behaviour = world.behaviour(server);
+            servers.push(DnsServer::start_at((address, 53).into(), behaviour).await?);
         }
     }
     netns::mount_resolv_conf(&world.resolv_conf())?;
@@ -76,12 +174,26 @@ pub async fn play(world: &World) -> Result<Seen> {
         look_up(&programs.musl),
         look_up(&programs.go),
     );
-    let (lookups, vote) = tokio::join!(lookups, vote());
+    let mut delayed = Duration::ZERO;
+    let (lookups, vote) = tokio::select! {
+        both = join(lookups, vote(world)) => both,
+        never = watch_clock(&mut delayed) => match never {},
+    };
     let (glibc, musl, go) = lookups?;
     Ok(Seen {
         lookups: [glibc, musl, go],
         vote: vote?,
+        delayed,
     })
+}
+
+/// Keeps the longest time for which this process did not run.
+async fn watch_clock(delayed: &mut Duration) -> Infallible {
+    loop {
+        let begun = Instant::now();
+        sleep(TICK).await;
+        *delayed = (*delayed).max(begun.elapsed().saturating_sub(TICK));
+    }
 }
 
 async fn look_up(program: &Path) -> Result<Lookup> {
@@ -92,7 +204,7 @@ async fn look_up(program: &Path) -> Result<Lookup> {
         Ok(output) => {
             let output = output.with_context(|| program.display().to_string())?;
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            text.lines().map(ToOwned::to_owned).collect()
+            text.lines().map(str::parse).collect::<Result<_, _>>()?
         }
         Err(_) => Vec::new(),
     };
@@ -103,21 +215,26 @@ async fn look_up(program: &Path) -> Result<Lookup> {
 }
 
 /// Returns the vote of an agent after some rounds.
-async fn vote() -> Result<serde_json::Value> {
+async fn vote(world: &World) -> Result<Value> {
     let folder = scratch::folder("nowhere")?;
     let path: PathBuf = folder.path().join("kubeconfig");
     kubeconfig::write(&path, &[&Access::open("karmada", NOWHERE.into())])?;
-    let flags = [
+    let mut flags = vec![
         format!("--karmada-kubeconfig={}", path.display()),
         format!("--cluster-name={CLUSTER}"),
         "--host-name=n1".to_owned(),
         "--peer=127.0.0.1:2".to_owned(),
-        // Longer than the rest by so much that a busy machine does not matter.
-        "--detect-period=2s".to_owned(),
-        "--probe-timeout=1s".to_owned(),
-        "--detect-failure-threshold=4s".to_owned(),
-        "--detect-success-threshold=4s".to_owned(),
+        format!("--probe-timeout={}ms", PROBE_TIMEOUT.as_millis()),
+        "--detect-period=3s".to_owned(),
+        "--detect-failure-threshold=6s".to_owned(),
+        "--detect-success-threshold=6s".to_owned(),
     ];
+    flags.extend(
+        world
+            .judges
+            .iter()
+            .map(|judge| format!("--judge-as={}", judge.as_str())),
+    );
     let agent = Running::start_unready(Binary::Agent, Profile::Debug, flags).await?;
     let rounds = "karmada_cluster_health_agent_probe_rounds_total";
     agent
@@ -126,9 +243,4 @@ async fn vote() -> Result<serde_json::Value> {
     let vote = agent.vote_for("n2", CLUSTER).await?;
     agent.kill().await?;
     Ok(serde_json::from_str(&vote)?)
-}
-
-/// Returns the lookup of a resolver.
-pub(super) fn of(seen: &Seen, resolver: Resolver) -> &Lookup {
-    &seen.lookups[resolver as usize]
 }

@@ -120,23 +120,26 @@ async fn discover(
         slices.map(|event| Change::Slice(Box::new(event))),
     );
     let mut changes = std::pin::pin!(changes.take_until(stopping.cancelled_owned()));
-    let mut warned = false;
+    let mut listed = Listed::default();
+    let mut missing = None;
     while let Some(change) = changes.next().await {
-        let listed = change.ends_list();
+        listed.note(&change);
         let relevant = match change {
             Change::Service(event) => !service.observe(*event).is_empty(),
             Change::Slice(event) => !pods.observe(*event).is_empty(),
         };
-        let is_missing = match listed {
-            Some(Listed::Service) => service.existing() == 0,
-            Some(Listed::Slices) => pods.existing() == 0,
-            None => false,
-        };
-        if is_missing && !std::mem::replace(&mut warned, true) {
+        let now_missing = listed.missing(
+            service.iter().next().map(|(_, service)| &**service),
+            pods.iter().map(|(_, slice)| &**slice),
+        );
+        if std::mem::replace(&mut missing, now_missing) != now_missing
+            && let Some(missing) = now_missing
+        {
             tracing::warn!(
                 namespace,
                 name,
-                "Found no DNS Service of this name or no EndpointSlices of it, so there is nothing to query directly: name the Service with --dns-service"
+                missing,
+                "Not all of the DNS Service can be queried directly: if it has another name, set --dns-service"
             );
         }
         if !relevant {
@@ -172,18 +175,34 @@ enum Change {
     Slice(Box<Event<Decoded<EndpointSlice>>>),
 }
 
-/// The objects of a list.
-enum Listed {
-    Service,
-    Slices,
+/// The lists that are complete: what is missing in one is not there.
+#[derive(Debug, Default)]
+struct Listed {
+    service: bool,
+    slices: bool,
 }
 
-impl Change {
-    /// Returns which list ends with it, if one does.
-    fn ends_list(&self) -> Option<Listed> {
-        match self {
-            Self::Service(event) => matches!(**event, Event::InitDone).then_some(Listed::Service),
-            Self::Slice(event) => matches!(**event, Event::InitDone).then_some(Listed::Slices),
+impl Listed {
+    fn note(&mut self, change: &Change) {
+        match change {
+            Change::Service(event) => self.service |= matches!(**event, Event::InitDone),
+            Change::Slice(event) => self.slices |= matches!(**event, Event::InitDone),
+        }
+    }
+
+    /// Returns what is missing of the DNS Service to be queried directly.
+    fn missing<'a>(
+        &self,
+        service: Option<&Service>,
+        slices: impl Iterator<Item = &'a EndpointSlice>,
+    ) -> Option<&'static str> {
+        let mut slices = slices.peekable();
+        match service {
+            None if self.service => Some("there is no such Service"),
+            Some(service) if address(service).is_none() => Some("it has no cluster IP"),
+            _ if !self.slices => None,
+            _ if slices.peek().is_none() => Some("it has no EndpointSlice"),
+            _ => endpoints(slices).is_empty().then_some("it has no endpoint"),
         }
     }
 }

@@ -63,19 +63,12 @@ impl<'a> Right<'a> {
         match self {
             Self::Any => true,
             Self::Given(given) => addresses.iter().all(|address| given.contains(address)),
-            Self::Api { names, address } => {
-                let is_own = |found: &IpAddr| address.is_some_and(|own| same(own, *found));
-                let may_be_own = |found: &IpAddr| {
-                    is_own(found) || address.is_none_or(|own| own.is_ipv4() == found.is_ipv4())
-                };
-                if names.contains(owner) {
-                    // One of another family is not that Service's, which has one address alone. Another one of
-                    // the same family may be, since the Service was created anew.
-                    addresses.iter().all(may_be_own)
-                } else {
-                    addresses.iter().all(is_own)
-                }
-            }
+            // Of the Service's own name another address may be right: the Service was created anew, or has one of
+            // each family, of which pods are told one.
+            Self::Api { names, address } => addresses.iter().all(|found| {
+                address.is_some_and(|own| same(own, *found))
+                    || names.contains(owner) && (address.is_none() || may_be_service(*found))
+            }),
         }
     }
 }
@@ -86,6 +79,15 @@ fn same(own: IpAddr, found: IpAddr) -> bool {
         (IpAddr::V4(own), IpAddr::V6(found)) => found.octets().ends_with(&own.octets()),
         (own, found) => own == found,
     }
+}
+
+/// Returns `false` for an address that no Service has, such as a filter on the way gives for names that it blocks.
+fn may_be_service(address: IpAddr) -> bool {
+    let is_link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_link_local)
 }
 
 /// Returns the domains of the search list that hold the namespaces of a cluster, such as `svc.cluster.local`. A pod has its
@@ -153,7 +155,8 @@ mod tests {
         }
     }
 
-    /// A company's wildcard, the API's own name behind an alias, as autopath answers, and its known address.
+    /// A company's wildcard, the API's own name behind an alias, as autopath answers, its known address, and that of the other
+    /// family in a cluster with both.
     #[test]
     fn only_the_cluster_answers_for_its_api() {
         let own: IpAddr = [10, 96, 0, 1].into();
@@ -162,21 +165,35 @@ mod tests {
         let wildcard = "kubernetes.default.apps.example.net.";
         let cases = [
             ("kubernetes.default", full, other, true),
+            ("kubernetes.default", full, "fd00::1".parse().unwrap(), true),
             (
                 "kubernetes.default",
-                full,
-                "2001:db8::7".parse().unwrap(),
+                wildcard,
+                "fd00::1".parse().unwrap(),
                 false,
             ),
             (
                 "kubernetes.default",
                 full,
-                "64:ff9b::a60:1".parse().unwrap(),
-                true,
+                "0.0.0.0".parse().unwrap(),
+                false,
+            ),
+            ("kubernetes.default", full, "::1".parse().unwrap(), false),
+            (
+                "kubernetes.default",
+                full,
+                "fe80::1".parse().unwrap(),
+                false,
             ),
             ("kubernetes.default", wildcard, other, false),
             ("kubernetes.default", "kubernetes.default.", other, false),
             ("kubernetes.default", wildcard, own, true),
+            (
+                "kubernetes.default",
+                wildcard,
+                "64:ff9b::a60:1".parse().unwrap(),
+                true,
+            ),
             ("kubernetes.default.svc", full, other, true),
             (
                 "kubernetes.default.svc",

@@ -135,8 +135,9 @@ impl<C: DnsClient> Prober<C> {
             servers,
             transport: transport(&conf),
             families: conf.families,
-            // The first success after a failure is not to be delayed: it may keep a vote from changing.
-            patience: if self.resolved {
+            // The first success after a failure is not to be delayed: it may keep a vote from changing. Whether it is
+            // one depends on the other responses where a resolver is named.
+            patience: if self.resolved || self.probe.judge.names_resolvers() {
                 self.probe.timeout
             } else {
                 Duration::ZERO
@@ -146,12 +147,24 @@ impl<C: DnsClient> Prober<C> {
             deadline: start + self.probe.timeout,
         };
         let lookup_name = async |((name, plan), right): ((&NameState, &LookupPlan), &Right<'_>)| {
-            let first = name.first(plan);
             let lookup = Lookup {
                 expected: Expected::Addresses(right),
                 ..lookup
             };
-            lookup.resolve(&plan.candidates, first.as_ref()).await
+            let Some(first) = name.first(plan) else {
+                return lookup.resolve(&plan.candidates, None).await;
+            };
+            let short = Lookup {
+                patience: Duration::ZERO,
+                ..lookup
+            };
+            let found = short.resolve(&plan.candidates, Some(&first)).await?;
+            if !self.probe.judge.names_resolvers() {
+                return Ok(found);
+            }
+            // A short lookup has too few responses to tell what becomes of pods with a resolver.
+            let full = lookup.resolve(&plan.candidates, None).await;
+            Ok(full.unwrap_or(found))
         };
         let names = self.names.iter().zip(&plans).zip(&rights);
         let names = join_all(names.map(lookup_name));

@@ -1,7 +1,7 @@
 //! What a server responds to each query.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ pub enum Response {
     Loopback,
     /// This address if the query is for type A, else an empty answer section.
     Ipv4(Ipv4Addr),
-    /// An alias and the loopback address of its target, the address first.
-    Alias,
-    /// An alias whose target has no address.
-    Dangling,
+    /// This address if the query is for type AAAA, else an empty answer section.
+    Ipv6(Ipv6Addr),
+    /// An alias of this full name, after the response for that.
+    Alias(&'static str, Box<Self>),
     /// The loopback address of another name.
     Foreign,
     /// An empty answer section.

@@ -87,15 +87,28 @@ impl Response {
             Self::Ipv4(address) if query.query_type() == RecordType::A => {
                 answer(name, RData::A(A(*address)));
             }
-            Self::Alias => {
-                answer(&elsewhere(), loopback);
-                answer(name, RData::CNAME(CNAME(elsewhere())));
+            Self::Ipv6(address) if query.query_type() == RecordType::AAAA => {
+                answer(name, RData::AAAA(AAAA(*address)));
             }
-            Self::Dangling => answer(name, RData::CNAME(CNAME(elsewhere()))),
             Self::Foreign | Self::WrongQuestion => answer(&elsewhere(), loopback),
             _ => {}
         }
         match self {
+            Self::Alias(of, response) => {
+                let of = Name::from_ascii(of).ok()?;
+                let mut query = query.clone();
+                query.set_name(of.clone());
+                let mut request = request.clone();
+                request.queries = vec![query];
+                let target = response.message(&request)?;
+                message.metadata.response_code = target.metadata.response_code;
+                message.answers = target.answers;
+                message.add_answer(Record::from_rdata(
+                    name.clone(),
+                    TIME_TO_LIVE,
+                    RData::CNAME(CNAME(of)),
+                ));
+            }
             Self::Code(code) => message.metadata.response_code = *code,
             Self::BareCode(code) => {
                 message.metadata.response_code = *code;

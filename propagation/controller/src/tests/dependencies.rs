@@ -163,6 +163,17 @@ async fn dependencies_follow_template() {
     assert_eq!(stage.required().await, ["web-deployment m2"]);
 }
 
+/// Case P111: the binding of what a template refers to is in a version that the API does not serve any more.
+#[tokio::test(start_paused = true)]
+async fn dropped_version_is_left() {
+    let stage = followed().await;
+    let dropped = json!({ "spec": { "resource": { "apiVersion": "v2" } } });
+    stage.change("PATCH", &attached(), &dropped).await;
+    let binding = stage.get(&attached()).await;
+    assert_eq!(binding["spec"]["resource"]["apiVersion"], "v1");
+    assert_eq!(stage.copies().await, everywhere("1"));
+}
+
 /// What a template refers to no longer goes.
 #[tokio::test(start_paused = true)]
 async fn dropped_dependencies_go() {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{has_priority, kinds_of, priority_class};
 use super::{SharedIndex, wake_former};
-use crate::index::{Index, StoredBinding, TemplateKey, is_referring, template_of};
+use crate::index::{Index, StoredBinding, TemplateKey, is_referring, referrer_keys, template_of};
 
 /// A kind whose objects we may not list.
 pub(crate) struct ForbiddenKind {
@@ -253,8 +253,16 @@ impl SharedIndex {
         self.queues.bindings.add_all(own);
     }
 
-    /// Wakes the templates of a kind in every version: which one counts depends on those that are served.
+    /// Wakes the templates of a kind in every version, and those that require a binding of this one: which one counts depends
+    /// on those that are served.
     fn wake_versions_of(&self, changed: &GroupVersionKind) {
+        let referrers = self.read(|index| {
+            let bindings = index.bindings.iter().map(|(_, binding)| &**binding);
+            let of_version = bindings.filter(|b| template_of(&b.spec).kind == *changed);
+            let referrers = of_version.flat_map(|binding| referrer_keys(binding.into()));
+            referrers.collect::<Vec<_>>()
+        });
+        self.queues.dependencies.add_all(referrers);
         self.wake_templates_where(|kind, _, _| {
             kind.group == changed.group && kind.kind == changed.kind
         });

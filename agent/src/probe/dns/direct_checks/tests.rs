@@ -71,6 +71,44 @@ fn ready_pods_are_queried_and_all_while_none_is_ready() {
     assert!(endpoints([&EndpointSlice::default()].into_iter()).is_empty());
 }
 
+/// What is not there is told, once the API has told all there is.
+#[test]
+fn missing_servers_are_told() {
+    let port = json!([{ "port": 53, "protocol": "UDP" }]);
+    let [good, headless] = ["10.96.0.10", "None"].map(|ip| service(ip, &port));
+    let [one, none] = [json!([{ "addresses": ["10.244.0.2"] }]), json!([])];
+    let [one, none] = [one, none].map(|endpoints| slice(53, &endpoints));
+    for (lists, service, slice, expected) in [
+        ([false, false], None, None, None),
+        ([true, false], None, None, Some("no such Service")),
+        // Where only pods are queried, or their list comes first.
+        ([false, true], None, Some(&one), None),
+        ([false, true], None, None, Some("no EndpointSlice")),
+        ([true, false], Some(&good), None, None),
+        ([true, true], Some(&good), Some(&one), None),
+        (
+            [true, true],
+            Some(&headless),
+            Some(&one),
+            Some("no cluster IP"),
+        ),
+        ([true, true], Some(&good), None, Some("no EndpointSlice")),
+        ([true, true], Some(&good), Some(&none), Some("no endpoint")),
+    ] {
+        let [service_list, slices] = lists;
+        let listed = Listed {
+            service: service_list,
+            slices,
+        };
+        let missing = listed.missing(service, slice.into_iter());
+        let is_expected = match expected {
+            Some(expected) => missing.is_some_and(|missing| missing.ends_with(expected)),
+            None => missing.is_none(),
+        };
+        assert!(is_expected, "{missing:?}, not {expected:?}");
+    }
+}
+
 /// The API of a member with a DNS Service beside another, and the servers discovered there. The
 /// discovery ends when this is dropped.
 struct Member {

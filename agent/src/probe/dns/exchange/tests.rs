@@ -51,6 +51,10 @@ async fn exchange_with(
     (result, server)
 }
 
+fn alias(response: dns::Response) -> dns::Response {
+    dns::Response::Alias("elsewhere.example.", Box::new(response))
+}
+
 #[tokio::test]
 async fn a_response_is_an_address_or_a_class() {
     let garbage_first = dns::Response::Each(vec![
@@ -60,7 +64,8 @@ async fn a_response_is_an_address_or_a_class() {
     ]);
     let cases = [
         (dns::Response::Loopback, Ok(())),
-        (dns::Response::Alias, Ok(())),
+        (alias(dns::Response::Loopback), Ok(())),
+        (alias(dns::Response::NoData), Err(DnsClass::NoData)),
         (garbage_first, Ok(())),
         (dns::Response::NoData, Err(DnsClass::NoData)),
         (dns::Response::Foreign, Err(DnsClass::Mismatch)),

@@ -284,3 +284,36 @@ async fn judge_is_chosen() {
         [format!("pods with glibc and musl fail ({refused})")]
     );
 }
+
+/// A server comes back for A alone. The round that finds it asks for little, and is judged all the same.
+#[tokio::test]
+async fn first_round_back_is_judged() {
+    use karmada_rules::health::resolver::Resolver;
+    let answers_aaaa = |aaaa: Response| {
+        Behaviour::new(move |received| match knows(&received.query) {
+            Response::Loopback if received.query.query_type == RecordType::AAAA => aaaa.clone(),
+            response => response,
+        })
+    };
+    for each in [vec![], vec![Resolver::Musl]] {
+        let server = serving(answers_aaaa(Response::NoData)).await;
+        let mut place = Location::new(POD, &[server.address()], SHORT);
+        place.probe.judge.each = each;
+        let mut prober = place.prober(DirectServers::default());
+        assert_eq!(prober.round().await.observation(), Observation::Success);
+        server.set(Response::Drop);
+        let timeout = Failure::new(DnsClass::Timeout, server.address());
+        assert_eq!(
+            prober.round().await.observation(),
+            Observation::Failed(timeout)
+        );
+        server.set(answers_aaaa(Response::Drop));
+        let resolver = place.probe.judge.each.first().copied();
+        let judged = Failure {
+            resolver,
+            ..timeout
+        };
+        let expected = resolver.map_or(Observation::Success, |_| Observation::Failed(judged));
+        assert_eq!(prober.round().await.observation(), expected);
+    }
+}

@@ -31,6 +31,11 @@ pub struct Judge {
 }
 
 impl Judge {
+    /// Returns `true` if the failure of single resolvers counts.
+    pub fn names_resolvers(&self) -> bool {
+        !self.each.is_empty()
+    }
+
     /// Returns the failure of the round, if what pods see is one.
     pub fn failure(&self, pods: &Pods) -> Option<Failure> {
         let fails = |resolver: &Resolver| {
@@ -38,7 +43,7 @@ impl Judge {
             (impairment.symptom == Symptom::Fails).then_some((*resolver, impairment.failure))
         };
         let worst = |failures: Vec<Failure>| failures.into_iter().reduce(Failure::or_worse);
-        if self.each.is_empty() {
+        if !self.names_resolvers() {
             let all: Option<Vec<_>> = Resolver::ALL.iter().map(fails).collect();
             return worst(all?.into_iter().map(|(_, failure)| failure).collect());
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
 use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
 use objects::patch::JsonPatch;
-use objects::{Key, Metadata, api_version};
+use objects::{GroupVersionKind, Key, Metadata, api_version};
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;
@@ -75,12 +75,13 @@ pub fn is_attached(binding: BindingRef<'_>, referrer: &Key) -> bool {
 }
 
 /// Plans the write of the binding of `dependency`, which a binding needs. `referrers` are those that require
-/// it already, and `new_id` is the ID of one that is made.
+/// it already, `is_served` tells which versions the API still has, and `new_id` is the ID of one that is made.
 pub fn attach(
     dependency: &Value,
     need: &Need<'_>,
     place: Place<'_>,
     referrers: &Referrers<'_>,
+    is_served: impl FnOnce(&GroupVersionKind) -> bool,
     new_id: impl FnOnce() -> String,
 ) -> BindingPlan {
     let key = need.referrer.key();
@@ -111,7 +112,7 @@ pub fn attach(
     let label = (label.as_str(), Some(id));
     patch.entries("labels", metadata.labels.as_ref(), [label]);
     patch::ownership(&mut patch, dependency, metadata);
-    if is_outdated(existing, dependency) {
+    if is_outdated(existing, dependency, is_served) {
         patch::owner_version(&mut patch, dependency, metadata);
         patch.add(["spec", "resource"], patch::reference(dependency));
     }
@@ -195,15 +196,19 @@ fn agreed(referrers: &Referrers<'_>) -> Option<[(String, Value); 2]> {
     ])
 }
 
-/// Returns `true` if a binding names an older version than that in which the dependency is read. While a policy has it, the
-/// policy decides; of those that require it, who asks for the newest: else they would take turns.
-fn is_outdated(existing: BindingRef<'_>, dependency: &Value) -> bool {
-    let rank = |api_version: &str| {
-        let version = api_version.rsplit('/').next();
-        priority(version.unwrap_or_default())
-    };
-    let known = &existing.spec.resource.api_version;
-    Claim::of(existing.metadata).is_none() && rank(api_version(dependency)) > rank(known)
+/// Returns `true` if a binding names an older version than that in which the dependency is read, or one that is not served any
+/// more. While a policy has it, the policy decides; of those that require it, who asks for the newest: else they would take
+/// turns.
+fn is_outdated(
+    existing: BindingRef<'_>,
+    dependency: &Value,
+    is_served: impl FnOnce(&GroupVersionKind) -> bool,
+) -> bool {
+    let resource = &existing.spec.resource;
+    let known = GroupVersionKind::new(&resource.api_version, &resource.kind);
+    let read = GroupVersionKind::new(api_version(dependency), &resource.kind);
+    let is_newer = || priority(&read.version) > priority(&known.version);
+    Claim::of(existing.metadata).is_none() && read != known && (is_newer() || !is_served(&known))
 }
 
 fn snapshot(referrer: &Key, need: &Need<'_>) -> Value {

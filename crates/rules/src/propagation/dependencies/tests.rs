@@ -199,10 +199,23 @@ fn attached(
     existing: Option<&ResourceBinding>,
     referrers: &Referrers<'_>,
 ) -> BindingPlan {
+    attached_beside(map, referrer, existing, referrers, "")
+}
+
+/// As [`attached`], where the API does not serve the version `dropped`.
+fn attached_beside(
+    map: &Value,
+    referrer: &ResourceBinding,
+    existing: Option<&ResourceBinding>,
+    referrers: &Referrers<'_>,
+    dropped: &str,
+) -> BindingPlan {
     let name = names::binding(objects::kind(map), map.name());
     let key = Key::new(map.namespace(), name);
     let place = existing.map_or(Place::New(key), |existing| Place::Existing(existing.into()));
-    attach(map, &need(referrer), place, referrers, || "id".into())
+    let is_served = |kind: &objects::GroupVersionKind| kind.version != dropped;
+    let new_id = || "id".into();
+    attach(map, &need(referrer), place, referrers, is_served, new_id)
 }
 
 /// What Karmada attached is left as it is.
@@ -231,7 +244,7 @@ fn karmadas_attached_bindings_stay() {
 }
 
 /// Case P111: what is attached is kept in the newest version in which it is asked for, so that an older one may go; who asks
-/// for an older one does not turn it back, and a policy that has it decides for itself.
+/// for an older one does not turn it back while the newer is served, and a policy that has it decides for itself.
 #[test]
 fn newest_version_is_attached() {
     let (web, map, binding) = recorded();
@@ -262,6 +275,17 @@ fn newest_version_is_attached() {
     for (version, binding) in [("v1alpha1", older(false)), ("v1", older(true))] {
         let plan = attached(&in_version(version), &web, Some(&binding), &referrers);
         assert_eq!(plan, BindingPlan::Unchanged, "{version}");
+    }
+    // One that is not served any more is left for any that is.
+    for (binding, moves) in [(older(false), true), (older(true), false)] {
+        let map = in_version("v1alpha1");
+        let plan = attached_beside(&map, &web, Some(&binding), &referrers, "v1beta1");
+        if moves {
+            let now = patched(&binding, &plan);
+            assert_eq!(now.spec.resource.api_version, "v1alpha1");
+        } else {
+            assert_eq!(plan, BindingPlan::Unchanged);
+        }
     }
 }
 

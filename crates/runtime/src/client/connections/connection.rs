@@ -1,7 +1,7 @@
 //! One connection over HTTP/2, and the streams on it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response, Uri};
@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use super::metrics::Counted;
+use super::purpose::Purpose;
 use crate::client::transport::Transport;
 use crate::error::BoxError;
 
@@ -38,6 +39,8 @@ pub(super) struct Connection {
     /// The streams that the server allows.
     allowed: usize,
     streams: AtomicUsize,
+    /// True once somebody has given up on it.
+    is_given_up: AtomicBool,
     _counted: Counted,
 }
 
@@ -77,6 +80,7 @@ impl Connection {
             sender,
             allowed: driver.current_max_send_streams(),
             streams: AtomicUsize::new(0),
+            is_given_up: AtomicBool::new(false),
             _counted: counted,
         };
         Ok(Some((connection, driver)))
@@ -87,9 +91,9 @@ impl Connection {
         self.allowed
     }
 
-    /// Returns `true` once no stream can be opened any more; those that are open may go on.
+    /// Returns `true` once no stream is to be opened any more; those that are open may go on.
     pub(super) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.is_closed() || self.is_given_up.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -108,30 +112,48 @@ fn room(allowed: usize) -> usize {
 }
 
 /// A stream on a connection, until it is dropped.
-pub(super) struct Stream(Arc<Connection>);
+pub(super) struct Stream {
+    connection: Arc<Connection>,
+    /// True if the connection is given up with the request on this stream.
+    gives_up: bool,
+}
 
 impl Stream {
     /// Takes one of the streams for which the connection has room.
-    pub(super) fn on(connection: &Arc<Connection>) -> Self {
+    pub(super) fn on(connection: &Arc<Connection>, purpose: Purpose) -> Self {
         connection.streams.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(connection))
+        Self {
+            connection: Arc::clone(connection),
+            // Dropped before its answer, its time is over. The connection may be silent, and pings tell that too late for
+            // the next attempt to hold the lease.
+            gives_up: purpose == Purpose::Lease,
+        }
     }
 
     /// Sends a request.
     ///
     /// # Errors
     /// Fails with the request if nothing of it was sent.
-    pub(super) fn send(
-        &self,
+    pub(super) async fn send(
+        &mut self,
         request: Request<Body>,
-    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> + use<> {
-        self.0.sender.clone().try_send_request(request)
+    ) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
+        let sent = self.connection.sender.clone().try_send_request(request);
+        let result = sent.await;
+        self.gives_up = false;
+        result
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        let Connection {
+            streams,
+            is_given_up,
+            ..
+        } = &*self.connection;
+        streams.fetch_sub(1, Ordering::Relaxed);
+        is_given_up.fetch_or(self.gives_up, Ordering::Relaxed);
     }
 }
 

@@ -83,7 +83,7 @@ impl Group {
     ) -> Result<Sent, SendError> {
         let mut is_new = false;
         loop {
-            let stream = match self.take() {
+            let mut stream = match self.take() {
                 Ok(stream) => stream,
                 Err(opening) => {
                     if !opening.await? {
@@ -93,7 +93,8 @@ impl Group {
                     continue;
                 }
             };
-            let mut error = match stream.send(request).await {
+            let sent = stream.send(request).await;
+            let mut error = match sent {
                 Ok(response) => return Ok(Sent::Answered(response, stream)),
                 Err(error) => error,
             };
@@ -117,7 +118,7 @@ impl Group {
         let free = |used: &&mut Used| used.connection.has_room();
         if let Some(used) = state.connections.iter_mut().find(free) {
             used.last = Instant::now();
-            return Ok(Stream::on(&used.connection));
+            return Ok(Stream::on(&used.connection, self.purpose));
         }
         // One at a time: of those that need one, most find room on it. One that has ended stays as long as somebody
         // has it, and says nothing of the next.

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use embedded_apiserver::ApiServer;
+use embedded_apiserver::{ApiServer, Fault};
 use futures::future::try_join_all;
 use http_body_util::BodyExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use lab_parts::connect_proxy::{Answer, ConnectProxy};
 use lab_parts::served::ServedApi;
 use lab_parts::tls::Authority;
 use tokio::net::TcpListener;
@@ -14,7 +15,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::client::{Addresses, reach};
+use crate::client::{Addresses, Proxy, reach};
 use crate::error::Chain;
 
 const HOST: &str = "127.0.0.1";
@@ -78,9 +79,18 @@ impl Stage {
 }
 
 fn client(port: u16, authority: &Authority, name: &'static str) -> Client {
+    client_by(port, authority, name, None)
+}
+
+fn client_by(
+    port: u16,
+    authority: &Authority,
+    name: &'static str,
+    proxy: Option<&Proxy>,
+) -> Client {
     let mut config = Config::new(format!("https://{HOST}:{port}").parse().unwrap());
     config.root_cert = Some(vec![authority.der()]);
-    reach(config, (Addresses::by_system(), None), None, "test", name).unwrap()
+    reach(config, (Addresses::by_system(), proxy), None, "test", name).unwrap()
 }
 
 /// A program watches more kinds than a connection has streams, holds its lease, and writes. Whether a server allows few
@@ -166,6 +176,43 @@ async fn idle_connections_are_closed() {
         assert_eq!(stage.open(purpose), open);
     }
     stage.write("b").await;
+}
+
+/// A renewal has no answer in its time: the next one goes over another connection, since that one may be silent. Who gives up
+/// a request of another kind says nothing of its connection.
+#[tokio::test]
+async fn unanswered_lease_changes_connections() {
+    let stage = Stage::new("unanswered", HTTP2, 100);
+    let way = ConnectProxy::start(Answer::Leads(stage.api.address()))
+        .await
+        .unwrap();
+    let proxy = Proxy::parse(&format!("http://{}", way.address()), "the proxy").unwrap();
+    let port = stage.api.address().port();
+    let client = client_by(port, &stage.authority, stage.name, Some(&proxy));
+    let leases: Api<Lease> = Api::default_namespaced(client.clone());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    for (purpose, connections) in [(Purpose::Lease, 2), (Purpose::Requests, 1)] {
+        let read = async || match purpose {
+            Purpose::Lease => drop(leases.get_opt("a").await.unwrap()),
+            _ => drop(maps.get_opt("a").await.unwrap()),
+        };
+        let before = way.asked().len();
+        read().await;
+        let silence = stage.api.server.faults().inject(Fault::Silence);
+        let is_sent = async {
+            while stage.open(purpose).0 == 0 {
+                yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = read() => panic!("answered"),
+            () = is_sent => {}
+        }
+        stage.api.server.faults().remove(silence);
+        read().await;
+        assert_eq!(way.asked().len() - before, connections, "{purpose:?}");
+    }
 }
 
 /// A server takes connections and then says nothing. All who wait for one hear so within the time of one attempt.

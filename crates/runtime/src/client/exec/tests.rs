@@ -55,7 +55,8 @@ async fn client(mut user: AuthInfo) -> Result<Client, ExecError> {
     };
     let mut config = Config::new(Uri::from_static("http://api"));
     config.auth_info = user;
-    Ok(client::stack(tower::service_fn(echo), config, plugin, "test").unwrap())
+    let access = client::Access { config, plugin };
+    Ok(client::with_service(tower::service_fn(echo), access, "test").unwrap())
 }
 
 async fn sent(client: &Client) -> String {
