@@ -84,7 +84,8 @@ impl Reports {
 
     /// Forgets what one load balancer reported: another leader has written to it meanwhile.
     pub(crate) fn clear(&self, place: usize) {
-        for reports in self.by_ingress.lock().values_mut() {
+        let mut all = self.by_ingress.lock();
+        for reports in all.values_mut() {
             reports.remove(&place);
         }
     }

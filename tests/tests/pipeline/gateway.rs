@@ -267,8 +267,7 @@ async fn second_default_class_changes_nothing(server: ApiKind) -> Result<()> {
     let without = Patch::Merge(json!({ "spec": { "ingressClassName": null } }));
     let ingresses = fleet.ingresses();
     ingresses.patch("by-default", &parameters, &without).await?;
-    let in_gateway: Api<k8s_openapi::api::networking::v1::Ingress> =
-        Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    let in_gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
     until(&in_gateway, "by-default", "served", |found| found.is_some()).await?;
 
     fleet.create_class("second", "example.com/other").await?;
@@ -384,9 +383,8 @@ async fn missing_endpoints_are_reported(server: ApiKind) -> Result<()> {
         .await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
-    let gateway: Api<k8s_openapi::api::networking::v1::Ingress> =
-        Api::namespaced(fleet.gateway.client(), NAMESPACE);
-    let value = |ingress: Option<&k8s_openapi::api::networking::v1::Ingress>, key: &str| {
+    let gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    let value = |ingress: Option<&Ingress>, key: &str| {
         let annotations = ingress.and_then(|ingress| ingress.metadata.annotations.as_ref());
         annotations.and_then(|annotations| annotations.get(key).cloned())
     };
@@ -588,8 +586,7 @@ mod admission {
             .await?;
         // The API server has a watch of its own: repeat until it refuses.
         fleet.gateway.namespace("tries").await?;
-        let tries: Api<k8s_openapi::api::networking::v1::Ingress> =
-            Api::namespaced(client, "tries");
+        let tries: Api<Ingress> = Api::namespaced(client, "tries");
         let ingress = json!({
             "metadata": { "name": "try" },
             "spec": { "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } } },

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -173,16 +173,13 @@ fn compare<K: Managed>(
     clashes: &mut BTreeSet<Clash>,
 ) -> serde_json::Result<Compared<K>> {
     let ours = |meta: &ObjectMeta| ingress_of(meta).as_ref() == Some(ingress);
-    let mut stale: Vec<Arc<K>> = existing
-        .iter()
-        .filter(|k| ours(k.metadata()))
-        .cloned()
-        .collect();
+    // By name: an ingress may have ten thousand slices.
+    let named = existing.iter().map(|k| (k.metadata().name.clone(), k));
+    let mut rest: BTreeMap<Option<String>, &Arc<K>> = named.collect();
     let mut writes = Vec::new();
     for object in wanted {
         let name = object.metadata().name.clone();
-        stale.retain(|k| k.metadata().name != name);
-        let Some(found) = existing.iter().find(|k| k.metadata().name == name) else {
+        let Some(found) = rest.remove(&name) else {
             writes.push(Write::Create(object));
             continue;
         };
@@ -200,7 +197,11 @@ fn compare<K: Managed>(
             writes.push(Write::Update(Update { existing, edits }));
         }
     }
-    Ok(Compared { writes, stale })
+    let stale = rest.into_values().filter(|k| ours(k.metadata()));
+    Ok(Compared {
+        writes,
+        stale: stale.cloned().collect(),
+    })
 }
 
 /// Returns `true` for endpoints of a cluster that must get no request.

@@ -52,8 +52,9 @@ fn annotation(key: &str, value: Option<&str>) -> BTreeMap<String, String> {
 /// Returns the scheme that all have, if there is one.
 fn only(schemes: impl IntoIterator<Item = Option<Scheme>>) -> Option<Scheme> {
     let schemes: BTreeSet<Option<Scheme>> = schemes.into_iter().collect();
-    match Vec::from_iter(schemes)[..] {
-        [only] => only,
+    let mut schemes = schemes.into_iter();
+    match (schemes.next(), schemes.next()) {
+        (Some(only), None) => only,
         _ => None,
     }
 }
