@@ -1,7 +1,7 @@
 //! The flags.
 
 use clap::ArgAction;
-use karmada_rules::ingress::{ControllerName, WhenAllBlocked, Withheld};
+use karmada_rules::ingress::{BackendAddresses, ControllerName, WhenAllBlocked, Withheld};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 
 use crate::provider::ProviderArgs;
@@ -34,6 +34,14 @@ pub struct Args {
         value_name = "fail-open|fail-closed"
     )]
     pub(crate) when_all_blocked: WhenAllBlocked,
+    /// Where requests for a backend are sent in a member: to the endpoints of the Service, to the addresses of its load balancer there, or to those of the member's own ingress controller for the Ingress of the same name. The annotation networking.karmada-rs.io/backend-addresses overrides it for one MultiClusterIngress.
+    #[arg(
+        long,
+        env = "KARMADA_BACKEND_ADDRESSES",
+        default_value_t = BackendAddresses::Endpoints,
+        value_name = "endpoints|load-balancers|ingresses"
+    )]
+    pub(crate) backend_addresses: BackendAddresses,
     /// Patterns of annotations that the gateway does not get, separated by commas; by default those that are code in its proxy. Empty: it gets all.
     #[arg(
         long,
@@ -82,7 +90,7 @@ mod tests {
         assert_eq!(args.when_all_blocked, WhenAllBlocked::FailOpen);
         let mut program = Program::new(crate::identity::IDENTITY, args.common.listen_address);
         let controller = &args.ingress_class_controller;
-        let balancer = connect(&args.provider, controller, &mut program).await;
-        assert!(!balancer.unwrap().serves());
+        let balancers = connect(&args.provider, controller, &mut program).await;
+        assert!(!balancers.unwrap()[0].balancer.serves());
     }
 }

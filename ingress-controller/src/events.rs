@@ -21,11 +21,14 @@ use crate::reason::Reason;
 const INGRESS_API_VERSION: &str = "networking.karmada.io/v1alpha1";
 const INGRESS_KIND: &str = "MultiClusterIngress";
 
+/// The place where obstacles are met: `None` for the ingress itself, or else that of a load balancer.
+pub(crate) type Place = Option<usize>;
+
 /// Records the Events of ingresses.
 pub(crate) struct IngressEvents {
     record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
-    /// The obstacles of each ingress that were last recorded.
-    recorded: Mutex<BTreeMap<Key, BTreeSet<Obstacle>>>,
+    /// The obstacles of each ingress that were last recorded, by where they are met.
+    recorded: Mutex<BTreeMap<Key, BTreeMap<Place, BTreeSet<Obstacle>>>>,
     /// The changes that were recorded, though the status of the ingress does not show them.
     unshown: Mutex<BTreeMap<Key, BlockChange>>,
     /// The obstacle to the export of each Service, and the ingresses on which it is recorded.
@@ -98,10 +101,15 @@ impl IngressEvents {
         }
     }
 
-    /// Records those of `current`, all obstacles of `ingress`, that are new since the last call.
-    pub(crate) fn obstacles(&self, ingress: &MultiClusterIngress, current: &BTreeSet<Obstacle>) {
+    /// Records those of `current`, all obstacles of `ingress` in `place`, that are new since the last call.
+    pub(crate) fn obstacles(
+        &self,
+        ingress: &MultiClusterIngress,
+        place: Place,
+        current: &BTreeSet<Obstacle>,
+    ) {
         let key = Key::of(ingress);
-        let before = self.replace(&key, current.clone());
+        let before = self.replace(&key, place, current.clone());
         for obstacle in current.difference(&before) {
             let reason = obstacle.reason;
             tracing::warn!(ingress = %key, reason = reason.as_str(), %obstacle, "Ingress is not served as desired");
@@ -207,17 +215,20 @@ impl IngressEvents {
 
     /// Forgets the ingress `key`, which is no longer served.
     pub(crate) fn forget(&self, key: &Key) {
-        self.replace(key, BTreeSet::new());
+        self.recorded.lock().remove(key);
         self.unshown.lock().remove(key);
     }
 
-    fn replace(&self, key: &Key, current: BTreeSet<Obstacle>) -> BTreeSet<Obstacle> {
+    fn replace(&self, key: &Key, place: Place, current: BTreeSet<Obstacle>) -> BTreeSet<Obstacle> {
         let mut recorded = self.recorded.lock();
-        let before = if current.is_empty() {
-            recorded.remove(key)
-        } else {
-            recorded.insert(key.clone(), current)
-        };
+        let mut places = recorded.remove(key).unwrap_or_default();
+        let before = places.remove(&place);
+        if !current.is_empty() {
+            places.insert(place, current);
+        }
+        if !places.is_empty() {
+            recorded.insert(key.clone(), places);
+        }
         before.unwrap_or_default()
     }
 
@@ -250,7 +261,8 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
         Problem::Readmitted { service, .. } => (Reason::TrafficReadmitted, service),
         Problem::AllBlocked { service, .. } => (Reason::AllClustersBlocked, service),
         Problem::NoEndpoints { service, .. } => (Reason::NoEndpoints, service),
-        Problem::Misspelt { .. } | Problem::Withheld { .. } => {
+        Problem::Unusable { service, .. } => (Reason::AddressUnusable, service),
+        Problem::Misspelt(_) | Problem::Withheld { .. } => {
             return Obstacle {
                 reason: match problem {
                     Problem::Withheld { .. } => Reason::AnnotationWithheld,

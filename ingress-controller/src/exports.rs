@@ -31,7 +31,7 @@ impl Controller for ExportReconciler {
         let Some(change) =
             self.writes
                 .index
-                .plan_export(service, &self.writes.controller, &self.writes.exporter)
+                .plan_export(service, &self.writes.settings, &self.writes.exporter)
         else {
             return Ok(());
         };
@@ -49,7 +49,7 @@ impl Controller for ExportReconciler {
             Some(_) => self
                 .writes
                 .index
-                .routing_to(service, &self.writes.controller),
+                .routing_to(service, &self.writes.settings.controller),
             None => Vec::new(),
         };
         self.writes.events.export(service, obstacle, &ingresses);

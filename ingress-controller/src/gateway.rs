@@ -1,5 +1,5 @@
-//! Brings the load balancer to its desired state for one `MultiClusterIngress`, and releases those that
-//! are not ours. A load balancer that does not answer holds up nothing but this loop.
+//! Brings a load balancer to its desired state for one `MultiClusterIngress`, and releases those that
+//! are not ours. Of several, each has a loop of its own. A load balancer that does not answer holds up nothing but this loop.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -23,17 +23,23 @@ use crate::ingresses::{Part, WriteOutcome};
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer};
+use crate::reports::Reports;
 use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
 
-/// Reconciles the load balancer.
+/// Reconciles one load balancer.
 pub(crate) struct GatewayReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) settings: Settings,
     pub(crate) balancer: Arc<dyn LoadBalancer>,
+    /// Its name, empty if it is the only one.
+    pub(crate) name: &'static str,
+    /// Its place among all.
+    pub(crate) place: usize,
+    pub(crate) reports: Arc<Reports>,
     pub(crate) parts: BackoffWriter,
     pub(crate) events: Arc<IngressEvents>,
-    pub(crate) grace: Grace,
+    pub(crate) grace: Arc<Grace>,
     pub(crate) turns: Turns,
     pub(crate) outage: Arc<Outage>,
     pub(crate) readmissions: Readmissions,
@@ -46,6 +52,7 @@ impl Controller for GatewayReconciler {
 
     fn keys(&self) -> Vec<Key> {
         self.outage.clear();
+        self.reports.clear(self.place);
         self.readmissions.clear();
         self.grace.clear();
         let mut keys = self.index.keys();
@@ -83,8 +90,13 @@ impl GatewayReconciler {
         };
         let ensured = ensured?;
         self.record(ingress, &desired, &ensured);
-        if let Some(reported) = ensured.load_balancer
-            && let FieldPlan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
+        let status = ingress.status.as_ref();
+        let all = ensured.load_balancer.map(|reported| {
+            let shown = status.and_then(|status| status.load_balancer.as_ref());
+            self.reports.serves(key, self.place, reported, shown)
+        });
+        if let Some(all) = all
+            && let FieldPlan::Write(wanted) = load_balancer(status, all)
         {
             let (part, status) = (Part::LoadBalancer, json!({ "loadBalancer": wanted }));
             let write = self.parts.write(ingress, part, status, &self.queue);
@@ -118,14 +130,6 @@ impl GatewayReconciler {
     }
 
     async fn release(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(_turn) = self.turns.take(key, Turn::Release, &self.queue) else {
-            return Ok(());
-        };
-        // Decided again: the status loop may have held the turn meanwhile.
-        let (ingress, Decision::Release(release)) = self.index.decide(key, &self.settings) else {
-            self.queue.add(key.clone());
-            return Ok(());
-        };
         let excluded = self.index.excluded(self.clusters(key));
         let deletion = self
             .balancer
@@ -134,6 +138,19 @@ impl GatewayReconciler {
             return Ok(());
         };
         let ensured = ensured?;
+        let is_gone = self.index.decide(key, &self.settings).0.is_none();
+        if !is_gone && !self.reports.holds_nothing(key, self.place) {
+            // The last load balancer releases it.
+            return Ok(());
+        }
+        let Some(_turn) = self.turns.take(key, Turn::Release(self.place), &self.queue) else {
+            return Ok(());
+        };
+        // Decided again: the status loop may have held the turn meanwhile.
+        let (ingress, Decision::Release(release)) = self.index.decide(key, &self.settings) else {
+            self.queue.add(key.clone());
+            return Ok(());
+        };
         self.events.forget(key);
         self.grace.forget(key);
         self.readmissions.set(key, 0);
@@ -142,6 +159,7 @@ impl GatewayReconciler {
             return self.clean(key, &ingress, &release, &ensured).await;
         }
         self.parts.forget(key, &[Part::Release]);
+        self.reports.forget(key);
         Ok(())
     }
 
@@ -216,8 +234,15 @@ impl GatewayReconciler {
         let problems = problems
             .iter()
             .map(|problem| obstacle(problem, &desired.key));
-        let all = problems.chain(ensured.obstacles.iter().cloned()).collect();
-        self.events.obstacles(ingress, &all);
+        self.events.obstacles(ingress, None, &problems.collect());
+        let met = ensured.obstacles.iter().cloned().map(|mut obstacle| {
+            if !self.name.is_empty() {
+                obstacle.message = format!("gateway {}: {}", self.name, obstacle.message);
+            }
+            obstacle
+        });
+        self.events
+            .obstacles(ingress, Some(self.place), &met.collect());
     }
 }
 

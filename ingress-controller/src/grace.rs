@@ -61,6 +61,8 @@ impl Grace {
 
 #[cfg(test)]
 mod tests {
+    use karmada_rules::ingress::BackendAddresses;
+
     use super::*;
     use crate::fixtures::key;
 
@@ -71,6 +73,7 @@ mod tests {
         let empty = |service: &str| Problem::NoEndpoints {
             service: service.to_owned(),
             clusters: Vec::new(),
+            addresses: BackendAddresses::Endpoints,
         };
         let other = Problem::NoTemplate {
             service: "t".to_owned(),

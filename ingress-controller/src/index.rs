@@ -1,9 +1,10 @@
 //! The watched objects of the Karmada API, looked up by name and by what refers to them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
@@ -11,8 +12,9 @@ use karmada_api::{
 };
 use karmada_rules::endpoints::slice_service;
 use karmada_rules::ingress::{
-    Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
-    binding_names, binding_of, bound_clusters, bound_service, decide, service_locations, services,
+    BackendAddresses, Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts,
+    Need, Settings, backend_addresses, binding_names, binding_of, bound_clusters, bound_ingress,
+    bound_service, decide, secrets, service_locations, services,
 };
 use karmada_rules::remedy::{Expiries, RemedyIndex};
 use karmada_runtime::cache::{Cache, Undecoded};
@@ -31,8 +33,12 @@ pub(crate) struct Index {
     pub(crate) backends: Option<Backends>,
     /// From a binding to its Service.
     bound: ReverseIndex<Key, Key>,
+    /// From a binding to its Ingress.
+    bound_ingresses: ReverseIndex<Key, Key>,
     /// From an ingress to the Services it names.
     by_service: ReverseIndex<Key, Key>,
+    /// From an ingress to the Secrets it names.
+    pub(crate) by_secret: ReverseIndex<Key, Key>,
     /// From an ingress to the clusters its Services run in.
     by_cluster: ReverseIndex<Key, String>,
     /// From an ingress to the class it names, if any.
@@ -52,8 +58,14 @@ pub(crate) struct Backends {
     pub(crate) decided: RemedyIndex,
     /// The moments at which Remedies expire.
     pub(crate) expiries: Expiries,
+    /// `None` if Secrets are not copied: then they are not watched.
+    pub(crate) secrets: Option<Cache<Secret>>,
     /// `None` if the exports of Services are left to the user.
     pub(crate) exports: Option<Exports>,
+    /// The last known addresses of the hosts that members report.
+    pub(crate) hosts: BTreeMap<String, Vec<IpAddr>>,
+    /// From an ingress to the hosts behind it.
+    pub(crate) by_host: ReverseIndex<Key, String>,
     /// From a slice to the Service it was collected for.
     by_service: ReverseIndex<Key, Key>,
 }
@@ -165,7 +177,7 @@ impl Index {
     pub(crate) fn plan_export(
         &self,
         service: &Key,
-        controller: &ControllerName,
+        settings: &Settings,
         exporter: &Exporter,
     ) -> Option<ExportChange> {
         let exports = self.backends.as_ref()?.exports.as_ref()?;
@@ -175,7 +187,7 @@ impl Index {
         let policy = Key::new(&service.namespace, Exporter::policy_name(&service.name));
         let binding = self.binding(&service.namespace, &service.name);
         let facts = ExportFacts {
-            need: self.need(service, controller),
+            need: self.need(service, settings),
             template: self.template(&service.namespace, &service.name),
             clusters: binding.map(bound_clusters),
             export: cached(&exports.objects, service).map(AsRef::as_ref),
@@ -184,7 +196,7 @@ impl Index {
         Some(exporter.plan(service, &facts))
     }
 
-    fn need(&self, service: &Key, controller: &ControllerName) -> Need {
+    fn need(&self, service: &Key, settings: &Settings) -> Need {
         let unread = self.ingresses.unread().iter();
         let mut may_be = unread
             .filter(|ingress| ingress.namespace == service.namespace)
@@ -192,7 +204,13 @@ impl Index {
             > 0;
         for key in self.by_service.sources(service) {
             let seen = self.ingress(key).map(AsRef::as_ref);
-            match decide(key, seen, self, controller) {
+            if let Cached::Present(ingress) = seen
+                && backend_addresses(ingress, settings.backend_addresses)
+                    != BackendAddresses::Endpoints
+            {
+                continue;
+            }
+            match decide(key, seen, self, &settings.controller) {
                 Decision::Serve(_) => return Need::Needed,
                 Decision::Leave => may_be = true,
                 Decision::Release(_) => {}
@@ -225,10 +243,12 @@ impl Index {
         let found = self.ingresses.get(key).map(Arc::clone);
         let spec = found.as_ref().map(|ingress| &ingress.spec.ingress);
         let class = spec.map(|spec| spec.ingress_class_name.clone());
-        let named = spec.map(services).unwrap_or_default();
-        let named = named.into_iter().map(|name| Key::new(&key.namespace, name));
+        let here = |name: &str| Key::new(&key.namespace, name);
+        let named = spec.map(services).unwrap_or_default().into_iter();
+        let secrets = spec.map(secrets).unwrap_or_default().into_iter();
         self.by_class.replace(key, class.into_iter().collect());
-        self.by_service.replace(key, named.collect());
+        self.by_service.replace(key, named.map(here).collect());
+        self.by_secret.replace(key, secrets.map(here).collect());
         self.index_clusters(key);
     }
 
@@ -238,6 +258,10 @@ impl Index {
         let service = binding.and_then(|binding| bound_service(binding));
         let service = service.map(|service| Key::new(&key.namespace, service));
         self.bound.replace(key, service.into_iter().collect());
+        let ingress = binding.and_then(|binding| bound_ingress(binding));
+        let ingress = ingress.map(|ingress| Key::new(&key.namespace, ingress));
+        self.bound_ingresses
+            .replace(key, ingress.into_iter().collect());
     }
 
     /// Updates the index after a change of the placement of `service`.
@@ -274,6 +298,8 @@ impl Index {
             unread.push(backends.templates.unread().clone());
             unread.push(backends.slices.unread().clone());
             unread.push(backends.remedies.unread().clone());
+            let secrets = backends.secrets.as_ref();
+            unread.extend(secrets.map(|secrets| secrets.unread().clone()));
         }
         unread
     }
@@ -297,6 +323,8 @@ impl Index {
             counts.push(("Service", backends.templates.undecoded()));
             counts.push(("EndpointSlice", backends.slices.undecoded()));
             counts.push(("Remedy", backends.remedies.undecoded()));
+            let secrets = backends.secrets.as_ref();
+            counts.extend(secrets.map(|secrets| ("Secret", secrets.undecoded())));
             if let Some(exports) = &backends.exports {
                 counts.push(("ServiceExport", exports.objects.undecoded()));
                 counts.push(("PropagationPolicy", exports.policies.undecoded()));
@@ -307,12 +335,16 @@ impl Index {
 }
 
 impl Backends {
-    /// Creates an empty index, which has exports only if the controller manages them.
-    pub(crate) fn new(exports: bool) -> Self {
-        Self {
-            exports: exports.then(Exports::default),
-            ..Self::default()
-        }
+    /// Adds the exports of Services, which the controller manages.
+    pub(crate) fn with_exports(mut self) -> Self {
+        self.exports = Some(Exports::default());
+        self
+    }
+
+    /// Adds Secrets, which the controller copies.
+    pub(crate) fn with_secrets(mut self) -> Self {
+        self.secrets = Some(Cache::default());
+        self
     }
 
     /// Updates the index after a change of the slice `key`.
@@ -363,6 +395,22 @@ impl Facts for Index {
         }
     }
 
+    fn ingress_binding(&self, namespace: &str, name: &str) -> Cached<&ResourceBinding> {
+        let mut bound = self.bound_ingresses.sources(&Key::new(namespace, name));
+        match bound.find_map(|key| self.bindings.get(key)) {
+            Some(binding) => Cached::Present(binding),
+            // One that could never be read may be its.
+            None if self.bindings.unread().is_empty() => Cached::Absent,
+            None => Cached::Unread,
+        }
+    }
+
+    fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        let backends = self.backends.as_ref();
+        let known = backends.and_then(|backends| backends.hosts.get(host));
+        known.cloned().unwrap_or_default()
+    }
+
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service> {
         match &self.backends {
             Some(backends) => {
@@ -370,6 +418,13 @@ impl Facts for Index {
             }
             None => Cached::Unread,
         }
+    }
+
+    fn secret(&self, namespace: &str, name: &str) -> Cached<Arc<Secret>> {
+        let secrets = self.backends.as_ref().and_then(|b| b.secrets.as_ref());
+        secrets.map_or(Cached::Absent, |secrets| {
+            cached(secrets, &Key::new(namespace, name)).map(Arc::clone)
+        })
     }
 
     fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>> {

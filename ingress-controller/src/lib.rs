@@ -1,13 +1,16 @@
 //! `ingress-controller`: takes the clusters that a Remedy blocks out of the `MultiClusterIngress`es
 //! with Services there, in their status and in the load balancer.
 //!
-//! `watch` says which change wakes which ingress, through the `index` of the watched objects. Three loops
+//! `watch` says which change wakes which ingress, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
 //! - `reconcile` keeps finalizer and status, by way of `backoff_writer` and `ingresses`.
 //! - `gateway` keeps the load balancer of a `provider`, and releases what is no longer ours; `outage` waits
-//!   for one that does not answer, and `turns` keeps a release apart from a status write.
+//!   for one that does not answer, and `turns` keeps a release apart from a status write. Of several load balancers
+//!   each has such a loop; `reports` joins what they say.
 //! - `exports` has Karmada collect the endpoints of the Services.
+//!
+//! `names` looks up the hosts that load balancers of members are called by.
 //!
 //! `events` tells users; `grace` holds back the news of endpoints that are still being collected.
 
@@ -23,10 +26,12 @@ mod identity;
 mod index;
 mod ingresses;
 mod metrics;
+mod names;
 mod outage;
 pub mod provider;
 mod reason;
 mod reconcile;
+mod reports;
 mod turns;
 mod watch;
 
@@ -38,6 +43,7 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
+use karmada_runtime::readiness::Readiness;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::Client;
@@ -54,53 +60,53 @@ use crate::index::Backends;
 use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
 use crate::outage::Outage;
-use crate::provider::LoadBalancer;
+use crate::provider::{LoadBalancer, NamedBalancer};
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
+use crate::reports::Reports;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
 
-/// Connects to the load balancer and the Karmada API, and adds the tasks of the controller to
+/// Connects to the load balancers and the Karmada API, and adds the tasks of the controller to
 /// `program`.
 ///
 /// # Errors
 /// Fails if the flags contradict each other or name a file that cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let balancer =
+    let balancers =
         provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
     let client = program.connect("karmada", &args.client.source()).await?;
-    assemble(args, client, balancer, program);
+    assemble(args, client, balancers, program);
     Ok(())
 }
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
-pub fn assemble(
-    args: Args,
-    client: Client,
-    balancer: Arc<dyn LoadBalancer>,
-    program: &mut Program,
-) {
+pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, program: &mut Program) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let writes = WriteMetrics::register(&mut program.registry);
 
-    let queues = Queues::default();
-    let backends = balancer
-        .serves()
-        .then(|| Backends::new(args.export_services));
+    let queues = Queues::new(balancers.len());
+    let serves = balancers.iter().any(|named| named.balancer.serves());
+    let backends = serves.then(|| backends(&args));
     let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
     let index = Arc::new(SharedIndex::new(queues.clone(), backends));
     index.watch(program, &client);
-    Arc::clone(&balancer).watch(program, &queues.gateway);
+    if serves {
+        names::look_up(program, &index);
+    }
 
-    let outage = Arc::new(Outage::new(queues.gateway.clone()));
     let readmissions = Readmissions::default();
-    probe(program, &outage, &balancer);
-    let gauges = Gauges::new(&leadership, &readmissions, &outage);
+    let names = balancers.iter().zip(&queues.gateways);
+    let outages: Vec<Arc<Outage>> = names
+        .map(|(named, queue)| Arc::new(Outage::new(named.name, queue.clone())))
+        .collect();
+    let gauges = Gauges::new(&leadership, &readmissions, outages.clone());
     program.registry.register_collector(gauges, &[]);
     let events = events(&args, &client, program);
     let settings = Settings {
         controller: args.ingress_class_controller,
         when_all_blocked: args.when_all_blocked,
+        backend_addresses: args.backend_addresses,
         withheld: args.withhold_annotations,
     };
     let parts = BackoffWriter {
@@ -126,31 +132,60 @@ pub fn assemble(
         turns: turns.clone(),
         queue: queues.status.clone(),
     };
-    let gateway = GatewayReconciler {
-        index,
-        settings,
-        balancer,
-        parts,
-        events,
-        grace: Grace::default(),
-        turns,
-        outage,
-        readmissions,
-        queue: queues.gateway.clone(),
-    };
     let (name, queue) = ("multiclusteringress", queues.status);
     controller::spawn(program, name, status, queue, leadership.clone());
-    let (name, queue) = ("load_balancer", queues.gateway);
-    // Its keys come from the gateway, which it must know as a whole; the other loops need none of it.
-    let also = program.elsewhere.clone();
-    controller::spawn_after(program, also, name, gateway, queue, leadership);
+    let reports = Arc::new(Reports::new(balancers.len()));
+    let grace = Arc::<Grace>::default();
+    let loops = balancers.into_iter().zip(outages).zip(queues.gateways);
+    for (place, ((NamedBalancer { name, balancer }, outage), queue)) in loops.enumerate() {
+        // Its keys come from the gateway, which it must know as a whole, and no other loop needs any of that.
+        program.elsewhere = Readiness::default();
+        Arc::clone(&balancer).watch(program, &queue);
+        probe(program, &outage, &balancer, name);
+        let gateway = GatewayReconciler {
+            index: Arc::clone(&index),
+            settings: settings.clone(),
+            balancer,
+            name,
+            place,
+            reports: Arc::clone(&reports),
+            parts: parts.clone(),
+            events: Arc::clone(&events),
+            grace: Arc::clone(&grace),
+            turns: turns.clone(),
+            outage,
+            readmissions: readmissions.clone(),
+            queue: queue.clone(),
+        };
+        let (also, leads) = (program.elsewhere.clone(), leadership.clone());
+        let loop_name = provider::label("load_balancer", name);
+        controller::spawn_after(program, also, loop_name, gateway, queue, leads);
+    }
 }
 
-/// Spawns the requests that end an outage of the load balancer.
-fn probe(program: &mut Program, outage: &Arc<Outage>, balancer: &Arc<dyn LoadBalancer>) {
+/// Returns the objects to watch for a load balancer.
+fn backends(args: &Args) -> Backends {
+    let mut backends = Backends::default();
+    if args.export_services {
+        backends = backends.with_exports();
+    }
+    if args.provider.kubernetes.copy_tls_secrets() {
+        backends = backends.with_secrets();
+    }
+    backends
+}
+
+/// Spawns the requests that end an outage of the load balancer `name`.
+fn probe(
+    program: &mut Program,
+    outage: &Arc<Outage>,
+    balancer: &Arc<dyn LoadBalancer>,
+    name: &'static str,
+) {
     let stopping = program.stopping.clone().cancelled_owned();
     let probing = Arc::clone(outage).probe(Arc::clone(balancer), stopping);
-    program.tasks.spawn("load_balancer_probe", probing);
+    let name = provider::label("load_balancer_probe", name);
+    program.tasks.spawn(name, probing);
 }
 
 /// Spawns the writer of Events.
@@ -173,7 +208,7 @@ fn exporter(
     exports::watch(program, &ingresses.client, index, &exporter);
     let writes = ExportWriter {
         index: Arc::clone(index),
-        controller: settings.controller.clone(),
+        settings: settings.clone(),
         exporter,
         client: ingresses.client.clone(),
         writer: ingresses.writer.clone(),

@@ -45,19 +45,19 @@ impl Readmissions {
 pub(crate) struct Gauges {
     leadership: Leadership,
     readmissions: Readmissions,
-    outage: Arc<Outage>,
+    outages: Vec<Arc<Outage>>,
 }
 
 impl Gauges {
     pub(crate) fn new(
         leadership: &Leadership,
         readmissions: &Readmissions,
-        outage: &Arc<Outage>,
+        outages: Vec<Arc<Outage>>,
     ) -> Self {
         Self {
             leadership: leadership.clone(),
             readmissions: readmissions.clone(),
-            outage: Arc::clone(outage),
+            outages,
         }
     }
 }
@@ -79,8 +79,8 @@ impl Collector for Gauges {
             ),
             (
                 "waiting_for_load_balancer",
-                "Ingresses that wait for the load balancer to answer again",
-                self.outage.waiting(),
+                "Ingresses that wait for a load balancer to answer again, counted for each",
+                self.outages.iter().map(|outage| outage.waiting()).sum(),
             ),
         ] {
             let value = i64::try_from(if leads { value } else { 0 }).unwrap_or(i64::MAX);

@@ -21,6 +21,8 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Outage {
+    /// The name of the load balancer, for the log.
+    name: &'static str,
     queue: Queue<Key>,
     /// The ingresses to try when the load balancer is back.
     waiting: Mutex<BTreeSet<Key>>,
@@ -29,9 +31,10 @@ pub(crate) struct Outage {
 }
 
 impl Outage {
-    /// Creates a load balancer's outages; those who waited for it are added to `queue`.
-    pub(crate) fn new(queue: Queue<Key>) -> Self {
+    /// Creates the outages of the load balancer `name`; those who waited for it are added to `queue`.
+    pub(crate) fn new(name: &'static str, queue: Queue<Key>) -> Self {
         Self {
+            name,
             queue,
             waiting: Mutex::default(),
             suspected: Notify::new(),
@@ -105,7 +108,7 @@ impl Outage {
             return;
         };
         self.is_down.send_replace(true);
-        tracing::warn!(error = %Chain(&*error), "Load balancer does not answer, its ingresses wait");
+        tracing::warn!(gateway = self.name, error = %Chain(&*error), "Load balancer does not answer, its ingresses wait");
         loop {
             sleep(PAUSE).await;
             if probe(balancer).await.is_ok() {
@@ -115,6 +118,7 @@ impl Outage {
         self.is_down.send_replace(false);
         let waited = std::mem::take(&mut *self.waiting.lock());
         tracing::info!(
+            gateway = self.name,
             ingresses = waited.len(),
             "Load balancer answers again, what waited is tried"
         );

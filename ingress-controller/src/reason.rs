@@ -8,8 +8,9 @@ karmada_runtime::event_reasons! {
     ServicePortNotFound: "MultiClusterIngress", "a route refers to a port that the template of the Service does not have";
     TrafficReadmitted: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and those that a condition blocked serve it all the same";
     AllClustersBlocked: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and none serves it";
-    NoEndpoints: "MultiClusterIngress", "a Service has locations, but Karmada has collected no endpoints of it there for a while";
-    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked has a value that does not exist; the flag's value counts";
+    NoEndpoints: "MultiClusterIngress", "a Service has locations, but no addresses of it have been known there for a while; the note says what would bring them";
+    AddressUnusable: "MultiClusterIngress", "a member reports an address to which no request can be sent, such as a loopback address or a host name of one label; the others serve";
+    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked or backend-addresses has a value that does not exist; the flag's value counts";
     AnnotationWithheld: "MultiClusterIngress", "annotations of it are not passed on, because they would be code in the gateway's proxy (`--withhold-annotations`)";
     ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";
     ExportNotOurs: "MultiClusterIngress", "someone else has exported a backend: the controller leaves that to them";

@@ -1,5 +1,5 @@
-//! The exclusion between two loops that write to the same ingress: one keeps its status up to date, the
-//! other releases it. A status written after the release would stay for ever, because nobody reconciles
+//! The exclusion between loops that write to the same ingress: one keeps its status up to date, the
+//! others release it. A status written after the release would stay for ever, because nobody reconciles
 //! an ingress that is not ours.
 
 use std::collections::BTreeMap;
@@ -18,15 +18,16 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct Taken {
     by: Turn,
-    /// The queue of the other loop, if that came too early.
-    waiting: Option<Queue<Key>>,
+    /// The queues of the other loops that came too early.
+    waiting: Vec<Queue<Key>>,
 }
 
 /// The loop that has the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Status,
-    Release,
+    /// That of a load balancer, by its place.
+    Release(usize),
 }
 
 /// A turn that ends when it is dropped.
@@ -45,14 +46,14 @@ impl Turns {
         if let Some(other) = taken.get_mut(key)
             && other.by != turn
         {
-            other.waiting = Some(queue.clone());
+            other.waiting.push(queue.clone());
             return None;
         }
         // A turn of the same loop may still have its guard: who waits for that one waits for this one.
         let replaced = taken.remove(key);
         let by = Taken {
             by: turn,
-            waiting: replaced.and_then(|replaced| replaced.waiting),
+            waiting: replaced.map_or_else(Vec::new, |replaced| replaced.waiting),
         };
         taken.insert(key.clone(), by);
         Some(Guard {
@@ -65,7 +66,7 @@ impl Turns {
 impl Drop for Guard {
     fn drop(&mut self) {
         let taken = self.turns.taken.lock().remove(&self.key);
-        if let Some(queue) = taken.and_then(|taken| taken.waiting) {
+        for queue in taken.into_iter().flat_map(|taken| taken.waiting) {
             queue.add(self.key.clone());
         }
     }
@@ -81,12 +82,12 @@ mod tests {
     fn waiting_loop_is_woken() {
         let (turns, queue) = (Turns::default(), Queue::default());
         let status = turns.take(&key("i"), Turn::Status, &queue).unwrap();
-        assert!(turns.take(&key("i"), Turn::Release, &queue).is_none());
-        assert!(turns.take(&key("j"), Turn::Release, &queue).is_some());
+        assert!(turns.take(&key("i"), Turn::Release(0), &queue).is_none());
+        assert!(turns.take(&key("j"), Turn::Release(0), &queue).is_some());
         assert!(queue.is_empty());
         drop(status);
         assert_eq!(queue.len(), 1);
-        let release = turns.take(&key("i"), Turn::Release, &queue).unwrap();
+        let release = turns.take(&key("i"), Turn::Release(0), &queue).unwrap();
         assert!(turns.take(&key("i"), Turn::Status, &queue).is_none());
         drop(release);
         assert!(turns.take(&key("i"), Turn::Status, &queue).is_some());
@@ -97,7 +98,7 @@ mod tests {
     fn repeated_turn_keeps_waiter() {
         let (turns, queue) = (Turns::default(), Queue::default());
         let first = turns.take(&key("i"), Turn::Status, &queue).unwrap();
-        assert!(turns.take(&key("i"), Turn::Release, &queue).is_none());
+        assert!(turns.take(&key("i"), Turn::Release(0), &queue).is_none());
         let second = turns.take(&key("i"), Turn::Status, &queue).unwrap();
         assert!(queue.is_empty());
         drop((first, second));

@@ -7,14 +7,15 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::core::v1::{Secret, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::endpoints::{COLLECTED, slice_cluster, slice_service};
 use karmada_rules::ingress::{
     Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
-    bound_clusters, bound_service, cut_of_left, decide, decided_scope, desired, excluded, services,
+    bound_clusters, bound_ingress, bound_service, cut_of_left, decide, decided_scope, desired,
+    excluded, same_reports, services,
 };
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
@@ -32,14 +33,27 @@ use self::exports::{life, routing};
 use crate::index::{Backends, Index};
 
 /// The queues of the loops, which share no worker.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queues {
     /// Ingresses, for their status.
     pub(crate) status: Queue<Key>,
-    /// Ingresses, for the load balancer.
-    pub(crate) gateway: Queue<Key>,
+    /// Ingresses, for each load balancer.
+    pub(crate) gateways: Vec<Queue<Key>>,
     /// Services, for their exports.
     pub(crate) exports: Queue<Key>,
+}
+
+impl Queues {
+    /// Creates the queues of as many load balancers.
+    pub(crate) fn new(gateways: usize) -> Self {
+        Self {
+            status: Queue::default(),
+            gateways: std::iter::repeat_with(Queue::default)
+                .take(gateways)
+                .collect(),
+            exports: Queue::default(),
+        }
+    }
 }
 
 /// The index behind a lock, and the queues of those that its changes wake.
@@ -49,6 +63,8 @@ pub(crate) struct SharedIndex {
     queues: Queues,
     /// Notified when another moment is that of the next expiry.
     expiries: Arc<Notify>,
+    /// Notified when there is a host whose addresses are not known.
+    hosts: Arc<Notify>,
 }
 
 impl SharedIndex {
@@ -58,6 +74,7 @@ impl SharedIndex {
             index: Mutex::new(Index::new(backends)),
             queues,
             expiries: Arc::default(),
+            hosts: Arc::default(),
         }
     }
 
@@ -73,7 +90,20 @@ impl SharedIndex {
         to.start("classes", all(), Index::observe_class);
         to.start("clusters", all(), Index::observe_cluster);
         to.start("bindings", all(), Index::observe_binding);
-        if self.index.lock().backends.is_some() {
+        let (backends, secrets) = {
+            let index = self.index.lock();
+            let backends = index.backends.as_ref();
+            (
+                backends.is_some(),
+                backends.is_some_and(|b| b.secrets.is_some()),
+            )
+        };
+        if secrets {
+            // No other type: those of clients and of registries are nobody's business.
+            let tls = all().fields("type=kubernetes.io/tls");
+            to.start("secrets", tls, Index::observe_secret);
+        }
+        if backends {
             to.start("services", all(), Index::observe_template);
             to.start("slices", all().labels(COLLECTED), Index::observe_slice);
             to.start("remedies", all(), Index::observe_remedy);
@@ -129,12 +159,28 @@ impl SharedIndex {
         held: BTreeSet<String>,
         settings: &Settings,
     ) -> Desired {
-        let index = self.index.lock();
+        let mut index = self.index.lock();
         let status = ingress.status.as_ref();
         let blocked = status.and_then(|status| status.traffic_block_clusters.as_deref());
         let mut desired = desired(key, ingress, &*index, settings);
+        if index.set_hosts(key, desired.names()) {
+            self.hosts.notify_one();
+        }
         desired.excluded = excluded(held, blocked.unwrap_or_default(), &*index);
         desired
+    }
+
+    /// Returns what is notified when there is a host whose addresses are not known.
+    pub(crate) fn new_hosts(&self) -> Arc<Notify> {
+        Arc::clone(&self.hosts)
+    }
+
+    /// Returns the hosts that members report.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let index = self.index.lock();
+        let backends = index.backends.as_ref();
+        let hosts = backends.map(|backends| backends.hosts.keys().cloned().collect());
+        hosts.unwrap_or_default()
     }
 
     /// Returns those of `clusters` that must get no request.
@@ -155,7 +201,9 @@ impl SharedIndex {
             (woken, index.take_concerned())
         };
         self.queues.status.add_all(woken.iter().cloned());
-        self.queues.gateway.add_all(woken);
+        for gateway in &self.queues.gateways {
+            gateway.add_all(woken.iter().cloned());
+        }
         self.queues.exports.add_all(concerned);
     }
 
@@ -177,10 +225,10 @@ impl SharedIndex {
     pub(crate) fn plan_export(
         &self,
         service: &Key,
-        controller: &ControllerName,
+        settings: &Settings,
         exporter: &Exporter,
     ) -> Option<ExportChange> {
-        self.index.lock().plan_export(service, controller, exporter)
+        self.index.lock().plan_export(service, settings, exporter)
     }
 }
 
@@ -326,7 +374,7 @@ impl Index {
         // Bindings of other kinds are most of them, and would only take memory.
         let event = match event {
             Event::Apply(Decoded::Valid(binding)) | Event::InitApply(Decoded::Valid(binding))
-                if bound_service(&binding).is_none() =>
+                if bound_service(&binding).is_none() && bound_ingress(&binding).is_none() =>
             {
                 Event::Delete(Decoded::Valid(binding))
             }
@@ -339,9 +387,15 @@ impl Index {
             let [before, now] = versions.map(|binding| {
                 binding.map(|binding| (bound_service(binding), bound_clusters(binding)))
             });
-            if before == now {
+            let same = match versions {
+                [Some(old), Some(new)] => same_reports(old, new),
+                _ => false,
+            };
+            if before == now && same {
                 continue;
             }
+            let ingresses = versions.into_iter().flatten().filter_map(bound_ingress);
+            woken.extend(ingresses.map(|name| Key::new(&key.namespace, name)));
             for service in versions.into_iter().flatten().filter_map(bound_service) {
                 let service = Key::new(&key.namespace, service);
                 self.index_service(&service);
@@ -366,6 +420,22 @@ impl Index {
             }
             if old.map(life) != new.map(life) {
                 self.concern([key]);
+            }
+        }
+        woken
+    }
+
+    /// Applies an event of a TLS Secret. If its data changed, the ingresses that name it are woken.
+    pub(crate) fn observe_secret(&mut self, event: Event<Decoded<Secret>>) -> Vec<Key> {
+        let backends = self.backends.as_mut();
+        let Some(secrets) = backends.and_then(|backends| backends.secrets.as_mut()) else {
+            return Vec::new();
+        };
+        let mut woken = Vec::new();
+        for Transition { key, old, new } in secrets.observe(event) {
+            let [before, now] = [&old, &new].map(|secret| secret.as_ref().map(|s| &s.data));
+            if before != now {
+                woken.extend(self.by_secret.sources(&key).cloned());
             }
         }
         woken

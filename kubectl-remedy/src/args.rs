@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
 use karmada_rules::apis::Apis;
-use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked, Withheld};
+use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked};
 use karmada_rules::propagation::customization::Operation;
 use karmada_rules::propagation::rights::GroupResource;
 use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES};
@@ -296,9 +296,8 @@ impl ControllerArgs {
     /// Returns the settings of the ingress-controller.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
-            controller: self.ingress_class_controller.clone(),
             when_all_blocked: self.when_all_blocked,
-            withheld: Withheld::default(),
+            ..Settings::new(self.ingress_class_controller.clone())
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
@@ -234,8 +235,22 @@ impl Facts for FleetSnapshot {
         }
     }
 
+    /// Without templates, the addresses that members report say nothing, so they are left out.
+    fn ingress_binding(&self, _: &str, _: &str) -> Cached<&ResourceBinding> {
+        Cached::Unread
+    }
+
+    fn addresses(&self, _: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
     /// Nothing that is shown here depends on templates, so they are not read.
     fn template(&self, _: &str, _: &str) -> Cached<&Service> {
+        Cached::Unread
+    }
+
+    /// Nothing that is shown here depends on Secrets, so they are not read.
+    fn secret(&self, _: &str, _: &str) -> Cached<Arc<Secret>> {
         Cached::Unread
     }
 

@@ -45,7 +45,7 @@ pub fn spawn<C: Controller>(
     queue: Queue<C::Key>,
     leadership: Leadership,
 ) {
-    let none = Readiness::new();
+    let none = Readiness::default();
     spawn_after(program, none, name, controller, queue, leadership);
 }
 
@@ -221,7 +221,7 @@ mod tests {
         let environment = Environment {
             queue: queue.clone(),
             readiness,
-            also: Readiness::new(),
+            also: Readiness::default(),
             leadership,
             stopping: stopping.clone(),
             conflicts: Conflicts::default(),
@@ -289,7 +289,7 @@ mod tests {
     /// Every key is reconciled when leadership begins and again after a failure.
     #[tokio::test(start_paused = true)]
     async fn leader_reconciles_every_key() {
-        let (recorder, queue, stopping) = start(Leadership::always(), Readiness::new());
+        let (recorder, queue, stopping) = start(Leadership::always(), Readiness::default());
         let mut calls = recorder.calls.subscribe();
         calls.wait_for(|calls| *calls == 4).await.unwrap();
         assert_eq!(*recorder.seen.lock(), [1, 2, 1, 2]);
@@ -337,7 +337,7 @@ mod tests {
     /// Nothing is reconciled before every gate is open.
     #[tokio::test(start_paused = true)]
     async fn closed_gate_holds_reconciles() {
-        let readiness = Readiness::new();
+        let readiness = Readiness::default();
         let (first, second) = (readiness.gate("first"), readiness.gate("second"));
         let (recorder, ..) = start(Leadership::always(), readiness);
         first.open();
@@ -387,7 +387,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn follower_reconciles_nothing() {
         let (leadership, held_until) = Leadership::for_tests();
-        let (recorder, queue, _) = start(leadership, Readiness::new());
+        let (recorder, queue, _) = start(leadership, Readiness::default());
         queue.add(7);
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert!(recorder.seen.lock().is_empty());

@@ -71,8 +71,8 @@ impl Program {
         Self {
             identity,
             registry: registry(&identity),
-            readiness: Readiness::new(),
-            elsewhere: Readiness::new(),
+            readiness: Readiness::default(),
+            elsewhere: Readiness::default(),
             tasks: Tasks::new(),
             stopping: CancellationToken::new(),
             routes: Router::new(),

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::fair_watch::FairWatch;
 
 /// The gates of a program. `/readyz` lists the closed ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Readiness {
     closed: FairWatch<Names>,
     unable: Arc<watch::Sender<Names>>,
@@ -26,13 +26,6 @@ pub struct Gate {
 }
 
 impl Readiness {
-    pub(crate) fn new() -> Self {
-        Self {
-            closed: FairWatch::default(),
-            unable: Arc::new(watch::Sender::new(BTreeSet::new())),
-        }
-    }
-
     /// Adds a closed gate. Its name must be unique within the program.
     #[must_use = "a gate that is dropped never opens"]
     pub fn gate(&self, name: &'static str) -> Gate {

@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_rules::ingress::{ControllerName, Exporter};
+use karmada_rules::ingress::{ControllerName, Exporter, Settings};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
@@ -43,8 +43,8 @@ impl Stage {
     async fn new() -> Self {
         let api = karmada().await;
         api.install(export_kinds());
-        let backends = Backends::new(true);
-        let queues = Queues::default();
+        let backends = Backends::default().with_exports();
+        let queues = Queues::new(1);
         let index = SharedIndex::new(queues.clone(), Some(backends));
         // It must exist: the API collects the dependents of an owner that does not.
         let service = api.create(&template("s", 80)).await;
@@ -65,7 +65,7 @@ impl Stage {
         let writes = ExportWriter {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),
-            controller,
+            settings: Settings::new(controller),
             client: api.client(),
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
             events: Arc::new(recorder),

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use karmada_api::{PropagationPolicy, PropagationSpec, ServiceExport};
-use karmada_rules::ingress::{ControllerName, ExportChange, Exporter, PolicyChange};
+use karmada_rules::ingress::{ExportChange, Exporter, PolicyChange, Settings};
 use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -45,7 +45,7 @@ impl Exported for PropagationPolicy {
 /// Writes the exports of Services.
 pub(crate) struct ExportWriter {
     pub(crate) index: Arc<SharedIndex>,
-    pub(crate) controller: ControllerName,
+    pub(crate) settings: Settings,
     pub(crate) exporter: Exporter,
     pub(crate) client: Client,
     pub(crate) writer: Writer,
@@ -116,7 +116,7 @@ impl ExportWriter {
             Ok(attempt) => Some(attempt),
             Err(backoff) => {
                 if backoff.is_news {
-                    let ingresses = self.index.routing_to(service, &self.controller);
+                    let ingresses = self.index.routing_to(service, &self.settings.controller);
                     self.events.export_contested(K::KIND, key, &ingresses);
                 }
                 self.queue.add_at(service.clone(), backoff.until);

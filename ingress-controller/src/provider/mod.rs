@@ -1,9 +1,12 @@
 //! Load balancers, which serve the traffic of `MultiClusterIngress`es as `rules` desires.
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
-//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`.
+//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the
+//! `contract` that all of them keep.
 
 mod balancer;
+#[cfg(test)]
+mod contract;
 mod kubernetes;
 mod none;
 
@@ -37,7 +40,32 @@ pub(crate) enum ProviderName {
     Kubernetes,
 }
 
-/// Connects to the load balancer that the flags select.
+/// A load balancer, one of those that serve the same ingresses.
+pub struct NamedBalancer {
+    /// Its name, empty if it is the only one.
+    pub name: &'static str,
+    /// The load balancer.
+    pub balancer: Arc<dyn LoadBalancer>,
+}
+
+impl NamedBalancer {
+    /// Returns the only load balancer.
+    pub fn only(balancer: impl LoadBalancer) -> Vec<Self> {
+        let (name, balancer) = ("", Arc::new(balancer));
+        vec![Self { name, balancer }]
+    }
+}
+
+/// Returns the name of a task, a gate or a label of the load balancer `name`. It is needed as long as the program lives.
+pub(crate) fn label(of: &'static str, name: &'static str) -> &'static str {
+    if name.is_empty() {
+        of
+    } else {
+        Box::leak(format!("{of}_{name}").into_boxed_str())
+    }
+}
+
+/// Connects to the load balancers that the flags select.
 ///
 /// # Errors
 /// Fails if a flag of another provider is set, or if the provider's flags are incomplete or name a file
@@ -46,14 +74,14 @@ pub(crate) async fn connect(
     args: &ProviderArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Arc<dyn LoadBalancer>, StartError> {
+) -> Result<Vec<NamedBalancer>, StartError> {
     args.reject_unused()?;
-    Ok(match args.provider {
-        ProviderName::None => Arc::new(NoLoadBalancer),
+    match args.provider {
+        ProviderName::None => Ok(NamedBalancer::only(NoLoadBalancer)),
         ProviderName::Kubernetes => {
-            Arc::new(Kubernetes::connect(&args.kubernetes, controller, program).await?)
+            kubernetes::connect(&args.kubernetes, controller, program).await
         }
-    })
+    }
 }
 
 impl ProviderArgs {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use embedded_apiserver::Fault;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use karmada_rules::ingress::{Desired, Held, WhenAllBlocked, Withheld};
+use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -27,13 +27,14 @@ use crate::fixtures::{
     slice, template,
 };
 use crate::gateway::GatewayReconciler;
-use crate::grace::{GRACE, Grace};
+use crate::grace::GRACE;
 use crate::index::{Backends, Index};
 use crate::ingresses::Ingresses;
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
 use crate::reason::Reason;
+use crate::reports::Reports;
 use crate::watch::Queues;
 
 const INGRESS: &str = "/apis/networking.karmada.io/v1alpha1/namespaces/ns/multiclusteringresses/i";
@@ -158,7 +159,7 @@ impl Stage {
     /// Returns a stage without ingresses. Service s runs in m1, which is blocked, and in m2.
     async fn new() -> Self {
         let api = karmada().await;
-        let index = SharedIndex::new(Queues::default(), Some(Backends::default()));
+        let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
         index.observe(|index| {
             index.observe_class(applied(class("ours", CONTROLLER)));
             index.observe_class(applied(class("other", "example.com/other")));
@@ -171,16 +172,13 @@ impl Stage {
         let (balancer, events) = (Arc::new(FakeBalancer::default()), Arc::default());
         let recorder = recorder(&events);
         let index = Arc::new(index);
-        let settings = Settings {
-            controller: CONTROLLER.parse().unwrap(),
-            when_all_blocked: WhenAllBlocked::FailOpen,
-            withheld: Withheld::default(),
-        };
+        let settings = Settings::new(CONTROLLER.parse().unwrap());
         let ingresses = Ingresses {
             client: api.client(),
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         };
-        let (turns, queues) = (Turns::default(), Queues::default());
+        let (turns, queues) = (Turns::default(), Queues::new(1));
+        let queue = queues.gateways[0].clone();
         let parts = BackoffWriter {
             ingresses,
             events: Arc::clone(&recorder),
@@ -199,13 +197,16 @@ impl Stage {
             index,
             settings,
             balancer: Arc::<FakeBalancer>::clone(&balancer),
+            name: "",
+            place: 0,
+            reports: Arc::new(Reports::new(1)),
             parts,
             events: recorder,
-            grace: Grace::default(),
+            grace: Arc::default(),
             turns,
-            outage: Arc::new(Outage::new(queues.gateway.clone())),
+            outage: Arc::new(Outage::new("", queue.clone())),
             readmissions: Readmissions::default(),
-            queue: queues.gateway,
+            queue,
         };
         Self {
             api,

@@ -65,7 +65,7 @@ fn index_follows_references() {
         ingress.metadata.resource_version = Some(version.to_owned());
         ingress
     };
-    let mut index = Index::new(Some(Backends::new(true)));
+    let mut index = Index::new(Some(Backends::default().with_exports()));
     index.observe_binding(applied(binding("t", &["m1"])));
     index.observe_ingress(applied(version("1", &["s"])));
     // Emptied behind the back of the cache.
@@ -397,7 +397,7 @@ fn concerned(index: &mut Index, observe: impl FnOnce(&mut Index) -> Vec<Key>) ->
 /// Something unread that comes or goes concerns every export.
 #[test]
 fn unread_objects_concern_every_export() {
-    let mut index = Index::new(Some(Backends::new(true)));
+    let mut index = Index::new(Some(Backends::default().with_exports()));
     index.observe_ingress(applied(ingress("a", &["s"])));
     index.observe_ingress(applied(ingress("b", &["t"])));
     index.take_concerned();
@@ -441,4 +441,32 @@ fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
         Event::Apply(object) => Event::InitApply(object),
         other => other,
     }
+}
+
+/// A Secret wakes the ingresses whose TLS names it, and only with other data.
+#[test]
+fn secret_wakes_who_names_it() {
+    let mut index = Index::new(Some(Backends::default().with_secrets()));
+    let mut with_tls = ingress("a", &["s"]);
+    with_tls.spec.ingress.tls = object(json!([{ "secretName": "cert" }]));
+    index.observe_ingress(applied(with_tls));
+    index.observe_ingress(applied(ingress("b", &["s"])));
+    let secret = |name: &str, key: &str| -> Secret {
+        object(json!({
+            "metadata": { "name": name, "namespace": "ns" },
+            "data": { "tls.key": key },
+        }))
+    };
+    assert_woken(
+        index.observe_secret(applied(secret("cert", "YQ=="))),
+        &["a"],
+    );
+    assert_woken(index.observe_secret(applied(secret("cert", "YQ=="))), &[]);
+    assert_woken(index.observe_secret(applied(secret("other", "YQ=="))), &[]);
+    assert!(matches!(index.secret("ns", "cert"), Cached::Present(_)));
+    assert_woken(
+        index.observe_secret(deleted(secret("cert", "YQ=="))),
+        &["a"],
+    );
+    assert_eq!(index.secret("ns", "cert"), Cached::Absent);
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use anyhow::Result;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::{
-    core::v1::Service,
+    core::v1::{Secret, Service},
     discovery::v1::EndpointSlice,
     networking::v1::{Ingress, IngressClass},
 };
@@ -120,6 +120,27 @@ impl Fleet {
         Ok(())
     }
 
+    /// Reports the addresses of the Service's load balancer in each member, at its backend's address, as Karmada gathers them.
+    pub async fn report_load_balancers(&self, members: &[Member]) -> Result<()> {
+        let bindings: Api<ResourceBinding> = Api::namespaced(self.karmada.client(), NAMESPACE);
+        let items: Vec<Value> = members
+            .iter()
+            .map(|member| {
+                let entries = json!([{ "ip": member.backend().ip() }, { "ip": "127.0.0.1" }]);
+                json!({
+                    "clusterName": member.name(), "applied": true,
+                    "status": { "loadBalancer": { "ingress": entries } },
+                })
+            })
+            .collect();
+        let status = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
+        let name = format!("{SERVICE}-service");
+        bindings
+            .patch_status(&name, &PatchParams::default(), &status)
+            .await?;
+        Ok(())
+    }
+
     /// Creates an ingress of that class for the Service.
     pub async fn create_ingress(&self, name: &str, class: &str) -> Result<()> {
         let ingress = serde_json::from_value(json!({
@@ -194,6 +215,7 @@ impl Fleet {
         let client = self.gateway.client();
         let mut left = names::<Service>(&client).await?;
         left.extend(names::<EndpointSlice>(&client).await?);
+        left.extend(names::<Secret>(&client).await?);
         left.extend(names::<Ingress>(&client).await?);
         Ok(left)
     }

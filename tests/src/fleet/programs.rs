@@ -75,6 +75,33 @@ impl Fleet {
         self.run(Binary::IngressController, flags).await
     }
 
+    /// Starts the ingress controller with two gateways: that of the fleet, and `other`, which is reached through a relay.
+    pub async fn ingress_controller_with_gateways(
+        &self,
+        other: &ControlPlane,
+        relay: &Relay,
+    ) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let other_gateway = account(other, "karmada-rs", "ingress-controller")?;
+        let direct = other.address().to_string();
+        let text =
+            fs::read_to_string(&other_gateway)?.replace(&direct, &relay.address().to_string());
+        fs::write(&other_gateway, text)?;
+        let named = |name: &str, path: PathBuf| {
+            let mut value = OsString::from(format!("{name}="));
+            value.push(path);
+            flag("--gateway-kubeconfig", value)
+        };
+        let flags = [
+            flag("--kubeconfig", karmada),
+            "--provider=kubernetes".into(),
+            named("eu", gateway),
+            named("us", other_gateway),
+        ];
+        self.run(Binary::IngressController, flags).await
+    }
+
     /// Starts the ingress controller without a provider: it writes statuses only.
     pub async fn ingress_controller_alone(&self) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;

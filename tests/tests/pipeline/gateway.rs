@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use k8s_openapi::api::{core::v1::Service, networking::v1::IngressClass};
+use k8s_openapi::api::{
+    core::v1::{Secret, Service},
+    networking::v1::{Ingress, IngressClass},
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use kube::{
@@ -13,12 +16,13 @@ use kube::{
     core::PartialObjectMeta,
 };
 use pipeline_tests::{
-    control_plane::ApiKind,
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
-    on_both,
+    manifests, on_both,
     programs::Profile,
     relay::Relay,
+    served::Served,
     wait::until,
 };
 use serde_json::json;
@@ -72,6 +76,162 @@ async fn silent_gateway_delays_no_status(server: ApiKind) -> Result<()> {
     controller.stop().await
 }
 
+/// One of two gateways is silent: the other is written to as fast as ever, and the silent one catches up.
+async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let other = ControlPlane::start(ControlPlaneOptions::named("other").on(server)).await?;
+    other.namespace("karmada-rs").await?;
+    manifests::apply(&other.client(), "gateway/ingress-controller.yaml").await?;
+    let served_there = Served::watch(other.client(), NAMESPACE);
+    let relay = Relay::start(other.address()).await?;
+    relay.set_silent(true);
+    let _remedies = fleet.remedy_controller().await?;
+    let controller = fleet
+        .ingress_controller_with_gateways(&other, &relay)
+        .await?;
+    fleet.serves(&MEMBERS).await?;
+    let ingresses: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    report_address(&ingresses, "192.0.2.1").await?;
+    has_addresses(&fleet, &["192.0.2.1"]).await?;
+
+    relay.set_silent(false);
+    served_there.becomes(&MEMBERS.map(Member::backend)).await?;
+    let there: Api<Ingress> = Api::namespaced(other.client(), NAMESPACE);
+    until(&there, INGRESS, "served", |found| found.is_some()).await?;
+    report_address(&there, "192.0.2.2").await?;
+    has_addresses(&fleet, &["192.0.2.1", "192.0.2.2"]).await?;
+
+    relay.set_silent(true);
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.serves(&[Member(2)]).await?;
+    let ours = fleet.ingresses();
+    ours.delete(INGRESS, &DeleteParams::default()).await?;
+    fleet.serves(&[]).await?;
+    let kept = ours.get(INGRESS).await?;
+    assert!(
+        kept.metadata.deletion_timestamp.is_some(),
+        "until both let it go"
+    );
+    relay.set_silent(false);
+    until(&ours, INGRESS, "gone", |found| found.is_none()).await?;
+    served_there.becomes(&[]).await?;
+    controller.stop().await
+}
+
+/// Reports an address in place of the gateway's own ingress controller.
+async fn report_address(ingresses: &Api<Ingress>, ip: &str) -> Result<()> {
+    until(ingresses, INGRESS, "served", |found| found.is_some()).await?;
+    let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } });
+    let status = Patch::Merge(status);
+    ingresses
+        .patch_status(INGRESS, &PatchParams::default(), &status)
+        .await?;
+    Ok(())
+}
+
+async fn has_addresses(fleet: &Fleet, expected: &[&str]) -> Result<()> {
+    until(
+        &fleet.ingresses(),
+        INGRESS,
+        "with these addresses",
+        |ingress| {
+            let status = ingress.and_then(|ingress| ingress.status.as_ref());
+            let entries = status.and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
+            let entries = entries.into_iter().flatten();
+            let found: Vec<&str> = entries.filter_map(|entry| entry.ip.as_deref()).collect();
+            found == expected
+        },
+    )
+    .await?;
+    Ok(())
+}
+
+/// A TLS Secret that an ingress names reaches the gateway with the rights of the manifests, follows its source, and goes.
+async fn tls_secret_follows(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let secret = |name: &str, kind: &str| {
+        let data = json!({ "tls.crt": "b25l", "tls.key": "b25l" });
+        serde_json::from_value(json!({ "metadata": { "name": name }, "type": kind, "data": data }))
+    };
+    let create = PostParams::default();
+    secrets
+        .create(&create, &secret("cert", "kubernetes.io/tls")?)
+        .await?;
+    secrets
+        .create(&create, &secret("other", "kubernetes.io/tls")?)
+        .await?;
+    let parameters = PatchParams::default();
+    let tls = json!([{ "hosts": ["shop.example.com"], "secretName": "cert" }]);
+    let ingresses = fleet.ingresses();
+    let patch = |tls: &serde_json::Value| Patch::Merge(json!({ "spec": { "tls": tls } }));
+    ingresses.patch(INGRESS, &parameters, &patch(&tls)).await?;
+    let controller = fleet.ingress_controller().await?;
+    fleet.serves(&MEMBERS).await?;
+    let in_gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    until(&in_gateway, INGRESS, "served", |found| found.is_some()).await?;
+    let served = in_gateway.get(INGRESS).await?.spec.context("a spec")?;
+    let tls = served
+        .tls
+        .and_then(|tls| tls.into_iter().next())
+        .context("TLS")?;
+    let copy = tls.secret_name.context("a Secret")?;
+
+    let copies: Api<Secret> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    let key = |secret: Option<&Secret>| {
+        let data = secret.and_then(|secret| secret.data.as_ref());
+        data.map(|data| data["tls.key"].0.clone())
+    };
+    until(&copies, &copy, "copied", |found| {
+        key(found) == Some(b"one".to_vec())
+    })
+    .await?;
+    assert_eq!(copies.list(&ListParams::default()).await?.items.len(), 1);
+    let renewed = Patch::Merge(json!({ "data": { "tls.key": "dHdv" } }));
+    secrets.patch("cert", &parameters, &renewed).await?;
+    until(&copies, &copy, "renewed", |found| {
+        key(found) == Some(b"two".to_vec())
+    })
+    .await?;
+    let none = serde_json::Value::Null;
+    ingresses.patch(INGRESS, &parameters, &patch(&none)).await?;
+    until(&copies, &copy, "gone", |found| found.is_none()).await?;
+    controller.stop().await
+}
+
+/// Members that the gateway reaches by their load balancers only are served, blocked and released there, without exports.
+async fn load_balancers_are_served(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    fleet.karmada.install_crds(&[crds::exports()]).await?;
+    let slices: Api<k8s_openapi::api::discovery::v1::EndpointSlice> =
+        Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    for member in MEMBERS {
+        let name = format!("imported-{}-{SERVICE}", member.name());
+        slices.delete(&name, &DeleteParams::default()).await?;
+    }
+    let _remedies = fleet.remedy_controller().await?;
+    let flags = ["--backend-addresses=load-balancers"];
+    let controller = fleet.ingress_controller_with(&flags).await?;
+    fleet.report_load_balancers(&MEMBERS).await?;
+    fleet.serves(&MEMBERS).await?;
+    let event =
+        "AddressUnusable Service web gets no request at an address: 127.0.0.1 of cluster member1";
+    fleet
+        .has_event("MultiClusterIngress", INGRESS, event)
+        .await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.serves(&[Member(2)]).await?;
+    fleet.delete_remedy("maintenance").await?;
+    fleet.serves(&MEMBERS).await?;
+    let exports: Api<ServiceExport> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    assert_eq!(exports.list(&ListParams::default()).await?.items, []);
+    controller.stop().await
+}
+
 /// An ingress whose class vanishes stays served and blocked.
 async fn ingress_outlives_its_class(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
@@ -107,8 +267,7 @@ async fn second_default_class_changes_nothing(server: ApiKind) -> Result<()> {
     let without = Patch::Merge(json!({ "spec": { "ingressClassName": null } }));
     let ingresses = fleet.ingresses();
     ingresses.patch("by-default", &parameters, &without).await?;
-    let in_gateway: Api<k8s_openapi::api::networking::v1::Ingress> =
-        Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    let in_gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
     until(&in_gateway, "by-default", "served", |found| found.is_some()).await?;
 
     fleet.create_class("second", "example.com/other").await?;
@@ -224,9 +383,8 @@ async fn missing_endpoints_are_reported(server: ApiKind) -> Result<()> {
         .await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
-    let gateway: Api<k8s_openapi::api::networking::v1::Ingress> =
-        Api::namespaced(fleet.gateway.client(), NAMESPACE);
-    let value = |ingress: Option<&k8s_openapi::api::networking::v1::Ingress>, key: &str| {
+    let gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    let value = |ingress: Option<&Ingress>, key: &str| {
         let annotations = ingress.and_then(|ingress| ingress.metadata.annotations.as_ref());
         annotations.and_then(|annotations| annotations.get(key).cloned())
     };
@@ -352,6 +510,9 @@ on_both!(
     second_default_class_changes_nothing,
     foreign_policy_is_reported,
     silent_gateway_delays_no_status,
+    dead_gateway_delays_no_other,
+    tls_secret_follows,
+    load_balancers_are_served,
     ingress_outlives_its_class,
     backends_are_exported,
     exports_are_optional,
@@ -425,8 +586,7 @@ mod admission {
             .await?;
         // The API server has a watch of its own: repeat until it refuses.
         fleet.gateway.namespace("tries").await?;
-        let tries: Api<k8s_openapi::api::networking::v1::Ingress> =
-            Api::namespaced(client, "tries");
+        let tries: Api<Ingress> = Api::namespaced(client, "tries");
         let ingress = json!({
             "metadata": { "name": "try" },
             "spec": { "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } } },

@@ -18,18 +18,21 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
     backend::HttpBackend,
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     coredns::{CoreDns, Silence, query},
+    fleet::{Fleet, GATEWAY_CLASS, HOST, INGRESS, Member, NAMESPACE, PROXY, SERVICE},
     netns::add_address,
+    programs::Profile,
     traefik::Traefik,
     traffic::Traffic,
 };
 use serde_json::{Value, json};
 
+const MEMBERS: [Member; 2] = [Member(1), Member(2)];
 const NAME: &str = "kubernetes.default.svc.cluster.local.";
 
 /// CoreDNS answers from the API and can refuse or drop queries.
@@ -104,6 +107,55 @@ async fn traefik_follows_endpoint_slices(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
+/// Traefik serves what our provider writes for a default backend beside rules, for a backend of plain HTTP at port 443, and
+/// for an address that two clusters share.
+async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    Fleet::lay_network(&MEMBERS)?;
+    let mut backends = Vec::new();
+    for member in MEMBERS {
+        backends.push(HttpBackend::start(member.backend(), &member.name()).await?);
+    }
+    let services: Api<Service> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let port = json!({ "name": "http", "port": 443, "targetPort": 8080, "appProtocol": "http" });
+    let ports = Patch::Merge(json!({ "spec": { "ports": [port] } }));
+    let parameters = PatchParams::default();
+    services.patch(SERVICE, &parameters, &ports).await?;
+    let backend = json!({ "service": { "name": SERVICE, "port": { "number": 443 } } });
+    let path = json!({ "path": "/only", "pathType": "Prefix", "backend": backend });
+    let spec = json!({ "defaultBackend": backend, "rules": [{ "host": HOST, "http": { "paths": [path] } }] });
+    let spec = Patch::Merge(json!({ "spec": spec }));
+    fleet.ingresses().patch(INGRESS, &parameters, &spec).await?;
+    let controller = fleet.ingress_controller().await?;
+    let proxy: SocketAddr = PROXY.parse()?;
+    let access = fleet.proxy_access().await?;
+    let traefik = Traefik::start(proxy, &access, Some(GATEWAY_CLASS)).await?;
+    let started = Instant::now();
+    // Its path is not that of the rule, and the other host is in none.
+    for host in [HOST, "elsewhere.example.com"] {
+        let traffic = Traffic::start(traefik.address(), host);
+        for member in MEMBERS {
+            traffic.first_to(&member.name(), started).await?;
+        }
+    }
+
+    // Member 2 says that it has the address of member 1, too, and that it is not ready.
+    let slices: Api<EndpointSlice> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let shared = json!({ "endpoints": [
+        { "addresses": [Member(1).backend().ip()], "conditions": { "ready": false } },
+    ] });
+    let name = format!("imported-{}-{SERVICE}", Member(2).name());
+    slices
+        .patch(&name, &parameters, &Patch::Merge(shared))
+        .await?;
+    fleet.serves(&[Member(1)]).await?;
+    let traffic = Traffic::start(traefik.address(), HOST);
+    traffic.left("member2", 200, Instant::now()).await?;
+    let after = traffic.next(200, Instant::now()).await?;
+    assert_eq!(after.failed(), 0, "{after}");
+    controller.stop().await
+}
+
 async fn create<K>(api: &Api<K>, object: Value) -> Result<K>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned,
@@ -167,9 +219,15 @@ async fn create_route(api: &ControlPlane) -> Result<()> {
 mod with_tools {
     use pipeline_tests::on_both;
 
-    use super::{coredns_can_fail_three_ways, traefik_follows_endpoint_slices};
+    use super::{
+        coredns_can_fail_three_ways, traefik_follows_endpoint_slices, traefik_serves_our_objects,
+    };
 
-    on_both!(coredns_can_fail_three_ways, traefik_follows_endpoint_slices,);
+    on_both!(
+        coredns_can_fail_three_ways,
+        traefik_follows_endpoint_slices,
+        traefik_serves_our_objects,
+    );
 }
 
 mod real {

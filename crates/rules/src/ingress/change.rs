@@ -129,10 +129,9 @@ impl fmt::Display for ServingCluster {
 mod tests {
     use objects::Key;
 
+    use super::super::choice::WhenAllBlocked;
     use super::super::decision::{Settings, desired};
     use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
-    use super::super::when_all_blocked::WhenAllBlocked;
-    use super::super::withheld::Withheld;
     use super::*;
 
     /// Returns what is desired while these clusters of two, in which Service `s` runs, are blocked. A
@@ -152,9 +151,8 @@ mod tests {
         }
         fixture.decided = decided.iter().map(|&name| name.to_owned()).collect();
         let settings = Settings {
-            controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
             when_all_blocked,
-            withheld: Withheld::default(),
+            ..Settings::new("karmada-rs.io/ingress-controller".parse().unwrap())
         };
         let key = Key::new("ns", "i");
         desired(&key, &ingress("i", &["s"], None), &fixture, &settings)
@@ -222,11 +220,7 @@ mod tests {
             .with_cluster(cluster("m1"))
             .with_cluster(cluster("m2"))
             .with_binding("s", binding("s", &["m1", "m2"]));
-        let settings = Settings {
-            controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
-            when_all_blocked: WhenAllBlocked::default(),
-            withheld: Withheld::default(),
-        };
+        let settings = Settings::new("karmada-rs.io/ingress-controller".parse().unwrap());
         let ingress = ingress("i", &["s"], None);
         let serving = |fixture: &Fixture| {
             let desired = desired(&Key::new("ns", "i"), &ingress, fixture, &settings);

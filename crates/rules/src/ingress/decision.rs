@@ -4,13 +4,13 @@ use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIn
 use objects::Key;
 
 use super::admission::blocked_clusters;
+use super::choice::{BackendAddresses, WhenAllBlocked, annotated};
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::{Desired, Held, passed_on};
 use super::facts::{Cached, Facts};
 use super::fail_open::cut;
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
-use super::when_all_blocked::{WhenAllBlocked, annotated};
 use super::withheld::Withheld;
 
 /// The decision on one `MultiClusterIngress`.
@@ -56,8 +56,22 @@ pub struct Settings {
     /// The behaviour while every cluster of a backend Service is blocked, unless an ingress has an
     /// annotation of its own.
     pub when_all_blocked: WhenAllBlocked,
+    /// The addresses to which requests are sent, unless an ingress has an annotation of its own.
+    pub backend_addresses: BackendAddresses,
     /// The annotations that the load balancer does not get.
     pub withheld: Withheld,
+}
+
+impl Settings {
+    /// Returns the settings without flags.
+    pub fn new(controller: ControllerName) -> Self {
+        Self {
+            controller,
+            when_all_blocked: WhenAllBlocked::default(),
+            backend_addresses: BackendAddresses::default(),
+            withheld: Withheld::default(),
+        }
+    }
 }
 
 /// Decides on the ingress `key`, with `seen` its state in the cache.
@@ -175,6 +189,14 @@ pub fn cut_of_left(
     cut(held, when_all_blocked, facts)
 }
 
+/// Returns the addresses to which requests for the backends of `ingress` are sent.
+pub fn backend_addresses(
+    ingress: &MultiClusterIngress,
+    default: BackendAddresses,
+) -> BackendAddresses {
+    annotated(&ingress.metadata, default).0
+}
+
 /// Returns the desired state of the load balancer for the ingress `key`, which is ours to serve.
 pub fn desired(
     key: &Key,
@@ -182,9 +204,13 @@ pub fn desired(
     facts: &impl Facts,
     settings: &Settings,
 ) -> Desired {
-    let mut desired = Desired::new(key.clone(), &ingress.spec.ingress, &status(ingress), facts);
-    (desired.when_all_blocked, desired.misspelt) =
-        annotated(&ingress.metadata, settings.when_all_blocked);
+    let (addresses, misspelt) = annotated(&ingress.metadata, settings.backend_addresses);
+    let (spec, status) = (&ingress.spec.ingress, status(ingress));
+    let mut desired = Desired::new(key.clone(), spec, &status, addresses, facts);
+    desired.misspelt.extend(misspelt);
+    let (when_all_blocked, misspelt) = annotated(&ingress.metadata, settings.when_all_blocked);
+    desired.when_all_blocked = when_all_blocked;
+    desired.misspelt.extend(misspelt);
     let annotations = passed_on(&ingress.metadata).into_iter();
     let (withheld, passed): (BTreeMap<_, _>, _) =
         annotations.partition(|(key, _)| settings.withheld.covers(key));

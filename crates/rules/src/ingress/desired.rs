@@ -1,18 +1,23 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::core::v1::{Secret, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::MultiClusterIngressStatus;
 use objects::Key;
 
+use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
+use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::facts::{Cached, Facts};
-use super::locations::{located, services};
-use super::when_all_blocked::WhenAllBlocked;
+use super::locations::{located, secrets, services};
 use crate::endpoints::slice_cluster;
+
+/// The port at which the ingress controllers of members serve HTTP.
+const HTTP: i32 = 80;
 
 /// The desired state of the load balancer for one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +32,8 @@ pub struct Desired {
     pub withheld: Vec<String>,
     /// The Services that the routes name, sorted by name.
     pub backends: Vec<Backend>,
+    /// The Secrets that its TLS names, sorted by name.
+    pub secrets: Vec<TlsSecret>,
     /// Collected `EndpointSlice`s that could never be read. Objects made from them remain.
     pub unread_slices: BTreeSet<String>,
     /// Clusters that must get no request, whichever Service the load balancer has endpoints of there:
@@ -34,8 +41,27 @@ pub struct Desired {
     pub excluded: BTreeSet<String>,
     /// The behaviour while every cluster of a backend is blocked.
     pub when_all_blocked: WhenAllBlocked,
-    /// The text of an annotation for that behaviour that could not be parsed.
-    pub misspelt: Option<String>,
+    /// The addresses to which requests are sent.
+    pub addresses: BackendAddresses,
+    /// The annotations for these choices that could not be parsed.
+    pub misspelt: Vec<Misspelt>,
+}
+
+/// A Secret with which the load balancer serves TLS.
+#[derive(Clone, PartialEq)]
+pub struct TlsSecret {
+    /// The Secret's name.
+    pub name: String,
+    /// The user's Secret. If it is absent, one of that name may be in the gateway, where the user put it.
+    pub source: Cached<Arc<Secret>>,
+}
+
+/// Shows no key.
+impl fmt::Debug for TlsSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("TlsSecret");
+        shown.field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// One Service behind the load balancer.
@@ -47,6 +73,12 @@ pub struct Backend {
     pub ports: Cached<Vec<ServicePort>>,
     /// Its endpoints by cluster, sorted by the clusters' names.
     pub clusters: Vec<ClusterEndpoints>,
+    /// The addresses that members report and that no request can be sent to.
+    pub unusable: BTreeSet<Unusable>,
+    /// The host names that members report.
+    pub names: BTreeSet<String>,
+    /// Set if it is not known where the Service runs: then it may run anywhere.
+    pub is_location_unread: bool,
 }
 
 /// The endpoints of a Service in one cluster.
@@ -58,7 +90,7 @@ pub struct ClusterEndpoints {
     pub admission: Admission,
     /// Set if the Service runs there, by its binding or, if that is unreadable, possibly.
     pub is_located: bool,
-    /// The slices as Karmada collected them, sorted by name. Their ports have the names of the Service's
+    /// The slices as Karmada collected them, or those of the addresses that members report, sorted by name. Their ports have the names of the Service's
     /// ports.
     pub slices: Vec<Arc<EndpointSlice>>,
 }
@@ -84,26 +116,56 @@ impl Desired {
         key: Key,
         spec: &IngressSpec,
         status: &MultiClusterIngressStatus,
+        addresses: BackendAddresses,
         facts: &impl Facts,
     ) -> Self {
-        let backends = services(spec)
-            .into_iter()
-            .map(|service| Backend::new(&key.namespace, service, status, facts))
-            .collect();
+        let mut unread_slices = facts.unread_slices(&key.namespace);
+        let mut backends = Vec::new();
+        for service in services(spec) {
+            let mut backend = Backend::located(&key.namespace, service, status, facts);
+            match addresses {
+                BackendAddresses::Endpoints => {
+                    backend.add_collected(facts.slices(&key.namespace, service));
+                }
+                BackendAddresses::LoadBalancers | BackendAddresses::Ingresses => {
+                    match backend.reported(&key, addresses, facts) {
+                        Cached::Present(reported) => backend.add(reported),
+                        Cached::Absent => {}
+                        Cached::Unread => {
+                            unread_slices.insert(source(service));
+                        }
+                    }
+                }
+            }
+            backend.admit(status, facts);
+            backends.push(backend);
+        }
+        let secrets = secrets(spec).into_iter().map(|name| TlsSecret {
+            name: name.to_owned(),
+            source: facts.secret(&key.namespace, name),
+        });
         Self {
             routes: IngressSpec {
                 ingress_class_name: None,
                 ..spec.clone()
             },
             backends,
-            unread_slices: facts.unread_slices(&key.namespace),
+            secrets: secrets.collect(),
+            unread_slices,
             annotations: BTreeMap::new(),
             withheld: Vec::new(),
             excluded: BTreeSet::new(),
             when_all_blocked: WhenAllBlocked::default(),
-            misspelt: None,
+            addresses,
+            misspelt: Vec::new(),
             key,
         }
+    }
+
+    /// Returns the host names that members report.
+    pub fn names(&self) -> BTreeSet<String> {
+        let names = self.backends.iter().flat_map(|backend| &backend.names);
+        names.cloned().collect()
     }
 
     /// Returns the backend for `service`.
@@ -144,50 +206,114 @@ pub fn excluded(
 }
 
 impl Backend {
-    fn new(
+    /// Returns the backend with the clusters in which the Service runs, not admitted yet.
+    fn located(
         namespace: &str,
         service: &str,
         status: &MultiClusterIngressStatus,
         facts: &impl Facts,
     ) -> Self {
-        let blocked = status.traffic_block_clusters.as_deref().unwrap_or_default();
         let located = located(namespace, service, facts);
-        let is_located = |cluster: &str| match &located {
-            Cached::Present(clusters) => clusters.contains(cluster),
-            Cached::Unread => true,
-            Cached::Absent => false,
-        };
-        // A block outranks the location, so that a blocked cluster is reported as such everywhere.
-        let admission = |cluster: &str| match admission_of(cluster, blocked, facts) {
-            Admission::Admitted if !is_located(cluster) => Admission::NotLocated,
-            other => other,
-        };
-        let mut clusters: BTreeMap<String, Vec<Arc<EndpointSlice>>> = BTreeMap::new();
         let known: Vec<&str> = match &located {
             Cached::Present(located) => located.iter().copied().collect(),
             Cached::Absent => Vec::new(),
             // The last decision stands in for the unread binding.
             Cached::Unread => located_before(service, status),
         };
-        clusters.extend(known.into_iter().map(|c| (c.to_owned(), Vec::new())));
-        for slice in facts.slices(namespace, service) {
-            if let Some(cluster) = slice_cluster(&slice) {
-                clusters.entry(cluster.to_owned()).or_default().push(slice);
-            }
-        }
-        let clusters = clusters.into_iter().map(|(cluster, mut slices)| {
-            slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-            ClusterEndpoints {
-                admission: admission(&cluster),
-                is_located: is_located(&cluster),
-                cluster,
-                slices,
-            }
-        });
-        Self {
+        let mut backend = Self {
             service: service.to_owned(),
             ports: facts.template(namespace, service).map(ports),
-            clusters: clusters.collect(),
+            clusters: Vec::new(),
+            unusable: BTreeSet::new(),
+            names: BTreeSet::new(),
+            is_location_unread: located == Cached::Unread,
+        };
+        for cluster in known {
+            backend.entry(cluster).is_located = true;
+        }
+        backend
+    }
+
+    /// Returns the cluster `name`, added if it is new.
+    fn entry(&mut self, name: &str) -> &mut ClusterEndpoints {
+        let place = self
+            .clusters
+            .binary_search_by(|c| c.cluster.as_str().cmp(name));
+        let place = place.unwrap_or_else(|place| {
+            let cluster = ClusterEndpoints {
+                cluster: name.to_owned(),
+                admission: Admission::NotLocated,
+                is_located: self.is_location_unread,
+                slices: Vec::new(),
+            };
+            self.clusters.insert(place, cluster);
+            place
+        });
+        &mut self.clusters[place]
+    }
+
+    /// Adds the slices that Karmada collected.
+    fn add_collected(&mut self, mut slices: Vec<Arc<EndpointSlice>>) {
+        slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        for slice in slices {
+            if let Some(cluster) = slice_cluster(&slice) {
+                self.entry(cluster).slices.push(Arc::clone(&slice));
+            }
+        }
+    }
+
+    /// Adds what members report.
+    fn add(&mut self, reported: Reported) {
+        for (cluster, slices) in reported.slices {
+            self.entry(&cluster).slices = slices;
+        }
+        self.unusable = reported.unusable;
+        self.names = reported.names;
+    }
+
+    /// Returns what the members report of the Service, or of the Ingress `key`, in place of endpoints.
+    fn reported(
+        &mut self,
+        key: &Key,
+        addresses: BackendAddresses,
+        facts: &impl Facts,
+    ) -> Cached<Reported> {
+        let binding = if addresses == BackendAddresses::Ingresses {
+            if let Cached::Present(ports) = &mut self.ports {
+                // An ingress controller speaks HTTP at its own port, whatever the pods behind it do.
+                for port in ports {
+                    port.app_protocol = Some("http".to_owned());
+                }
+            }
+            facts.ingress_binding(&key.namespace, &key.name)
+        } else {
+            facts.binding(&key.namespace, &self.service)
+        };
+        let ports = match &self.ports {
+            Cached::Present(ports) => ports.iter(),
+            Cached::Absent => return Cached::Absent,
+            Cached::Unread => return Cached::Unread,
+        };
+        let served = ports.map(|port| ServedPort {
+            at: match addresses {
+                BackendAddresses::Ingresses => HTTP,
+                _ => port.port,
+            },
+            port: port.clone(),
+        });
+        let served: Vec<ServedPort> = served.collect();
+        binding.map(|binding| reported(&self.service, binding, &served, facts))
+    }
+
+    /// Decides about each cluster.
+    fn admit(&mut self, status: &MultiClusterIngressStatus, facts: &impl Facts) {
+        let blocked = status.traffic_block_clusters.as_deref().unwrap_or_default();
+        for cluster in &mut self.clusters {
+            // A block outranks the location, so that a blocked cluster is reported as such everywhere.
+            cluster.admission = match admission_of(&cluster.cluster, blocked, facts) {
+                Admission::Admitted if !cluster.is_located => Admission::NotLocated,
+                other => other,
+            };
         }
     }
 

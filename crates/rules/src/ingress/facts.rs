@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, ResourceBinding};
@@ -41,8 +42,14 @@ pub trait Facts {
     fn is_decided(&self, cluster: &str) -> bool;
     /// Returns the binding of `service`, whatever its name ([`super::bound_service`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
+    /// Returns the binding of the networking.k8s.io Ingress `name`, whatever its own name.
+    fn ingress_binding(&self, namespace: &str, name: &str) -> Cached<&ResourceBinding>;
+    /// Returns the last known addresses of a host.
+    fn addresses(&self, host: &str) -> Vec<IpAddr>;
     /// Returns the template of `service`.
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service>;
+    /// Returns the TLS Secret `name`, if Secrets are copied to the gateway.
+    fn secret(&self, namespace: &str, name: &str) -> Cached<Arc<Secret>>;
     /// Returns the `EndpointSlice`s that Karmada collected for `service`.
     fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>>;
     /// Returns the names of the collected `EndpointSlice`s of `namespace` that could never be read.

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::discovery::v1::EndpointConditions;
 
 use super::admission::Admission;
+use super::choice::WhenAllBlocked;
 use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
 use super::facts::{Cached, Facts};
-use super::when_all_blocked::WhenAllBlocked;
 
 impl Desired {
     /// Readmits, for each backend that no cluster serves, the blocked clusters that may serve it.

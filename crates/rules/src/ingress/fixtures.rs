@@ -1,9 +1,11 @@
 //! Facts for the tests of this module, and constructors of the objects in them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Secret, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::{
     HTTPIngressPath, HTTPIngressRuleValue, IngressBackend, IngressClass, IngressClassSpec,
@@ -30,8 +32,12 @@ pub(super) struct Fixture {
     pub(super) decided: BTreeSet<String>,
     pub(super) bindings: BTreeMap<String, ResourceBinding>,
     pub(super) unread_bindings: BTreeSet<String>,
+    pub(super) ingress_bindings: BTreeMap<String, ResourceBinding>,
+    pub(super) hosts: BTreeMap<String, Vec<IpAddr>>,
     pub(super) templates: BTreeMap<String, Service>,
     pub(super) unread_templates: BTreeSet<String>,
+    pub(super) secrets: BTreeMap<String, Arc<Secret>>,
+    pub(super) unread_secrets: BTreeSet<String>,
     pub(super) slices: Vec<Arc<EndpointSlice>>,
     pub(super) unread_slices: BTreeSet<String>,
 }
@@ -51,6 +57,16 @@ impl Fixture {
     pub(super) fn with_template(mut self, template: Service) -> Self {
         let name = template.metadata.name.clone().unwrap_or_default();
         self.templates.insert(name, template);
+        self
+    }
+
+    pub(super) fn with_secret(mut self, name: &str, key: &str) -> Self {
+        let mut secret = Secret::default();
+        secret.metadata = in_ns(name);
+        secret.type_ = Some("kubernetes.io/tls".to_owned());
+        let data = [("tls.key".to_owned(), ByteString(key.into()))];
+        secret.data = Some(data.into());
+        self.secrets.insert(name.to_owned(), Arc::new(secret));
         self
     }
 
@@ -104,8 +120,20 @@ impl Facts for Fixture {
         }
     }
 
+    fn ingress_binding(&self, _: &str, name: &str) -> Cached<&ResourceBinding> {
+        seen(&self.ingress_bindings, &self.unread_bindings, name)
+    }
+
+    fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        self.hosts.get(host).cloned().unwrap_or_default()
+    }
+
     fn template(&self, _: &str, service: &str) -> Cached<&Service> {
         seen(&self.templates, &self.unread_templates, service)
+    }
+
+    fn secret(&self, _: &str, name: &str) -> Cached<Arc<Secret>> {
+        seen(&self.secrets, &self.unread_secrets, name).map(Arc::clone)
     }
 
     fn slices(&self, _: &str, service: &str) -> Vec<Arc<EndpointSlice>> {

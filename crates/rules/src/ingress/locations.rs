@@ -12,6 +12,13 @@ pub fn services(spec: &IngressSpec) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Returns the names of the Secrets in the TLS of an ingress.
+pub fn secrets(spec: &IngressSpec) -> BTreeSet<&str> {
+    let tls = spec.tls.iter().flatten();
+    let names = tls.filter_map(|tls| tls.secret_name.as_deref());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
 /// Returns every backend of an ingress.
 pub(super) fn backends(spec: &IngressSpec) -> impl Iterator<Item = &IngressBackend> {
     let rules = spec.rules.iter().flatten();
@@ -50,6 +57,16 @@ pub fn bound_service(binding: &ResourceBinding) -> Option<&str> {
     let namespace = resource.namespace.as_deref();
     let is_here = namespace.is_none() || namespace == binding.metadata.namespace.as_deref();
     (is_service && is_here).then_some(resource.name.as_str())
+}
+
+/// Returns the networking.k8s.io Ingress that `binding` binds, if any.
+pub fn bound_ingress(binding: &ResourceBinding) -> Option<&str> {
+    let resource = &binding.spec.resource;
+    let group = resource.api_version.split_once('/').map(|(group, _)| group);
+    let is_ingress = group == Some("networking.k8s.io") && resource.kind == "Ingress";
+    let namespace = resource.namespace.as_deref();
+    let is_here = namespace.is_none() || namespace == binding.metadata.namespace.as_deref();
+    (is_ingress && is_here).then_some(resource.name.as_str())
 }
 
 /// Returns the clusters to which the resource was scheduled, by the binding itself or by one that depends

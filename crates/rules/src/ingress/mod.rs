@@ -6,17 +6,20 @@
 //! - `admission`: which of those clusters may get requests?
 //! - `decision`: from these, [`decide`]: serve it, release it, or leave it; `plan` has the writes to its
 //!   status.
-//! - `desired`: what should the load balancer serve, Service by Service and cluster by cluster?
-//! - `fail_open`: and if every cluster of a Service is blocked? `when_all_blocked` is the choice,
-//!   `decided` tells which blocks a person decided, which are never lifted.
+//! - `desired`: what should the load balancer serve, Service by Service and cluster by cluster? `addresses` has what
+//!   members report in place of endpoints.
+//! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
+//!   never lifted.
+//! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there?
 //! - `problem`: what must a user correct?
 //! - `export`: which exports does Karmada need to collect the endpoints of the Services?
 //! - `change`: what would another set of Remedies change? `kubectl remedy plan` asks.
 
+mod addresses;
 mod admission;
-
 mod change;
+mod choice;
 mod class;
 mod decided;
 mod decision;
@@ -30,21 +33,27 @@ pub mod kubernetes;
 mod locations;
 mod plan;
 mod problem;
-mod when_all_blocked;
 mod withheld;
 
+pub use addresses::{Unusable, same_reports};
 pub use admission::Admission;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
+pub use choice::{
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt,
+    WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
+};
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decided::decided_scope;
-pub use decision::{Decision, Release, Serve, Settings, cut_of_left, decide, desired};
-pub use desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
+pub use decision::{
+    Decision, Release, Serve, Settings, backend_addresses, cut_of_left, decide, desired,
+};
+pub use desired::{Backend, ClusterEndpoints, Desired, Held, TlsSecret, excluded};
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
 pub use facts::{Cached, Facts};
 pub use locations::{
-    binding_names, binding_of, bound_clusters, bound_service, service_locations, services,
+    binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
+    service_locations, services,
 };
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
-pub use when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
 pub use withheld::Withheld;

@@ -4,11 +4,12 @@ use std::fmt;
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
+use super::addresses::Unusable;
 use super::admission::Admission;
+use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::desired::{Backend, ClusterEndpoints, Desired};
 use super::facts::Cached;
 use super::locations::backends;
-use super::when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
 
 /// A reason why a route cannot work, for the user to fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,12 +26,14 @@ pub enum Problem {
         /// The port's name or number.
         port: String,
     },
-    /// The annotation for the behaviour while every cluster is blocked cannot be parsed.
-    Misspelt {
-        /// Its value.
-        value: String,
-        /// The behaviour that is in effect.
-        effective: WhenAllBlocked,
+    /// An annotation for a choice cannot be parsed.
+    Misspelt(Misspelt),
+    /// An address that members report can get no request.
+    Unusable {
+        /// The Service.
+        service: String,
+        /// The address.
+        address: Unusable,
     },
     /// Annotations are withheld from the load balancer.
     Withheld {
@@ -53,12 +56,14 @@ pub enum Problem {
         /// The behaviour that is in effect.
         effective: WhenAllBlocked,
     },
-    /// The Service has locations, but Karmada has collected no endpoints there.
+    /// The Service has locations, but no addresses are known there.
     NoEndpoints {
         /// The Service.
         service: String,
         /// The locations.
         clusters: Vec<String>,
+        /// The kind of addresses.
+        addresses: BackendAddresses,
     },
 }
 
@@ -69,10 +74,21 @@ impl fmt::Display for Problem {
                 write!(f, "Service {service} does not exist in this namespace")
             }
             Self::NoPort { service, port } => write!(f, "Service {service} has no port {port}"),
-            Self::Misspelt { value, effective } => write!(
+            Self::Misspelt(Misspelt {
+                annotation,
+                value,
+                allowed,
+                effective,
+            }) => write!(
                 f,
-                "annotation {WHEN_ALL_BLOCKED_ANNOTATION} is {value:?} and {InvalidWhenAllBlocked}; {effective} is in effect"
+                "annotation {annotation} is {value:?} and {allowed}; {effective} is in effect"
             ),
+            Self::Unusable { service, address } => {
+                write!(
+                    f,
+                    "Service {service} gets no request at an address: {address}"
+                )
+            }
             Self::Withheld { annotations } => write!(
                 f,
                 "withheld from the gateway, where they would be code in its proxy: {}",
@@ -100,11 +116,24 @@ impl fmt::Display for Problem {
                     ),
                 }
             }
-            Self::NoEndpoints { service, clusters } => write!(
-                f,
-                "Service {service} runs in {}, but Karmada has collected no endpoints of it there; it collects those of a Service with a ServiceExport that is propagated to these clusters",
-                clusters.join(", ")
-            ),
+            Self::NoEndpoints {
+                service,
+                clusters,
+                addresses,
+            } => {
+                write!(f, "Service {service} runs in {}, but ", clusters.join(", "))?;
+                f.write_str(match addresses {
+                    BackendAddresses::Endpoints => {
+                        "Karmada has collected no endpoints of it there; it collects those of a Service with a ServiceExport that is propagated to these clusters"
+                    }
+                    BackendAddresses::LoadBalancers => {
+                        "no load balancer of it there has an address; give it the type LoadBalancer"
+                    }
+                    BackendAddresses::Ingresses => {
+                        "no ingress controller there has an address; propagate an Ingress with the namespace and the name of this MultiClusterIngress"
+                    }
+                })
+            }
         }
     }
 }
@@ -113,10 +142,7 @@ impl Desired {
     /// Returns the problems of the ingress.
     pub fn problems(&self) -> BTreeSet<Problem> {
         let mut problems = self.route_problems();
-        problems.extend(self.misspelt.iter().map(|value| Problem::Misspelt {
-            value: value.clone(),
-            effective: self.when_all_blocked,
-        }));
+        problems.extend(self.misspelt.iter().cloned().map(Problem::Misspelt));
         if !self.withheld.is_empty() {
             problems.insert(Problem::Withheld {
                 annotations: self.withheld.clone(),
@@ -124,7 +150,11 @@ impl Desired {
         }
         for backend in &self.backends {
             problems.extend(self.blocked_everywhere(backend));
-            problems.extend(without_endpoints(backend));
+            problems.extend(without_endpoints(backend, self.addresses));
+            problems.extend(backend.unusable.iter().map(|address| Problem::Unusable {
+                service: backend.service.clone(),
+                address: address.clone(),
+            }));
         }
         problems
     }
@@ -169,7 +199,7 @@ impl Desired {
 }
 
 /// Returns the problem of a Service that has a template and locations, but no endpoints in any of them.
-fn without_endpoints(backend: &Backend) -> Option<Problem> {
+fn without_endpoints(backend: &Backend, addresses: BackendAddresses) -> Option<Problem> {
     let is_known = matches!(backend.ports, Cached::Present(_));
     let located = backend.clusters.iter().filter(|cluster| cluster.is_located);
     let clusters: Vec<String> = located.clone().map(|c| c.cluster.clone()).collect();
@@ -177,10 +207,12 @@ fn without_endpoints(backend: &Backend) -> Option<Problem> {
     (is_known && !clusters.is_empty() && routable.next().is_none()).then(|| Problem::NoEndpoints {
         service: backend.service.clone(),
         clusters,
+        addresses,
     })
 }
 
-fn is_port(named: &ServiceBackendPort, port: &ServicePort) -> bool {
+/// Returns `true` if a backend names this port of its Service.
+pub(super) fn is_port(named: &ServiceBackendPort, port: &ServicePort) -> bool {
     let named_name = named.name.as_deref().filter(|name| !name.is_empty());
     match named_name {
         Some(name) => port.name.as_deref() == Some(name),
@@ -225,6 +257,7 @@ mod tests {
                 Key::new("ns", "i"),
                 &spec,
                 &MultiClusterIngressStatus::default(),
+                BackendAddresses::Endpoints,
                 &fixture,
             );
             let problems: Vec<String> = desired.problems().iter().map(Problem::to_string).collect();

@@ -13,7 +13,7 @@ async fn start() -> (SocketAddr, CancellationToken) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let drained = CancellationToken::new();
-    let routes = routes(Readiness::new(), Registry::default());
+    let routes = routes(Readiness::default(), Registry::default());
     tokio::spawn(serve(listener, routes, drained.clone()));
     (address, drained)
 }

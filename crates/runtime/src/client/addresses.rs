@@ -114,6 +114,17 @@ impl Addresses {
         self.find(name, None).await.is_ok()
     }
 
+    /// Looks a name up and keeps nothing, for who must know when it moves.
+    ///
+    /// # Errors
+    /// The lookup fails.
+    pub async fn look_up_anew(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        match &*self.0 {
+            Origin::Fixed(addresses) => Ok(addresses.iter().map(SocketAddr::ip).collect()),
+            Origin::LookedUp { lookup, .. } => lookup(name.to_owned()).await,
+        }
+    }
+
     /// Returns the addresses of a name. `limit` bounds the lookup, for a name with and without known
     /// addresses.
     async fn find(

@@ -210,7 +210,7 @@ pub fn spawn<C: MemberController>(
     queues: MemberQueues<C::Key>,
     leadership: Leadership,
 ) {
-    let none = Readiness::new();
+    let none = Readiness::default();
     spawn_after(program, none, name, controller, queues, leadership);
 }
 

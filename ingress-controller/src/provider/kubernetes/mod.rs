@@ -1,5 +1,5 @@
-//! The provider `kubernetes`: Services, `EndpointSlice`s and Ingresses in a gateway cluster, where any
-//! ingress controller serves them.
+//! The provider `kubernetes`: Services, `EndpointSlice`s, Secrets and Ingresses in a gateway cluster, where
+//! any ingress controller serves them.
 //!
 //! Every object carries our label, and objects without it are never touched. A write is sent only where
 //! the gateway cluster differs from the desired state, and only takes effect on the version that was
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use ::objects::Key;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
 use karmada_rules::ingress::kubernetes::{
@@ -37,15 +37,21 @@ use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{CreateOutcome, GatewayKind, GatewayObjects, WriteResult};
 
 use super::balancer::{Ensured, LoadBalancer, Obstacle};
+use super::{NamedBalancer, label};
 
 /// A gateway cluster.
 pub struct Kubernetes {
+    /// Its name, empty if it is the only one.
+    name: &'static str,
     gateway: Gateway,
     client: Client,
     services: GatewayObjects<Service>,
     slices: GatewayObjects<EndpointSlice>,
+    secrets: GatewayObjects<Secret>,
     ingresses: GatewayObjects<Ingress>,
     namespaces: Api<Namespace>,
+    /// Set if Secrets are watched. Without, none is ever desired.
+    copies_secrets: bool,
 }
 
 impl GatewayKind for Service {
@@ -56,35 +62,54 @@ impl GatewayKind for EndpointSlice {
     const TARGET: &'static str = "gateway_endpoint_slice";
 }
 
+impl GatewayKind for Secret {
+    const TARGET: &'static str = "gateway_secret";
+}
+
 impl GatewayKind for Ingress {
     const TARGET: &'static str = "gateway_ingress";
+}
+
+/// Connects to every gateway cluster of the flags.
+pub(super) async fn connect(
+    args: &KubernetesArgs,
+    controller: &ControllerName,
+    program: &mut Program,
+) -> Result<Vec<NamedBalancer>, StartError> {
+    let mut all = Vec::new();
+    for file in args.kubeconfigs()? {
+        let name: &'static str = file.name.clone().leak();
+        let source = Source {
+            kubeconfig: Some(file.path.clone()),
+            ..Source::default()
+        };
+        let client = program.connect(label("gateway", name), &source).await?;
+        let class = args.ingress_class().map(ToOwned::to_owned);
+        let provider = Kubernetes {
+            name,
+            copies_secrets: args.copy_tls_secrets(),
+            ..Kubernetes::new(client, Gateway::new(controller, class))
+        };
+        let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
+        all.push(NamedBalancer { name, balancer });
+    }
+    Ok(all)
 }
 
 impl Kubernetes {
     /// Creates the provider for the gateway cluster of `client`.
     pub fn new(client: Client, gateway: Gateway) -> Self {
         Self {
+            name: "",
             gateway,
             services: GatewayObjects::new(client.clone()),
             slices: GatewayObjects::new(client.clone()),
+            secrets: GatewayObjects::new(client.clone()),
             ingresses: GatewayObjects::new(client.clone()),
             namespaces: Api::all(client.clone()),
+            copies_secrets: true,
             client,
         }
-    }
-
-    pub(super) async fn connect(
-        args: &KubernetesArgs,
-        controller: &ControllerName,
-        program: &mut Program,
-    ) -> Result<Self, StartError> {
-        let source = Source {
-            kubeconfig: Some(args.kubeconfig()?.to_owned()),
-            ..Source::default()
-        };
-        let client = program.connect("gateway", &source).await?;
-        let class = args.ingress_class().map(ToOwned::to_owned);
-        Ok(Self::new(client, Gateway::new(controller, class)))
     }
 
     /// Performs the writes of `plan` in its order. A rejected or outdated write does not prevent the
@@ -112,6 +137,9 @@ impl Kubernetes {
         for slice in &plan.slices {
             tally.add(self.write(writer, &self.slices, slice).await)?;
         }
+        for secret in &plan.secrets {
+            tally.add(self.write(writer, &self.secrets, secret).await)?;
+        }
         if let Some(ingress) = &plan.ingress {
             tally.add(self.write(writer, &self.ingresses, ingress).await)?;
         }
@@ -127,6 +155,9 @@ impl Kubernetes {
             }
             for service in &plan.stale_services {
                 tally.add(self.services.delete(writer, service).await)?;
+            }
+            for secret in &plan.stale_secrets {
+                tally.add(self.secrets.delete(writer, secret).await)?;
             }
         }
         let clashes = plan.clashes.into_iter().map(GatewayObstacle::Clash);
@@ -187,6 +218,7 @@ impl Kubernetes {
         let existing = Existing {
             services: self.services.existing(key, &wanted.services),
             slices: self.slices.existing(key, &wanted.slices),
+            secrets: self.secrets.existing(key, &wanted.secrets),
             ingresses: self.ingresses.existing(key, &wanted.ingress),
         };
         let plan = KubernetesPlan::new(desired, wanted, &existing)?;
@@ -206,6 +238,7 @@ impl Kubernetes {
         let existing = Existing {
             services: self.services.of(key),
             slices: self.slices.of(key),
+            secrets: self.secrets.of(key),
             ingresses: self.ingresses.of(key),
         };
         let plan = removal(existing, excluded);
@@ -247,7 +280,7 @@ impl Kubernetes {
         let queue = queue.clone();
         let ours = Config::default().labels(&self.gateway.selector());
         let api = Api::all(self.client.clone());
-        program.watch_elsewhere(name, api, ours, move |event| {
+        program.watch_elsewhere(label(name, self.name), api, ours, move |event| {
             queue.add_all(objects(&provider).observe(event));
         });
     }
@@ -261,6 +294,9 @@ impl LoadBalancer for Kubernetes {
     fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
         self.watch_kind(program, queue, "gateway_services", |own| &own.services);
         self.watch_kind(program, queue, "gateway_slices", |own| &own.slices);
+        if self.copies_secrets {
+            self.watch_kind(program, queue, "gateway_secrets", |own| &own.secrets);
+        }
         self.watch_kind(program, queue, "gateway_ingresses", |own| &own.ingresses);
     }
 
@@ -294,6 +330,7 @@ impl LoadBalancer for Kubernetes {
         let services = self.services.ingresses().into_iter();
         let all = services
             .chain(self.slices.ingresses())
+            .chain(self.secrets.ingresses())
             .chain(self.ingresses.ingresses());
         all.collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -301,6 +338,7 @@ impl LoadBalancer for Kubernetes {
     fn holds(&self, key: &Key) -> bool {
         !self.services.of(key).is_empty()
             || !self.slices.of(key).is_empty()
+            || !self.secrets.of(key).is_empty()
             || !self.ingresses.of(key).is_empty()
     }
 

@@ -94,7 +94,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let mut found: Vec<Arc<K>> = index.of(ingress).cloned().collect();
         for object in wanted {
             if let Some(named) = index.get(&Key::of(object))
-                && !found.iter().any(|object| Arc::ptr_eq(object, named))
+                && ingress_of(Managed::metadata(&**named)).as_ref() != Some(ingress)
             {
                 found.push(Arc::clone(named));
             }

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
 use embedded_apiserver::ApiServer;
-use ingress_controller::provider::Kubernetes;
+use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL, condition::DNS_READY};
@@ -187,7 +187,7 @@ impl Played {
         let flags = [ingress_controller::NAME, "--export-services=false"];
         let args = ingress_controller::Args::try_parse_from(flags).unwrap();
         let gateway = Gateway::new(&CONTROLLER.parse().unwrap(), None);
-        let balancer = Arc::new(Kubernetes::new(self.gateway(), gateway));
+        let balancer = NamedBalancer::only(Kubernetes::new(self.gateway(), gateway));
         ingress_controller::assemble(args, self.client(), balancer, &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await));
     }

@@ -1,10 +1,8 @@
 //! The replicas of the controllers, any of which may be killed at any time.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use clap::Parser;
-use ingress_controller::provider::Kubernetes;
+use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use karmada_rules::ingress::kubernetes::Gateway;
 use karmada_runtime::program::Program;
 
@@ -153,7 +151,7 @@ async fn assemble(apis: &Apis, record: &Record, identity: Process) -> Result<Pro
             let args = ingress_controller::Args::try_parse_from([name])?;
             let gateway = Gateway::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
             let client = apis.client(Side::Gateway, identity, record).await?;
-            let balancer = Arc::new(Kubernetes::new(client, gateway));
+            let balancer = NamedBalancer::only(Kubernetes::new(client, gateway));
             ingress_controller::assemble(args, karmada, balancer, &mut program);
         }
     }

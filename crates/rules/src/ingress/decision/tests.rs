@@ -78,11 +78,7 @@ fn own_ingress_is_served() {
     };
     assert_eq!(serve.status, FieldPlan::Write(patch));
     assert_eq!(serve.change.blocked, ["m2"]);
-    let settings = Settings {
-        controller: OURS.parse().unwrap(),
-        when_all_blocked: WhenAllBlocked::FailOpen,
-        withheld: Withheld::default(),
-    };
+    let settings = Settings::new(OURS.parse().unwrap());
     let ingress = of_class("ours", &["x"]);
     let desired = desired(&Key::new("ns", "i"), &ingress, &fixture(), &settings);
     assert_eq!(desired.backends.len(), 1);

@@ -12,6 +12,7 @@ fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
         Key::new("ns", "i"),
         &spec,
         &MultiClusterIngressStatus::default(),
+        BackendAddresses::Endpoints,
         fixture,
     )
 }
@@ -89,7 +90,13 @@ fn unreadable_objects_exclude_nothing() {
         service_locations: Some(vec![location("s", &["m1", "m5"])]),
         ..MultiClusterIngressStatus::default()
     };
-    let desired = Desired::new(Key::new("ns", "i"), &spec, &status, &fixture);
+    let desired = Desired::new(
+        Key::new("ns", "i"),
+        &spec,
+        &status,
+        BackendAddresses::Endpoints,
+        &fixture,
+    );
     let blocked = Admission::Blocked;
     let expected = [
         ("m1", Admission::Admitted, 1),
@@ -150,6 +157,7 @@ fn routes_lose_only_class() {
         Key::new("ns", "i"),
         &spec,
         &MultiClusterIngressStatus::default(),
+        BackendAddresses::Endpoints,
         &Fixture::default(),
     );
     assert_eq!(desired.routes.ingress_class_name, None);

@@ -2,14 +2,14 @@ use objects::Key;
 use proptest::prelude::*;
 
 use super::super::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, slice};
-use super::super::{Settings, Withheld, desired};
+use super::super::{Settings, desired};
 use super::*;
 
 fn settings(when_all_blocked: WhenAllBlocked) -> Settings {
+    let controller = "karmada-rs.io/ingress-controller".parse().unwrap();
     Settings {
-        controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
         when_all_blocked,
-        withheld: Withheld::default(),
+        ..Settings::new(controller)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::core::v1::{Secret, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -96,6 +96,21 @@ fn normal(endpoint: &Endpoint) -> Endpoint {
     }
 }
 
+impl Managed for Secret {
+    const KIND: &'static str = "Secret";
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {
+        let mut edits = edits_of_metadata(&self.metadata, &existing.metadata);
+        let [wanted, found] = [self, existing].map(|secret| secret.data.as_ref());
+        edit(&mut edits, ["data"], wanted, found)?;
+        Ok(edits)
+    }
+}
+
 impl Managed for Ingress {
     const KIND: &'static str = "Ingress";
 
@@ -110,7 +125,6 @@ impl Managed for Ingress {
         let wanted = self.spec.as_ref().unwrap_or(&none);
         let found = existing.spec.as_ref().unwrap_or(&none);
         let mut edits = edits_of_metadata(&self.metadata, &existing.metadata);
-        remove_no_longer_passed_on(&mut edits, &self.metadata, &existing.metadata);
         edit(
             &mut edits,
             ["spec", "rules"],
@@ -148,6 +162,7 @@ fn edits_of_metadata(wanted: &ObjectMeta, found: &ObjectMeta) -> JsonPatch {
     edits.entries("labels", found.labels.as_ref(), labels);
     let annotations = entries(wanted.annotations.as_ref());
     edits.entries("annotations", found.annotations.as_ref(), annotations);
+    remove_no_longer_passed_on(&mut edits, wanted, found);
     edits
 }
 
@@ -156,7 +171,7 @@ fn entries(map: Option<&BTreeMap<String, String>>) -> impl Iterator<Item = (&str
     map.map(|(key, value)| (key.as_str(), Some(value.as_str())))
 }
 
-/// Adds edits that remove the annotations that the user's ingress had once. Annotations that others
+/// Adds edits that remove the annotations that the user's objects had once. Annotations that others
 /// set on `found` stay.
 fn remove_no_longer_passed_on(edits: &mut JsonPatch, wanted: &ObjectMeta, found: &ObjectMeta) {
     let recorded = found.annotation(PASSED_ON_ANNOTATION);

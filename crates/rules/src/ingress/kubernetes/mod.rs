@@ -1,11 +1,14 @@
 //! The objects in a gateway cluster that serve a `MultiClusterIngress`: one Service without selector for
 //! each backend, its `EndpointSlice`s for each admitted cluster, and one Ingress; and the writes that
-//! bring the existing objects to that state.
+//! bring the existing objects to that state. `routes` and `scheme` write the same desire so that proxies which read an
+//! Ingress differently serve it alike.
 
 mod drift;
 mod names;
 mod objects;
 mod plan;
+mod routes;
+mod scheme;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use k8s_openapi::api::core::v1::{Secret, Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::{
     Ingress, IngressBackend, IngressRule, IngressSpec, IngressTLS,
 };
@@ -12,12 +12,14 @@ use objects::Key;
 use serde_json::json;
 
 use super::names::{managed_by, object_name};
-use crate::ingress::{Backend, Cached, ClusterEndpoints, ControllerName, Desired};
+use super::routes::all_routes;
+use super::scheme::{ingress_scheme, service_scheme};
+use crate::ingress::{Backend, Cached, ClusterEndpoints, ControllerName, Desired, TlsSecret};
 
 pub(in crate::ingress) const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
-/// Lists the annotations that an Ingress has from the user's ingress, as JSON.
+/// Lists the annotations that an object has from the user's objects, as JSON.
 pub(super) const PASSED_ON_ANNOTATION: &str = "karmada-rs.io/passed-on-annotations";
 pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-slice";
 
@@ -36,6 +38,8 @@ pub struct Objects {
     /// One for each collected slice with endpoints of a served cluster. Collected slices come from an
     /// API server, so each has one address family and at most 1,000 endpoints.
     pub slices: Vec<EndpointSlice>,
+    /// One for each Secret of TLS that can be read.
+    pub secrets: Vec<Secret>,
     /// `None` if there is nothing to route: an Ingress needs a rule or a default backend.
     pub ingress: Option<Ingress>,
 }
@@ -72,12 +76,19 @@ impl Gateway {
         object_name(&ingress.name, service, &[])
     }
 
+    /// Returns the name of the copy of `secret` for `ingress`.
+    pub(super) fn secret_name(ingress: &Key, secret: &str) -> String {
+        object_name(&ingress.name, secret, &[])
+    }
+
     /// Returns the objects that serve `desired`. A backend without a template, or without ports, has no
     /// objects; one with an unreadable template has slices but no Service here, and its existing Service
     /// remains.
     pub fn objects(&self, desired: &Desired) -> Objects {
         let key = &desired.key;
+        let secrets = desired.secrets.iter();
         let mut objects = Objects {
+            secrets: secrets.filter_map(|s| self.secret(key, s)).collect(),
             ingress: self.ingress(desired),
             ..Objects::default()
         };
@@ -85,7 +96,7 @@ impl Gateway {
             // Without ports there is nothing to route to; unread ones keep the existing Service.
             match &backend.ports {
                 Cached::Present(ports) if !ports.is_empty() => {
-                    objects.services.push(self.service(key, backend, ports));
+                    objects.services.push(self.service(desired, backend, ports));
                 }
                 Cached::Unread => {}
                 Cached::Present(_) | Cached::Absent => continue,
@@ -94,9 +105,10 @@ impl Gateway {
                 .clusters
                 .iter()
                 .filter(|cluster| cluster.admission.is_served());
-            for cluster in served {
-                objects.slices.extend(self.slices(key, backend, cluster));
-            }
+            let slices = served.flat_map(|cluster| self.slices(key, backend, cluster));
+            let mut slices: Vec<EndpointSlice> = slices.collect();
+            keep_once(&mut slices);
+            objects.slices.extend(slices);
         }
         objects
     }
@@ -111,9 +123,12 @@ impl Gateway {
         }
     }
 
-    fn service(&self, ingress: &Key, backend: &Backend, ports: &[ServicePort]) -> Service {
+    fn service(&self, desired: &Desired, backend: &Backend, ports: &[ServicePort]) -> Service {
+        let name = Self::service_name(&desired.key, &backend.service);
+        let mut metadata = self.meta(&desired.key, name);
+        add_recorded(&mut metadata, service_scheme(&desired.routes, backend));
         Service {
-            metadata: self.meta(ingress, Self::service_name(ingress, &backend.service)),
+            metadata,
             spec: Some(ServiceSpec {
                 // Without a selector: the gateway cluster's own controller makes no slices for it.
                 type_: Some("ClusterIP".to_owned()),
@@ -122,6 +137,19 @@ impl Gateway {
             }),
             status: None,
         }
+    }
+
+    /// Returns the copy of a Secret. Each ingress has one of its own, which goes with it.
+    fn secret(&self, ingress: &Key, secret: &TlsSecret) -> Option<Secret> {
+        let Cached::Present(source) = &secret.source else {
+            return None;
+        };
+        Some(Secret {
+            metadata: self.meta(ingress, Self::secret_name(ingress, &secret.name)),
+            data: source.data.clone(),
+            type_: source.type_.clone(),
+            ..Secret::default()
+        })
     }
 
     fn slices<'a>(
@@ -157,24 +185,27 @@ impl Gateway {
     fn ingress(&self, desired: &Desired) -> Option<Ingress> {
         let key = &desired.key;
         let routes = &desired.routes;
-        let rules: Vec<IngressRule> = routes.rules.clone().unwrap_or_default();
-        let backend = |b: IngressBackend| renamed(key, b);
+        let (default_backend, rules) = all_routes(routes);
         let spec = IngressSpec {
-            default_backend: routes.default_backend.clone().map(backend),
+            default_backend: default_backend.map(|backend| renamed(key, backend)),
             ingress_class_name: self.ingress_class.clone(),
             rules: non_empty(rules.into_iter().map(|r| renamed_rule(key, r)).collect()),
-            tls: non_empty(routes.tls.iter().flatten().map(tls).collect()),
+            tls: non_empty(
+                routes
+                    .tls
+                    .iter()
+                    .flatten()
+                    .map(|t| tls(desired, t))
+                    .collect(),
+            ),
         };
         let routes_anything = spec.default_backend.is_some() || spec.rules.is_some();
         routes_anything.then(|| {
             let mut metadata = self.meta(key, key.name.clone());
-            if !desired.annotations.is_empty() {
-                let names: Vec<&String> = desired.annotations.keys().collect();
-                let annotations = metadata.annotations.get_or_insert_default();
-                annotations.extend(desired.annotations.clone());
-                let names = json!(names).to_string();
-                annotations.insert(PASSED_ON_ANNOTATION.to_owned(), names);
-            }
+            let mut annotations = ingress_scheme(desired);
+            // What the user says goes before what follows from a port.
+            annotations.extend(desired.annotations.clone());
+            add_recorded(&mut metadata, annotations);
             Ingress {
                 metadata,
                 spec: Some(spec),
@@ -182,6 +213,62 @@ impl Gateway {
             }
         })
     }
+}
+
+/// Adds annotations that go when they are no longer wanted, which takes a record of them.
+fn add_recorded(metadata: &mut ObjectMeta, annotations: BTreeMap<String, String>) {
+    if annotations.is_empty() {
+        return;
+    }
+    let names: Vec<&String> = annotations.keys().collect();
+    let names = json!(names).to_string();
+    let all = metadata.annotations.get_or_insert_default();
+    all.extend(annotations);
+    all.insert(PASSED_ON_ANNOTATION.to_owned(), names);
+}
+
+/// Keeps each address of a Service at the same ports once, ready if it is ready anywhere: of two that differ, a proxy takes
+/// either.
+fn keep_once(slices: &mut Vec<EndpointSlice>) {
+    if slices.len() < 2 {
+        return;
+    }
+    let is_ready = |endpoint: &Endpoint| {
+        let conditions = endpoint.conditions.as_ref();
+        conditions.and_then(|conditions| conditions.ready) == Some(true)
+    };
+    let mut kept: HashMap<(String, String), (usize, bool)> = HashMap::new();
+    for (place, slice) in slices.iter().enumerate() {
+        let ports = ports_of(slice);
+        for endpoint in slice.endpoints.iter().flatten() {
+            let found = (place, is_ready(endpoint));
+            for address in &endpoint.addresses {
+                let best = kept
+                    .entry((address.clone(), ports.clone()))
+                    .or_insert(found);
+                if found.1 && !best.1 {
+                    *best = found;
+                }
+            }
+        }
+    }
+    for (place, slice) in slices.iter_mut().enumerate() {
+        let ports = ports_of(slice);
+        for endpoint in slice.endpoints.iter_mut().flatten() {
+            let addresses = &mut endpoint.addresses;
+            addresses.retain(|address| kept[&(address.clone(), ports.clone())].0 == place);
+        }
+        let endpoints = slice.endpoints.iter_mut();
+        endpoints.for_each(|all| all.retain(|endpoint| !endpoint.addresses.is_empty()));
+    }
+    slices.retain(|slice| slice.endpoints.iter().flatten().next().is_some());
+}
+
+/// Returns what tells the ports of a slice from others'.
+fn ports_of(slice: &EndpointSlice) -> String {
+    let ports = slice.ports.iter().flatten();
+    let ports = ports.map(|port| format!("{:?} {:?} {:?}", port.name, port.port, port.protocol));
+    ports.collect::<Vec<_>>().join(",")
 }
 
 fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
@@ -231,15 +318,41 @@ fn tcp() -> String {
 fn endpoint(endpoint: &Endpoint) -> Endpoint {
     Endpoint {
         addresses: endpoint.addresses.clone(),
-        conditions: Some(endpoint.conditions.clone().unwrap_or_default()),
+        conditions: Some(spelled_out(endpoint.conditions.clone().unwrap_or_default())),
         ..Endpoint::default()
     }
 }
 
-fn tls(tls: &IngressTLS) -> IngressTLS {
+/// Returns the conditions without a gap: of one proxy, some readers go by `ready` alone and take an absent one for false,
+/// and others by `serving` alone and take an absent one for true.
+fn spelled_out(found: EndpointConditions) -> EndpointConditions {
+    let ready = found.ready.unwrap_or(true);
+    let ends = found.terminating.unwrap_or(false);
+    EndpointConditions {
+        ready: Some(ready),
+        // One that ends keeps the requests and sessions it has as long as it serves.
+        serving: Some(if ends {
+            found.serving.unwrap_or(ready)
+        } else {
+            ready
+        }),
+        terminating: Some(ends),
+    }
+}
+
+/// Returns the TLS with the gateway's copy of its Secret, or with the Secret of that name which the user may have put there.
+fn tls(desired: &Desired, tls: &IngressTLS) -> IngressTLS {
+    let name = non_blank(tls.secret_name.clone());
+    let copied = desired
+        .secrets
+        .iter()
+        .find(|secret| Some(&secret.name) == name.as_ref() && secret.source != Cached::Absent);
     IngressTLS {
         hosts: tls.hosts.clone().and_then(non_empty),
-        secret_name: non_blank(tls.secret_name.clone()),
+        secret_name: match copied {
+            Some(secret) => Some(Gateway::secret_name(&desired.key, &secret.name)),
+            None => name,
+        },
     }
 }
 

@@ -1,8 +1,8 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -22,6 +22,8 @@ pub struct Existing {
     pub services: Vec<Arc<Service>>,
     /// `EndpointSlice`s.
     pub slices: Vec<Arc<EndpointSlice>>,
+    /// Secrets.
+    pub secrets: Vec<Arc<Secret>>,
     /// Ingresses.
     pub ingresses: Vec<Arc<Ingress>>,
 }
@@ -37,14 +39,18 @@ pub struct KubernetesPlan {
     pub services: Vec<Write<Service>>,
     /// Endpoints to create or update.
     pub slices: Vec<Write<EndpointSlice>>,
+    /// Secrets to create or update.
+    pub secrets: Vec<Write<Secret>>,
     /// The Ingress, if it must be created or updated.
     pub ingress: Option<Write<Ingress>>,
     /// Stale Ingresses, deleted after the writes above.
     pub stale_ingresses: Vec<Arc<Ingress>>,
     /// Stale endpoints, deleted next.
     pub stale_slices: Vec<Arc<EndpointSlice>>,
-    /// Stale Services, deleted last.
+    /// Stale Services, deleted last, as stale Secrets are.
     pub stale_services: Vec<Arc<Service>>,
+    /// Stale Secrets.
+    pub stale_secrets: Vec<Arc<Secret>>,
     /// Objects with the name of a desired one that were not created for this ingress.
     pub clashes: BTreeSet<Clash>,
 }
@@ -100,10 +106,12 @@ impl KubernetesPlan {
         let clashes = &mut plan.clashes;
         let services = compare(&desired.key, wanted.services, &existing.services, clashes)?;
         let slices = compare(&desired.key, wanted.slices, &existing.slices, clashes)?;
+        let secrets = compare(&desired.key, wanted.secrets, &existing.secrets, clashes)?;
         let ingress = wanted.ingress.into_iter().collect();
         let ingress = compare(&desired.key, ingress, &existing.ingresses, clashes)?;
         plan.services = services.writes;
         plan.slices = slices.writes;
+        plan.secrets = secrets.writes;
         plan.ingress = ingress.writes.into_iter().next();
         plan.stale_ingresses = ingress.stale;
         let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
@@ -114,6 +122,9 @@ impl KubernetesPlan {
         plan.stale_services = services.stale;
         plan.stale_services
             .retain(|service| !keeps_service(desired, service));
+        plan.stale_secrets = secrets.stale;
+        plan.stale_secrets
+            .retain(|secret| !keeps_secret(desired, secret));
         Ok(plan)
     }
 }
@@ -130,6 +141,7 @@ pub fn removal(existing: Existing, excluded: &BTreeSet<String>) -> KubernetesPla
         stale_ingresses: existing.ingresses,
         stale_slices,
         stale_services: existing.services,
+        stale_secrets: existing.secrets,
         ..KubernetesPlan::default()
     }
 }
@@ -161,16 +173,13 @@ fn compare<K: Managed>(
     clashes: &mut BTreeSet<Clash>,
 ) -> serde_json::Result<Compared<K>> {
     let ours = |meta: &ObjectMeta| ingress_of(meta).as_ref() == Some(ingress);
-    let mut stale: Vec<Arc<K>> = existing
-        .iter()
-        .filter(|k| ours(k.metadata()))
-        .cloned()
-        .collect();
+    // By name: an ingress may have ten thousand slices.
+    let named = existing.iter().map(|k| (k.metadata().name.clone(), k));
+    let mut rest: BTreeMap<Option<String>, &Arc<K>> = named.collect();
     let mut writes = Vec::new();
     for object in wanted {
         let name = object.metadata().name.clone();
-        stale.retain(|k| k.metadata().name != name);
-        let Some(found) = existing.iter().find(|k| k.metadata().name == name) else {
+        let Some(found) = rest.remove(&name) else {
             writes.push(Write::Create(object));
             continue;
         };
@@ -188,7 +197,11 @@ fn compare<K: Managed>(
             writes.push(Write::Update(Update { existing, edits }));
         }
     }
-    Ok(Compared { writes, stale })
+    let stale = rest.into_values().filter(|k| ours(k.metadata()));
+    Ok(Compared {
+        writes,
+        stale: stale.cloned().collect(),
+    })
 }
 
 /// Returns `true` for endpoints of a cluster that must get no request.
@@ -214,7 +227,13 @@ fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
 fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     let annotations = slice.metadata.annotations.as_ref();
     let source = annotations.and_then(|a| a.get(SOURCE_ANNOTATION));
-    let is_unread = source.is_some_and(|s| desired.unread_slices.contains(s));
+    let is_unread = source.is_some_and(|source| {
+        let mut unread = desired.unread_slices.iter();
+        unread.any(|unread| {
+            let rest = source.strip_prefix(unread.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    });
     is_unread && admission(desired, slice).is_some_and(Admission::is_served)
 }
 
@@ -224,6 +243,15 @@ fn keeps_service(desired: &Desired, service: &Service) -> bool {
     desired.backends.iter().any(|backend| {
         backend.ports == Cached::Unread
             && name == Some(&Gateway::service_name(&desired.key, &backend.service))
+    })
+}
+
+/// Returns `true` for the copy of a Secret that cannot be read.
+fn keeps_secret(desired: &Desired, copy: &Secret) -> bool {
+    let name = copy.metadata.name.as_deref();
+    desired.secrets.iter().any(|secret| {
+        secret.source == Cached::Unread
+            && name == Some(&Gateway::secret_name(&desired.key, &secret.name))
     })
 }
 

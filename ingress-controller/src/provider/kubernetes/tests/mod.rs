@@ -1,18 +1,11 @@
 //! Tests of the provider on the embedded API.
 
+mod keeps_contract;
 mod obstacles;
 mod writes;
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::ServicePort;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort};
-use k8s_openapi::api::networking::v1::{
-    IngressBackend, IngressServiceBackend, IngressSpec, ServiceBackendPort,
-};
-use karmada_api::execution_namespace;
 use karmada_rules::ingress::kubernetes::{Clash, Managed};
-use karmada_rules::ingress::{Admission, Backend, Cached, ClusterEndpoints, WhenAllBlocked};
+use karmada_rules::ingress::{Admission, Cached};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
@@ -20,6 +13,8 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
+
+use crate::provider::contract;
 
 use super::*;
 
@@ -62,6 +57,9 @@ impl Stage {
         }
         for object in wanted.slices {
             show(&stage.provider.slices, stage.api.create(&object).await);
+        }
+        for object in wanted.secrets {
+            show(&stage.provider.secrets, stage.api.create(&object).await);
         }
         if let Some(object) = wanted.ingress {
             show(&stage.provider.ingresses, stage.api.create(&object).await);
@@ -117,50 +115,17 @@ fn show<K: GatewayKind>(objects: &GatewayObjects<K>, object: K) {
 }
 
 fn key() -> Key {
-    Key::new("ns", "i")
+    contract::key("i")
 }
 
 /// Returns Service `s` with one endpoint in each of `clusters`.
 fn desired(clusters: &[(&str, Admission)]) -> Desired {
-    let backend = IngressBackend {
-        resource: None,
-        service: Some(IngressServiceBackend {
-            name: "s".to_owned(),
-            port: Some(ServiceBackendPort {
-                number: Some(80),
-                name: None,
-            }),
-        }),
-    };
-    let clusters = clusters
-        .iter()
-        .map(|&(cluster, admission)| ClusterEndpoints {
-            cluster: cluster.to_owned(),
-            admission,
-            is_located: admission != Admission::NotLocated,
-            slices: vec![Arc::new(slice(cluster))],
-        });
-    Desired {
-        key: key(),
-        routes: IngressSpec {
-            default_backend: Some(backend),
-            ..IngressSpec::default()
-        },
-        backends: vec![Backend {
-            service: "s".to_owned(),
-            ports: Cached::Present(vec![ServicePort {
-                port: 80,
-                ..ServicePort::default()
-            }]),
-            clusters: clusters.collect(),
-        }],
-        unread_slices: BTreeSet::new(),
-        annotations: BTreeMap::new(),
-        excluded: BTreeSet::new(),
-        when_all_blocked: WhenAllBlocked::FailOpen,
-        misspelt: None,
-        withheld: Vec::new(),
+    let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
+    let mut desired = contract::desired("i", &["s"], &names);
+    for (name, admission) in clusters {
+        contract::admit(&mut desired, name, *admission);
     }
+    desired
 }
 
 fn open() -> Desired {
@@ -175,25 +140,4 @@ fn m1_blocked() -> Desired {
 fn m1_elsewhere() -> Desired {
     let elsewhere = Admission::NotLocated;
     desired(&[("m1", elsewhere), ("m2", Admission::Admitted)])
-}
-
-fn slice(cluster: &str) -> EndpointSlice {
-    let mut slice = EndpointSlice {
-        address_type: "IPv4".to_owned(),
-        endpoints: Some(vec![Endpoint {
-            addresses: vec!["10.0.0.1".to_owned()],
-            ..Endpoint::default()
-        }]),
-        ports: Some(vec![EndpointPort {
-            name: Some(String::new()),
-            port: Some(8080),
-            protocol: Some("TCP".to_owned()),
-            ..EndpointPort::default()
-        }]),
-        ..EndpointSlice::default()
-    };
-    slice.metadata.name = Some(format!("{cluster}-x"));
-    let annotation = ("work.karmada.io/namespace", execution_namespace(cluster));
-    slice.metadata.annotations = Some([annotation].map(|(k, v)| (k.to_owned(), v)).into());
-    slice
 }

@@ -1,6 +1,6 @@
 //! The writes to the gateway.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::facts::{Check, Facts, check};
 use crate::convergence::kinds::{Kind, Side};
@@ -41,6 +41,17 @@ fn rename(backend: &mut Value, ingress: &str) -> Option<()> {
 }
 
 fn parts(spec: &Value) -> [Value; 3] {
+    let mut spec = spec.clone();
+    // The hosts of this simulation have a path for everything, so a default backend beside them is for the other hosts.
+    if items(&spec, "/rules").next().is_some() && spec["defaultBackend"].is_object() {
+        let backend = spec["defaultBackend"].take();
+        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+        let rule = json!({ "http": { "paths": [path] } });
+        spec["rules"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|rules| rules.push(rule.clone()));
+    }
     ["rules", "tls", "defaultBackend"].map(|part| spec[part].clone())
 }
 

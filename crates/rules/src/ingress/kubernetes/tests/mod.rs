@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::objects::Key;
 use ::objects::patch::JsonPatch;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
 use karmada_api::MultiClusterIngressStatus;
@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::ingress::Desired;
 use crate::ingress::fixtures::{Fixture, binding, cluster, ingress, slice, template};
+use crate::ingress::{BackendAddresses, Desired};
 
 fn gateway() -> Gateway {
     Gateway::new(&"example.com/ours".parse().unwrap(), Some("web".into()))
@@ -48,7 +48,11 @@ fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
 }
 
 fn desired_of(fixture: &Fixture, spec: &IngressSpec) -> Desired {
-    Desired::new(key(), spec, &MultiClusterIngressStatus::default(), fixture)
+    let (status, addresses) = (
+        MultiClusterIngressStatus::default(),
+        BackendAddresses::Endpoints,
+    );
+    Desired::new(key(), spec, &status, addresses, fixture)
 }
 
 /// The objects in a gateway cluster, with the fields that an API server fills in.
@@ -56,17 +60,22 @@ fn desired_of(fixture: &Fixture, spec: &IngressSpec) -> Desired {
 struct Cluster {
     services: BTreeMap<String, Arc<Service>>,
     slices: BTreeMap<String, Arc<EndpointSlice>>,
+    secrets: BTreeMap<String, Arc<Secret>>,
     ingresses: BTreeMap<String, Arc<Ingress>>,
 }
 
 impl Cluster {
-    fn plan(&self, desired: &Desired) -> KubernetesPlan {
-        let existing = Existing {
+    fn existing(&self) -> Existing {
+        Existing {
             services: self.services.values().cloned().collect(),
             slices: self.slices.values().cloned().collect(),
+            secrets: self.secrets.values().cloned().collect(),
             ingresses: self.ingresses.values().cloned().collect(),
-        };
-        KubernetesPlan::new(desired, gateway().objects(desired), &existing).unwrap()
+        }
+    }
+
+    fn plan(&self, desired: &Desired) -> KubernetesPlan {
+        KubernetesPlan::new(desired, gateway().objects(desired), &self.existing()).unwrap()
     }
 
     fn apply(&mut self, plan: KubernetesPlan) {
@@ -77,10 +86,12 @@ impl Cluster {
             spec.session_affinity = Some("None".to_owned());
         });
         write(&mut self.slices, plan.slices, |_| {});
+        write(&mut self.secrets, plan.secrets, |_| {});
         write(&mut self.ingresses, plan.ingress, |_| {});
         remove(&mut self.ingresses, &plan.stale_ingresses);
         remove(&mut self.slices, &plan.stale_slices);
         remove(&mut self.services, &plan.stale_services);
+        remove(&mut self.secrets, &plan.stale_secrets);
     }
 
     fn converged(desired: &Desired) -> Self {

@@ -1,4 +1,4 @@
-use k8s_openapi::api::networking::v1::{IngressBackend, IngressRule, IngressSpec, IngressTLS};
+use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec, IngressTLS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
@@ -57,6 +57,7 @@ fn endpoints_lose_member_references() {
         name.starts_with("i-t-") && name != service_name("t"),
         "{name}"
     );
+    let conditions = json!({"ready": true, "serving": true, "terminating": false});
     let expected = json!({
         "metadata": {
             "name": name,
@@ -73,7 +74,7 @@ fn endpoints_lose_member_references() {
             },
         },
         "addressType": "IPv4",
-        "endpoints": [{"addresses": ["10.0.0.3"], "conditions": {"ready": true}}],
+        "endpoints": [{"addresses": ["10.0.0.3"], "conditions": conditions}],
         "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -154,7 +155,6 @@ fn dropped_fields_are_not_desired() {
         |service| json!({"service": {"name": service_name(service), "port": {"number": 80}}});
     let expected = json!({
         "ingressClassName": "web",
-        "defaultBackend": backend("t"),
         "rules": [{"http": {"paths": [{"pathType": "Prefix", "backend": backend("s")}]}}],
         "tls": [{"secretName": "cert"}, {"hosts": ["example.com"]}],
     });
@@ -168,7 +168,6 @@ fn other_backend_is_kept() {
     let backend: IngressBackend = serde_json::from_value(resource.clone()).unwrap();
     let spec = IngressSpec {
         default_backend: Some(backend),
-        rules: Some(vec![IngressRule::default()]),
         ..IngressSpec::default()
     };
     let desired = desired_of(&fixture(), &spec);
@@ -191,5 +190,89 @@ fn our_objects_have_our_label() {
     assert_eq!(
         gateway().selector(),
         "app.kubernetes.io/managed-by=example.com_ours"
+    );
+}
+
+/// Conditions are written out: readers take gaps differently. One that ends serves on, and gets no new request.
+#[test]
+fn conditions_have_no_gap() {
+    for (found, expected) in [
+        (json!({}), [true, true, false]),
+        (json!({"ready": true}), [true, true, false]),
+        (json!({"ready": false}), [false, false, false]),
+        (
+            json!({"ready": true, "serving": false}),
+            [true, true, false],
+        ),
+        (
+            json!({"ready": false, "serving": true}),
+            [false, false, false],
+        ),
+        (
+            json!({"ready": false, "serving": true, "terminating": true}),
+            [false, true, true],
+        ),
+        (
+            json!({"ready": false, "terminating": true}),
+            [false, false, true],
+        ),
+    ] {
+        let mut source = slice("s", "m1", "x", &["10.0.0.1"]);
+        let endpoints = source.endpoints.as_mut().unwrap();
+        endpoints[0].conditions = serde_json::from_value(found.clone()).unwrap();
+        let mut fixture = fixture();
+        fixture.slices = vec![std::sync::Arc::new(source)];
+        let cluster = Cluster::converged(&desired(&fixture, &["s"]));
+        let slice = cluster.slices.values().next().unwrap();
+        let conditions = slice.endpoints.as_ref().unwrap()[0].conditions.clone();
+        let [ready, serving, terminating] = expected;
+        let expected = json!({"ready": ready, "serving": serving, "terminating": terminating});
+        assert_eq!(json!(conditions), expected, "{found}");
+    }
+}
+
+/// An address that two clusters share is written once, ready if it is ready in one that is served.
+#[test]
+fn shared_address_is_written_once() {
+    use crate::ingress::fixtures::blocked;
+
+    let ready = |name: &str, is_ready: bool, ips: &[&str]| {
+        let mut slice = slice("s", name, "x", ips);
+        for endpoint in slice.endpoints.iter_mut().flatten() {
+            endpoint.conditions.get_or_insert_default().ready = Some(is_ready);
+        }
+        slice
+    };
+    let shared = |of_m1, of_m2| {
+        let mut fixture = fixture();
+        fixture.slices.clear();
+        fixture.with_slices(&[
+            ready("m1", of_m1, &["10.0.0.1"]),
+            ready("m2", of_m2, &["10.0.0.1", "10.0.0.2"]),
+        ])
+    };
+    for (of_m1, of_m2, expected) in [
+        (true, true, true),
+        (false, true, true),
+        (false, false, false),
+    ] {
+        let cluster = Cluster::converged(&desired(&shared(of_m1, of_m2), &["s"]));
+        let expected_addresses = addresses(&[("s", &["10.0.0.1", "10.0.0.2"])]);
+        assert_eq!(cluster.addresses(), expected_addresses);
+        let all = cluster
+            .slices
+            .values()
+            .flat_map(|slice| slice.endpoints.clone().unwrap());
+        let first = all.filter(|endpoint| endpoint.addresses == ["10.0.0.1"]);
+        let ready: Vec<_> = first
+            .map(|endpoint| endpoint.conditions.unwrap().ready)
+            .collect();
+        assert_eq!(ready, [Some(expected)]);
+    }
+    let blocked = shared(true, false).with_cluster(blocked("m1"));
+    let cluster = Cluster::converged(&desired(&blocked, &["s"]));
+    assert_eq!(
+        cluster.addresses(),
+        addresses(&[("s", &["10.0.0.1", "10.0.0.2"])])
     );
 }

@@ -7,9 +7,9 @@ use objects::patch::JsonPatch;
 use serde_json::json;
 
 use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
-use crate::ingress::Desired;
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
 use crate::ingress::kubernetes::{Clash, Existing, KubernetesPlan, Write, cutting, removal};
+use crate::ingress::{BackendAddresses, Desired};
 
 /// A converged gateway is left unchanged.
 #[test]
@@ -143,7 +143,7 @@ fn desired_after(fixture: &Fixture) -> Desired {
         service_locations: Some(vec![location("s", &["m1", "m2"]), location("t", &["m1"])]),
         ..MultiClusterIngressStatus::default()
     };
-    Desired::new(key(), &spec, &status, fixture)
+    Desired::new(key(), &spec, &status, BackendAddresses::Endpoints, fixture)
 }
 
 #[test]
@@ -301,16 +301,73 @@ fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
     assert_eq!(gateway, expected);
 }
 
+fn desired_tls(fixture: &Fixture, secrets: &[&str]) -> Desired {
+    let mut spec = ingress("i", &["s"], None).spec.ingress;
+    let tls = |name: &&str| json!({ "hosts": ["a.example.com"], "secretName": name });
+    let tls: Vec<_> = secrets.iter().map(tls).collect();
+    spec.tls = serde_json::from_value(json!(tls)).unwrap();
+    desired_of(fixture, &spec)
+}
+
+/// Returns the Secrets that TLS names in the gateway, and the keys in those that are there.
+fn tls_of(gateway: &Cluster) -> (Vec<String>, Vec<String>) {
+    let spec = gateway.ingresses["i"].spec.as_ref().unwrap();
+    let names = spec.tls.iter().flatten();
+    let names = names.map(|tls| tls.secret_name.clone().unwrap());
+    let keys = gateway.secrets.values().map(|secret| {
+        let data = secret.data.as_ref().unwrap();
+        String::from_utf8(data["tls.key"].0.clone()).unwrap()
+    });
+    (names.collect(), keys.collect())
+}
+
+/// A Secret that TLS names is copied, follows its source, and goes with its name. No other is.
+#[test]
+fn secrets_follow_their_source() {
+    let source = fixture()
+        .with_secret("cert", "one")
+        .with_secret("other", "x");
+    let mut gateway = Cluster::converged(&desired_tls(&source, &["cert"]));
+    let copy = gateway.secrets.keys().next().unwrap().clone();
+    assert!(copy.starts_with("i-cert-"), "{copy}");
+    assert_eq!(
+        tls_of(&gateway),
+        (vec![copy.clone()], vec!["one".to_owned()])
+    );
+    let secret = &gateway.secrets[&copy];
+    assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/tls"));
+
+    let renewed = source.clone().with_secret("cert", "two");
+    let plan = gateway.plan(&desired_tls(&renewed, &["cert"]));
+    assert_eq!((plan.secrets.len(), &plan.ingress), (1, &None));
+    gateway.apply(plan);
+    assert_eq!(
+        tls_of(&gateway),
+        (vec![copy.clone()], vec!["two".to_owned()])
+    );
+
+    let unread = Fixture {
+        unread_secrets: ["cert".to_owned()].into(),
+        ..fixture()
+    };
+    let plan = gateway.plan(&desired_tls(&unread, &["cert"]));
+    assert_eq!(plan, KubernetesPlan::default());
+
+    let mut gone = gateway.clone();
+    gone.apply(gone.plan(&desired_tls(&fixture(), &["cert"])));
+    let by_user = (vec!["cert".to_owned()], Vec::<String>::new());
+    assert_eq!(tls_of(&gone), by_user, "the user may have put it there");
+
+    gateway.apply(gateway.plan(&desired_tls(&renewed, &[])));
+    assert_eq!(gateway.secrets.len(), 0);
+}
+
 /// Removal deletes everything created for an ingress.
 #[test]
 fn removal_deletes_everything() {
-    let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
-    let existing = Existing {
-        services: gateway.services.values().cloned().collect(),
-        slices: gateway.slices.values().cloned().collect(),
-        ingresses: gateway.ingresses.values().cloned().collect(),
-    };
-    gateway.apply(removal(existing, &BTreeSet::new()));
+    let source = fixture().with_secret("cert", "one");
+    let mut gateway = Cluster::converged(&desired_tls(&source, &["cert"]));
+    gateway.apply(removal(gateway.existing(), &BTreeSet::new()));
     assert_eq!(gateway, Cluster::default());
     assert_eq!(
         removal(Existing::default(), &BTreeSet::new()),

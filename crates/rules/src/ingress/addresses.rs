@@ -1,0 +1,278 @@
+//! The addresses that load balancers and ingress controllers of members report in the status of an object there, as slices
+//! like those that are collected: what follows treats both alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ServicePort;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use karmada_api::ResourceBinding;
+use objects::lenient;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::facts::Facts;
+
+/// An address in a member to which no request can be sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unusable {
+    /// The member.
+    pub cluster: String,
+    /// The address or host name; empty if there is neither.
+    pub address: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cluster,
+            address,
+            reason,
+        } = self;
+        if address.is_empty() {
+            return write!(f, "an entry of cluster {cluster} {reason}");
+        }
+        write!(f, "{address} of cluster {cluster} {reason}")
+    }
+}
+
+/// What the members report of one Service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Reported {
+    /// The slices of each cluster.
+    pub(super) slices: BTreeMap<String, Vec<Arc<EndpointSlice>>>,
+    /// The addresses that are left out.
+    pub(super) unusable: BTreeSet<Unusable>,
+    /// The host names among the addresses.
+    pub(super) names: BTreeSet<String>,
+}
+
+/// A port of a backend Service, and the port at which the reported addresses serve it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ServedPort {
+    pub(super) port: ServicePort,
+    pub(super) at: i32,
+}
+
+/// An entry of `status.loadBalancer.ingress`. Any client may write it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    #[serde(deserialize_with = "lenient::or_default")]
+    ip: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    hostname: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    ports: Vec<Port>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Port {
+    #[serde(deserialize_with = "lenient::or_default")]
+    port: i32,
+    #[serde(deserialize_with = "lenient::or_default")]
+    error: String,
+}
+
+/// Returns what the names of the slices of `service` begin with. No object can be called so.
+pub(super) fn source(service: &str) -> String {
+    format!("status/{service}")
+}
+
+/// Returns what the members say in the status of the object of `binding`, for `service` with these ports.
+pub(super) fn reported(
+    service: &str,
+    binding: &ResourceBinding,
+    ports: &[ServedPort],
+    facts: &impl Facts,
+) -> Reported {
+    let mut reported = Reported::default();
+    let status = binding.status.as_ref();
+    let items = status.and_then(|status| status.aggregated_status.as_ref());
+    for item in items.into_iter().flatten() {
+        // By family and by the ports that have no error.
+        let mut groups: BTreeMap<(&str, Vec<usize>), BTreeSet<IpAddr>> = BTreeMap::new();
+        for entry in entries(item.status.as_ref()) {
+            let mut leave_out = |reason: String| {
+                reported.unusable.insert(Unusable {
+                    cluster: item.cluster_name.clone(),
+                    address: entry.shown().to_owned(),
+                    reason,
+                });
+            };
+            let served: Vec<usize> = (0..ports.len())
+                .filter(|&port| {
+                    let error = entry.error(ports[port].at);
+                    if let Some(error) = error {
+                        leave_out(format!("does not serve port {}: {error}", ports[port].at));
+                    }
+                    error.is_none()
+                })
+                .collect();
+            let ips = match entry.target() {
+                Ok(Target::Ip(ip)) => vec![ip],
+                Ok(Target::Name(name)) => {
+                    let known = facts.addresses(&name);
+                    reported.names.insert(name);
+                    known
+                }
+                Err(reason) => {
+                    leave_out(reason.to_owned());
+                    continue;
+                }
+            };
+            for ip in ips {
+                match usable(ip) {
+                    Ok(ip) if !served.is_empty() => {
+                        let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
+                        groups
+                            .entry((family, served.clone()))
+                            .or_default()
+                            .insert(ip);
+                    }
+                    Ok(_) => {}
+                    Err(reason) => leave_out(format!("{reason} ({ip})")),
+                }
+            }
+        }
+        let slices = groups.into_iter().map(|((family, served), ips)| {
+            let ports = served.into_iter().map(|port| &ports[port]);
+            Arc::new(slice(service, family, &ips, ports))
+        });
+        let slices: Vec<_> = slices.collect();
+        if !slices.is_empty() {
+            reported.slices.insert(item.cluster_name.clone(), slices);
+        }
+    }
+    reported
+}
+
+/// Returns `true` if what the members say in the status of two versions of a binding is the same.
+pub fn same_reports(a: &ResourceBinding, b: &ResourceBinding) -> bool {
+    let reports = |binding: &ResourceBinding| -> Vec<(String, Value)> {
+        let items = binding
+            .status
+            .iter()
+            .flat_map(|status| &status.aggregated_status);
+        let items = items.flatten().filter_map(|item| {
+            let entries = item.status.as_ref()?.pointer("/loadBalancer")?;
+            Some((item.cluster_name.clone(), entries.clone()))
+        });
+        items.collect()
+    };
+    reports(a) == reports(b)
+}
+
+fn entries(status: Option<&Value>) -> Vec<Entry> {
+    let list = status.and_then(|status| status.pointer("/loadBalancer/ingress"));
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.map(|entry| Entry::deserialize(entry).unwrap_or_default())
+        .collect()
+}
+
+enum Target {
+    Ip(IpAddr),
+    Name(String),
+}
+
+impl Entry {
+    /// Returns the address, or else the host name, as the user wrote it.
+    fn shown(&self) -> &str {
+        if self.ip.is_empty() {
+            &self.hostname
+        } else {
+            &self.ip
+        }
+    }
+
+    fn error(&self, port: i32) -> Option<&str> {
+        let mut ports = self.ports.iter().filter(|found| found.port == port);
+        let found = ports.find(|found| !found.error.is_empty());
+        found.map(|found| found.error.as_str())
+    }
+
+    fn target(&self) -> Result<Target, &'static str> {
+        if !self.ip.is_empty() {
+            let ip: Result<IpAddr, _> = self.ip.parse();
+            return ip.map(Target::Ip).map_err(|_| "is no IP address");
+        }
+        let name = self.hostname.trim_end_matches('.').to_ascii_lowercase();
+        if name.is_empty() {
+            return Err("has neither an address nor a host name");
+        }
+        if name.len() > 253 || !name.split('.').all(is_label) {
+            return Err("is no host name");
+        }
+        if !name.contains('.') {
+            return Err("is a host name of one label, which means another host elsewhere");
+        }
+        Ok(Target::Name(name))
+    }
+}
+
+fn is_label(label: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&label.len())
+        && label.bytes().all(is_inner)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+/// Returns the address as a slice takes it. The status of an object takes more (Kubernetes, validation of EndpointSlice).
+fn usable(ip: IpAddr) -> Result<IpAddr, &'static str> {
+    let ip = ip.to_canonical();
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    if ip.is_unspecified() {
+        Err("is the unspecified address")
+    } else if ip.is_loopback() {
+        Err("is a loopback address")
+    } else if is_link_local {
+        Err("is a link-local address")
+    } else if ip.is_multicast() {
+        Err("is a multicast address")
+    } else {
+        Ok(ip)
+    }
+}
+
+fn slice<'a>(
+    service: &str,
+    family: &str,
+    ips: &BTreeSet<IpAddr>,
+    ports: impl Iterator<Item = &'a ServedPort>,
+) -> EndpointSlice {
+    let ports: Vec<EndpointPort> = ports
+        .map(|served| EndpointPort {
+            app_protocol: served.port.app_protocol.clone(),
+            name: Some(served.port.name.clone().unwrap_or_default()),
+            port: Some(served.at),
+            protocol: served.port.protocol.clone(),
+        })
+        .collect();
+    let numbers = ports.iter().filter_map(|port| port.port);
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    let name = format!("{}/{family}/{}", source(service), numbers.join(","));
+    let endpoints = ips.iter().map(|ip| Endpoint {
+        addresses: vec![ip.to_string()],
+        ..Endpoint::default()
+    });
+    let mut slice = EndpointSlice {
+        address_type: family.to_owned(),
+        endpoints: Some(endpoints.collect()),
+        ports: Some(ports),
+        ..EndpointSlice::default()
+    };
+    slice.metadata.name = Some(name);
+    slice
+}
+
+#[cfg(test)]
+mod tests;

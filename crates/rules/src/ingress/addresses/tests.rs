@@ -1,0 +1,263 @@
+use karmada_api::{AggregatedStatusItem, MultiClusterIngressStatus, ResourceBindingStatus};
+use objects::Key;
+use serde_json::{Value, json};
+
+use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, template};
+use super::super::{BackendAddresses, Cached, Desired};
+use super::*;
+
+/// Returns the binding of an object with these entries of `status.loadBalancer.ingress` in each cluster.
+fn bound(name: &str, clusters: &[(&str, Value)]) -> ResourceBinding {
+    let names: Vec<&str> = clusters.iter().map(|(cluster, _)| *cluster).collect();
+    let mut binding = binding(name, &names);
+    let items = clusters
+        .iter()
+        .map(|(cluster, entries)| AggregatedStatusItem {
+            cluster_name: (*cluster).to_owned(),
+            applied: Some(true),
+            status: Some(json!({ "loadBalancer": { "ingress": entries } })),
+            ..AggregatedStatusItem::default()
+        });
+    binding.status = Some(ResourceBindingStatus {
+        aggregated_status: Some(items.collect()),
+        ..ResourceBindingStatus::default()
+    });
+    binding
+}
+
+fn fixture(clusters: &[(&str, Value)]) -> Fixture {
+    let fixture = Fixture::default()
+        .with_template(template("s", &[("web", 80), ("more", 81)]))
+        .with_binding("s", bound("s", clusters));
+    let names = clusters.iter().map(|(name, _)| *name);
+    let all = names.fold(fixture, |fixture, name| fixture.with_cluster(cluster(name)));
+    Fixture {
+        hosts: [(
+            "lb.example.com".to_owned(),
+            vec!["192.0.2.7".parse().unwrap()],
+        )]
+        .into(),
+        ..all
+    }
+}
+
+fn desired(fixture: &Fixture, addresses: BackendAddresses) -> Desired {
+    let spec = ingress("i", &["s"], None).spec.ingress;
+    let (key, status) = (Key::new("ns", "i"), MultiClusterIngressStatus::default());
+    Desired::new(key, &spec, &status, addresses, fixture)
+}
+
+/// Returns `<cluster> <address>:<port>,…` for each endpoint.
+fn endpoints(desired: &Desired) -> Vec<String> {
+    let clusters = desired.backends[0].clusters.iter();
+    let slices = clusters.flat_map(|c| c.slices.iter().map(|slice| (&c.cluster, slice)));
+    let all = slices.flat_map(|(cluster, slice)| {
+        let ports = slice.ports.iter().flatten().filter_map(|port| port.port);
+        let ports: Vec<String> = ports.map(|port| port.to_string()).collect();
+        let ports = ports.join(",");
+        let endpoints = slice.endpoints.iter().flatten();
+        let addresses = endpoints.flat_map(|endpoint| endpoint.addresses.clone());
+        addresses.map(move |address| format!("{cluster} {address}:{ports}"))
+    });
+    all.collect()
+}
+
+fn unusable(desired: &Desired) -> Vec<String> {
+    let all = desired.backends[0].unusable.iter();
+    all.map(Unusable::to_string).collect()
+}
+
+/// A status takes what a slice refuses, from any client: what cannot be a backend is left out alone, with its reason.
+#[test]
+fn bad_entry_is_left_out_alone() {
+    for (entry, expected) in [
+        (json!({ "ip": "192.0.2.1" }), Ok("192.0.2.1:80,81")),
+        (
+            json!({ "ip": "192.0.2.1", "hostname": "lb.example.com" }),
+            Ok("192.0.2.1:80,81"),
+        ),
+        (
+            json!({ "hostname": "lb.example.com" }),
+            Ok("192.0.2.7:80,81"),
+        ),
+        (
+            json!({ "ip": null, "hostname": "LB.Example.com." }),
+            Ok("192.0.2.7:80,81"),
+        ),
+        (json!({ "ip": "2001:DB8:0:0::A" }), Ok("2001:db8::a:80,81")),
+        (json!({ "ip": "::ffff:192.0.2.1" }), Ok("192.0.2.1:80,81")),
+        (
+            json!({ "ip": "192.0.2.1", "newer": 7, "ports": "none" }),
+            Ok("192.0.2.1:80,81"),
+        ),
+        (
+            json!({ "ip": "192.0.2.1", "ports": [{ "port": 81, "error": "NoQuota" }, { "port": 80 }] }),
+            Ok("192.0.2.1:80"),
+        ),
+        (
+            json!({ "ip": "127.0.0.1" }),
+            Err("127.0.0.1 of cluster m1 is a loopback address (127.0.0.1)"),
+        ),
+        (
+            json!({ "ip": "::1" }),
+            Err("::1 of cluster m1 is a loopback address (::1)"),
+        ),
+        (
+            json!({ "ip": "169.254.1.1" }),
+            Err("169.254.1.1 of cluster m1 is a link-local address (169.254.1.1)"),
+        ),
+        (
+            json!({ "ip": "fe80::1" }),
+            Err("fe80::1 of cluster m1 is a link-local address (fe80::1)"),
+        ),
+        (
+            json!({ "ip": "224.0.0.1" }),
+            Err("224.0.0.1 of cluster m1 is a multicast address (224.0.0.1)"),
+        ),
+        (
+            json!({ "ip": "0.0.0.0" }),
+            Err("0.0.0.0 of cluster m1 is the unspecified address (0.0.0.0)"),
+        ),
+        (
+            json!({ "ip": "192.0.2.300" }),
+            Err("192.0.2.300 of cluster m1 is no IP address"),
+        ),
+        (
+            json!({}),
+            Err("an entry of cluster m1 has neither an address nor a host name"),
+        ),
+        (
+            json!("text"),
+            Err("an entry of cluster m1 has neither an address nor a host name"),
+        ),
+        (
+            json!({ "hostname": "one" }),
+            Err(
+                "one of cluster m1 is a host name of one label, which means another host elsewhere",
+            ),
+        ),
+        (
+            json!({ "hostname": "a_b.example.com" }),
+            Err("a_b.example.com of cluster m1 is no host name"),
+        ),
+    ] {
+        let good = json!({ "ip": "198.51.100.1" });
+        let fixture = fixture(&[("m1", json!([entry, good]))]);
+        let desired = desired(&fixture, BackendAddresses::LoadBalancers);
+        let mut found = endpoints(&desired);
+        found.retain(|endpoint| endpoint != "m1 198.51.100.1:80,81");
+        match expected {
+            Ok(expected) => assert_eq!(found, [format!("m1 {expected}")], "{entry}"),
+            Err(reason) => {
+                assert_eq!(found, [""; 0], "{entry}");
+                assert_eq!(unusable(&desired), [reason]);
+            }
+        }
+        let whole = endpoints(&desired);
+        assert!(
+            whole.contains(&"m1 198.51.100.1:80,81".to_owned()),
+            "{whole:?}"
+        );
+    }
+}
+
+/// A host name whose addresses are not known yet is asked for, and one that is known may be of both families.
+#[test]
+fn host_names_are_asked_for() {
+    let unknown = json!([{ "hostname": "new.example.com" }, { "hostname": "lb.example.com" }]);
+    let mut fixture = fixture(&[("m1", unknown)]);
+    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    assert_eq!(endpoints(&found), ["m1 192.0.2.7:80,81"]);
+    let names = ["lb.example.com", "new.example.com"].map(str::to_owned);
+    assert_eq!(found.names(), names.into());
+    let both = ["192.0.2.8", "2001:db8::8"].map(|ip| ip.parse().unwrap());
+    fixture
+        .hosts
+        .insert("new.example.com".to_owned(), both.into());
+    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    let expected = [
+        "m1 192.0.2.7:80,81",
+        "m1 192.0.2.8:80,81",
+        "m1 2001:db8::8:80,81",
+    ];
+    assert_eq!(endpoints(&found), expected);
+}
+
+/// An ingress controller of a member serves every Service at its own port, in plain HTTP.
+#[test]
+fn ingress_controllers_serve_http() {
+    let entries = json!([{ "ip": "192.0.2.1" }]);
+    let mut fixture = fixture(&[("m1", json!([]))]);
+    fixture.ingress_bindings = [("i".to_owned(), bound("i", &[("m1", entries)]))].into();
+    let found = desired(&fixture, BackendAddresses::Ingresses);
+    assert_eq!(endpoints(&found), ["m1 192.0.2.1:80,80"]);
+    let Cached::Present(ports) = &found.backends[0].ports else {
+        panic!("{found:?}");
+    };
+    assert!(
+        ports
+            .iter()
+            .all(|port| port.app_protocol.as_deref() == Some("http"))
+    );
+}
+
+/// Clusters are blocked as they are with endpoints, and one that has no address says so.
+#[test]
+fn blocks_are_the_same() {
+    let entry = |ip: &str| json!([{ "ip": ip }]);
+    let clusters = [("m1", entry("192.0.2.1")), ("m2", entry("192.0.2.2"))];
+    let fixture = fixture(&clusters).with_cluster(blocked("m1"));
+    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    let served = found.backends[0].serving();
+    assert_eq!(served.len(), 1);
+    assert_eq!(served[0].name, "m2");
+    let empty = self::fixture(&[("m1", json!([]))]);
+    let problems = desired(&empty, BackendAddresses::LoadBalancers).problems();
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "Service s runs in m1, but no load balancer of it there has an address; give it the type LoadBalancer"
+        ]
+    );
+}
+
+/// What cannot be read takes no address away.
+#[test]
+fn unread_binding_keeps_addresses() {
+    let unread = Fixture {
+        unread_bindings: ["s".to_owned()].into(),
+        ..Fixture::default().with_template(template("s", &[("web", 80)]))
+    };
+    let found = desired(&unread, BackendAddresses::LoadBalancers);
+    assert_eq!(found.unread_slices, ["status/s".to_owned()].into());
+    let bare = Fixture {
+        unread_templates: ["s".to_owned()].into(),
+        ..fixture(&[("m1", json!([{ "ip": "192.0.2.1" }]))])
+    };
+    let bare = Fixture {
+        templates: BTreeMap::new(),
+        ..bare
+    };
+    let found = desired(&bare, BackendAddresses::LoadBalancers);
+    assert_eq!(found.unread_slices, ["status/s".to_owned()].into());
+}
+
+/// Another condition of a member's copy is no news, and another address is.
+#[test]
+fn only_addresses_are_news() {
+    let one = bound("s", &[("m1", json!([{ "ip": "192.0.2.1" }]))]);
+    let mut same = one.clone();
+    let item = &mut same
+        .status
+        .as_mut()
+        .unwrap()
+        .aggregated_status
+        .as_mut()
+        .unwrap()[0];
+    item.health = Some("Healthy".to_owned());
+    item.status.as_mut().unwrap()["conditions"] = json!([]);
+    assert!(same_reports(&one, &same));
+    let other = bound("s", &[("m1", json!([{ "ip": "192.0.2.2" }]))]);
+    assert!(!same_reports(&one, &other));
+}

@@ -1,0 +1,160 @@
+//! The addresses of the hosts by which load balancers of members are known. A gateway gets addresses only: most of them take
+//! no names, and the others look them up each in its own way.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use karmada_runtime::client::Addresses;
+use karmada_runtime::program::Program;
+use objects::Key;
+use tokio::time::timeout;
+
+use crate::index::Index;
+use crate::watch::SharedIndex;
+
+/// The pause between two look-ups of a host. Clouds move their load balancers with a time to live of a minute.
+const PERIOD: Duration = Duration::from_secs(30);
+/// The number of hosts looked up at once.
+const CONCURRENCY: usize = 16;
+
+/// Spawns the look-ups.
+pub(crate) fn look_up(program: &mut Program, index: &Arc<SharedIndex>) {
+    let (addresses, index) = (program.addresses.clone(), Arc::clone(index));
+    program.run_until_stopped("host_names", async move {
+        let new = index.new_hosts();
+        loop {
+            look_up_all(&addresses, &index).await;
+            drop(timeout(PERIOD, new.notified()).await);
+        }
+    });
+}
+
+/// Looks every host up. One that does not resolve keeps its last addresses.
+async fn look_up_all(addresses: &Addresses, index: &SharedIndex) {
+    let hosts = futures::stream::iter(index.hosts());
+    hosts
+        .for_each_concurrent(CONCURRENCY, |host| async move {
+            // The dot keeps the search list of a pod out.
+            match addresses.look_up_anew(&format!("{host}.")).await {
+                Ok(found) if !found.is_empty() => {
+                    index.observe(|index| index.observe_host(&host, found));
+                }
+                Ok(_) => tracing::debug!(host, "A load balancer's host has no address"),
+                Err(error) => tracing::debug!(host, %error, "A load balancer's host is not found"),
+            }
+        })
+        .await;
+}
+
+impl Index {
+    /// Replaces the hosts that are reported for the ingress `key`. Returns `true` if one of them was not known.
+    pub(crate) fn set_hosts(&mut self, key: &Key, hosts: BTreeSet<String>) -> bool {
+        let Some(backends) = &mut self.backends else {
+            return false;
+        };
+        let known = backends.hosts.len();
+        for host in &hosts {
+            backends.hosts.entry(host.clone()).or_default();
+        }
+        let has_new = backends.hosts.len() > known;
+        backends.by_host.replace(key, hosts);
+        has_new
+    }
+
+    /// Takes in the addresses of a host, and wakes the ingresses behind which it is, if they changed. A host behind none is
+    /// forgotten.
+    pub(crate) fn observe_host(&mut self, host: &str, mut found: Vec<IpAddr>) -> Vec<Key> {
+        let Some(backends) = &mut self.backends else {
+            return Vec::new();
+        };
+        let woken: Vec<Key> = backends
+            .by_host
+            .sources(&host.to_owned())
+            .cloned()
+            .collect();
+        if woken.is_empty() {
+            backends.hosts.remove(host);
+            return Vec::new();
+        }
+        found.sort();
+        let before = backends.hosts.insert(host.to_owned(), found.clone());
+        if before == Some(found) {
+            return Vec::new();
+        }
+        woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io;
+
+    use futures::FutureExt;
+    use karmada_rules::ingress::Facts;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::fixtures::key;
+    use crate::index::Backends;
+    use crate::watch::Queues;
+
+    const HOST: &str = "lb.example.com";
+
+    fn ips(last: &[u8]) -> Vec<IpAddr> {
+        let ip = |last: &u8| IpAddr::from([192, 0, 2, *last]);
+        last.iter().map(ip).collect()
+    }
+
+    /// A host wakes the ingresses behind which it is when its addresses change, and is forgotten with the last of them.
+    #[test]
+    fn host_wakes_its_ingresses() {
+        let mut index = Index::new(Some(Backends::default()));
+        let hosts: BTreeSet<String> = [HOST.to_owned()].into();
+        assert!(index.set_hosts(&key("i"), hosts.clone()));
+        assert!(!index.set_hosts(&key("j"), hosts));
+        assert_eq!(index.observe_host(HOST, ips(&[2, 1])), [key("i"), key("j")]);
+        assert_eq!(index.observe_host(HOST, ips(&[1, 2])), [], "another order");
+        index.set_hosts(&key("j"), BTreeSet::new());
+        assert_eq!(index.observe_host(HOST, ips(&[3])), [key("i")]);
+        index.set_hosts(&key("i"), BTreeSet::new());
+        assert_eq!(index.observe_host(HOST, ips(&[4])), []);
+        assert!(index.addresses(HOST).is_empty());
+    }
+
+    /// A host that does not resolve keeps its last addresses.
+    #[tokio::test]
+    async fn failure_keeps_addresses() {
+        let zone: Arc<Mutex<BTreeMap<String, Vec<IpAddr>>>> = Arc::default();
+        let records = Arc::clone(&zone);
+        let addresses = Addresses::by(move |name| {
+            let found = records.lock().get(&name).cloned();
+            async move { found.ok_or_else(|| io::Error::other("no answer")) }.boxed()
+        });
+        let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
+        index.observe(|index| {
+            index.set_hosts(&key("i"), [HOST.to_owned()].into());
+            Vec::new()
+        });
+        for (records, expected) in [
+            (None, vec![]),
+            (Some(ips(&[1])), ips(&[1])),
+            (Some(Vec::new()), ips(&[1])),
+            (None, ips(&[1])),
+            (Some(ips(&[2])), ips(&[2])),
+        ] {
+            let records = records.map(|ips| (format!("{HOST}."), ips));
+            *zone.lock() = records.into_iter().collect();
+            look_up_all(&addresses, &index).await;
+            let mut known = Vec::new();
+            index.observe(|index| {
+                known = index.addresses(HOST);
+                Vec::new()
+            });
+            assert_eq!(known, expected);
+        }
+    }
+}
