@@ -122,8 +122,8 @@ impl Seen {
     }
 }
 
-/// What becomes of a vote, and of a lookup that fails at times: all of it is to be seen.
-pub(super) const OUTCOMES: [&str; 5] = [HEALTHY, UNHEALTHY, JUDGED, RESOLVED, FAILED];
+/// What becomes of a vote: all of it is to be seen.
+pub(super) const OUTCOMES: [&str; 3] = [HEALTHY, UNHEALTHY, JUDGED];
 const HEALTHY: &str = "healthy";
 const UNHEALTHY: &str = "unhealthy";
 const JUDGED: &str = "unhealthy by one resolver";

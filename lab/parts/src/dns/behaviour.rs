@@ -17,7 +17,7 @@ pub enum Response {
     Ipv4(Ipv4Addr),
     /// This address if the query is for type AAAA, else an empty answer section.
     Ipv6(Ipv6Addr),
-    /// An alias of this full name, after the response for that.
+    /// An alias of this full name, and the response for that, in the order that glibc reads alone.
     Alias(&'static str, Box<Self>),
     /// The loopback address of another name.
     Foreign,

@@ -102,12 +102,9 @@ impl Response {
                 request.queries = vec![query];
                 let target = response.message(&request)?;
                 message.metadata.response_code = target.metadata.response_code;
-                message.answers = target.answers;
-                message.add_answer(Record::from_rdata(
-                    name.clone(),
-                    TIME_TO_LIVE,
-                    RData::CNAME(CNAME(of)),
-                ));
+                let alias = RData::CNAME(CNAME(of));
+                message.add_answer(Record::from_rdata(name.clone(), TIME_TO_LIVE, alias));
+                message.answers.extend(target.answers);
             }
             Self::Code(code) => message.metadata.response_code = *code,
             Self::BareCode(code) => {
