@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use karmada_rules::health::observation::{Family, Symptom};
 use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::resolvers::{Answers, Lookup, pods};
+use karmada_rules::health::resolvers::{Answer, Answers, Lookup, pods};
 
 use super::play::{Real, Said};
 use super::world::{Kind, LATENESSES, TIMEOUT, View, World, address};
@@ -59,10 +59,12 @@ pub(super) enum Reason {
     NotAsked,
     /// With `rotate`, the servers that a lookup begins with are not those of the next.
     Rotate,
+    /// musl goes on where AAAA is denied, to a name that the probe has no reason to ask for.
+    LaterName,
 }
 
 impl Reason {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Late,
         Self::OldMusl,
         Self::UseVc,
@@ -71,6 +73,7 @@ impl Reason {
         Self::OtherFamily,
         Self::NotAsked,
         Self::Rotate,
+        Self::LaterName,
     ];
 
     /// Returns what the row in `docs/probe.md` begins with.
@@ -84,6 +87,7 @@ impl Reason {
             Self::OtherFamily => "The API has an address of each family under a name of its own",
             Self::NotAsked => "Servers disagree, and the probe did not ask all of them",
             Self::Rotate => "`options rotate`",
+            Self::LaterName => "AAAA is denied, and a later name of the search list exists",
         }
     }
 
@@ -107,6 +111,7 @@ impl Reason {
             Self::OtherFamily => world.has_both_families(),
             Self::NotAsked => are_several,
             Self::Rotate => are_several && !is_musl && world.has("rotate"),
+            Self::LaterName => is_musl && world.candidates().len() > 1,
         }
     }
 }
@@ -205,22 +210,41 @@ fn explains(
     } else {
         agree(truth, real)
     };
-    let is_said = seen(world, resolver, has(Reason::Late)).any(|seen| {
+    let is_said = seen(world, resolver, reasons).any(|seen| {
         // What the probe did not ask counts in the pods' favour.
         seen == said || has(Reason::NotAsked) && said < seen
     });
     is_real && is_said
 }
 
-/// Returns what the agent may say if it has asked everything.
-fn seen(world: &World, resolver: Resolver, is_late: bool) -> impl Iterator<Item = Option<Symptom>> {
-    let too_late = if is_late { 0..=LATENESSES } else { 1..=1 };
+/// Returns what the agent may say if it has asked everything, or where it stops at the first name with an address.
+fn seen(
+    world: &World,
+    resolver: Resolver,
+    reasons: &[Reason],
+) -> impl Iterator<Item = Option<Symptom>> {
+    let has = |reason: Reason| reasons.contains(&reason);
+    let too_late = if has(Reason::Late) {
+        0..=LATENESSES
+    } else {
+        1..=1
+    };
+    let stops = has(Reason::LaterName);
     too_late.map(move |too_late| {
         let view = View {
             too_late,
             ..view(world, &[])
         };
-        by_rules(world, resolver, world.has("no-aaaa"), &view)
+        let names = world.candidates();
+        let is_found = |name: &String| {
+            let right = |family| world.answer(name, &world.servers[0], family, &view);
+            Family::ALL
+                .into_iter()
+                .any(|family| right(family) == Answer::Right)
+        };
+        let first = names.iter().position(is_found).filter(|_| stops);
+        let asked = first.map_or(names.len(), |first| first + 1);
+        by_rules(world, resolver, world.has("no-aaaa"), &view, asked)
     })
 }
 
@@ -228,7 +252,8 @@ fn seen(world: &World, resolver: Resolver, is_late: bool) -> impl Iterator<Item 
 /// reasons keeps the agent from that.
 fn predicted(world: &World, resolver: Resolver, reasons: &[Reason]) -> Option<Symptom> {
     let no_aaaa = world.has("no-aaaa") && !reasons.contains(&Reason::NoAaaa);
-    by_rules(world, resolver, no_aaaa, &view(world, reasons))
+    let asked = world.candidates().len();
+    by_rules(world, resolver, no_aaaa, &view(world, reasons), asked)
 }
 
 fn view(world: &World, reasons: &[Reason]) -> View {
@@ -242,10 +267,17 @@ fn view(world: &World, reasons: &[Reason]) -> View {
     }
 }
 
-fn by_rules(world: &World, resolver: Resolver, no_aaaa: bool, view: &View) -> Option<Symptom> {
+/// Returns what the rules say if so many names were asked for.
+fn by_rules(
+    world: &World,
+    resolver: Resolver,
+    no_aaaa: bool,
+    view: &View,
+    asked: usize,
+) -> Option<Symptom> {
     let names = world.candidates();
     let mut answers = Answers::default();
-    for (candidate, name) in names.iter().enumerate() {
+    for (candidate, name) in names.iter().enumerate().take(asked) {
         for (place, server) in world.servers.iter().enumerate() {
             for family in Family::ALL {
                 let answer = world.answer(name, server, family, view);
