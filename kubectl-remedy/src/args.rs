@@ -86,6 +86,10 @@ pub(crate) enum FleetCommand {
     Block(BlockArgs),
     /// Ends what `block` began.
     Unblock(UnblockArgs),
+    /// Approves what a staged update run of a KubeFleet asks a person for, before or after a stage. Exits with 1 if it asks for nothing.
+    Approve(ApproveArgs),
+    /// Takes a placement of a KubeFleet from a cluster, by an eviction, which its disruption budget bounds.
+    Evict(EvictArgs),
     /// Checks whether everything that remedies and propagation need is in place, and whether what is propagated is where it is to be. Exits with 1 if something is not.
     Check(CheckArgs),
     /// Installs the agents of clusters: their rights and a token in the Karmada API, and the agent itself as a Work; or with --fleet, lets the clusters join a fleet without Karmada. Exits with 1 if one cluster fails; the others go on.
@@ -240,6 +244,27 @@ pub(crate) struct BlockArgs {
 pub(crate) struct UnblockArgs {
     /// The cluster.
     pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRunArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ApproveArgs {
+    /// The ClusterStagedUpdateRun.
+    pub(crate) run: String,
+    /// The stage.
+    pub(crate) stage: String,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRunArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct EvictArgs {
+    /// The ClusterResourcePlacement.
+    pub(crate) placement: String,
+    /// The cluster.
+    #[arg(value_name = "CLUSTER")]
+    pub(crate) target: String,
     #[command(flatten)]
     pub(crate) dry_run: DryRunArgs,
 }

@@ -1,7 +1,7 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
 //! and why, tells what a Remedy would do, blocks and unblocks clusters, prints the rights to propagate a kind, and tells
 //! what interpreters say of an object. It installs the agents of clusters: `agents`; and lets clusters join a fleet without
-//! Karmada: `members`.
+//! Karmada: `members`. Of a fleet's placements it says where they stand, approves stages, and evicts.
 //!
 //! Each command about Remedies reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
 
@@ -10,6 +10,7 @@ mod age;
 mod agents;
 mod answer;
 mod apply;
+mod approve;
 mod args;
 mod block;
 mod change;
@@ -18,6 +19,7 @@ mod clusters;
 mod completion;
 mod credentials;
 mod error;
+mod evict;
 #[cfg(test)]
 mod fixtures;
 mod fleet;
@@ -132,6 +134,8 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
+        FleetCommand::Approve(args) => approve::run(&args, &client, now).await,
+        FleetCommand::Evict(args) => evict::run(&args, &client).await,
         FleetCommand::Check(args) => check::run(&args, &source, &client, namespace).await,
         FleetCommand::Join(args) if args.fleet => members::join(&args, &source, &client, now).await,
         FleetCommand::Join(args) => join::run(&args, &source, &client, now).await,

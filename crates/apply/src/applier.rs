@@ -253,11 +253,14 @@ impl<O: Ownership> Applier<O> {
     /// Returns what is observed of the manifest if `object` is there: nothing, unless it is the unit's.
     fn owned(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
         match object {
-            Some(object) if self.ownership.unit_of(&object).as_ref() == Some(&one.unit.key) => {
-                ObservedObject::Present(object)
-            }
+            Some(object) if self.is_of_unit(one, &object) => ObservedObject::Present(object),
             _ => ObservedObject::Absent,
         }
+    }
+
+    /// Returns `true` if an object is that of the manifest's unit.
+    pub(crate) fn is_of_unit(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+        self.ownership.unit_of(object).as_ref() == Some(&one.unit.key)
     }
 
     /// Observes the object of a suspended unit. If its application was not reported, what the object has shows it.

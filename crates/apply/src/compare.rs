@@ -64,12 +64,8 @@ impl<O: Ownership> Applier<O> {
             Cow::Owned(self.applied(&written, path, object).await?)
         };
         let compared = self.compare(one, path, object, (&applied, extent)).await?;
-        Ok(
-            (!compared.differences.is_empty()).then(|| Verdict::Differs {
-                is_owned: self.ownership.unit_of(object).as_ref() == Some(&one.unit.key),
-                compared: Arc::new(compared),
-            }),
-        )
+        let differs = !compared.differences.is_empty();
+        Ok(differs.then(|| Verdict::Differs(Arc::new(compared))))
     }
 
     /// Compares an object that has everything of its manifest by now.
@@ -119,7 +115,10 @@ impl<O: Ownership> Applier<O> {
             let alone = self.alone(one, path, found).await?;
             differences = of(alone.as_ref());
         }
-        Ok(Compared::of(Some(found), differences))
+        Ok(Compared {
+            is_owned: self.is_of_unit(one, found),
+            ..Compared::of(Some(found), differences)
+        })
     }
 
     /// Returns what the cluster would keep if the object had nothing but its manifest; `None` if it does not tell.

@@ -45,8 +45,6 @@ pub enum MemberError {
     Differs {
         /// The object.
         object: String,
-        /// True if it is the unit's, so that somebody has changed it.
-        is_owned: bool,
     },
     /// The cluster rejected the request, or was not reached.
     #[error("{request}: {}", Chain(.error))]
@@ -81,11 +79,7 @@ impl MemberError {
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::TimedOut { .. } => true,
-            Self::Request { error, .. } => !matches!(
-                error,
-                // A response, if only one that makes no sense.
-                kube::Error::Api(_) | kube::Error::SerdeError(_) | kube::Error::Discovery(_)
-            ),
+            Self::Request { error, .. } => !is_answer(error),
             _ => false,
         }
     }
@@ -194,6 +188,14 @@ impl MemberError {
             _ => None,
         }
     }
+}
+
+/// Returns `true` if there was a response, if only one that makes no sense.
+pub(crate) fn is_answer(error: &kube::Error) -> bool {
+    matches!(
+        error,
+        kube::Error::Api(_) | kube::Error::SerdeError(_) | kube::Error::Discovery(_)
+    )
 }
 
 fn is_about_uid(status: &Status) -> bool {

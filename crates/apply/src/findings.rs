@@ -28,12 +28,7 @@ pub(crate) enum Verdict {
         reason: String,
     },
     /// It differs from its manifest, and is written only if it does not.
-    Differs {
-        /// True if it is the unit's.
-        is_owned: bool,
-        /// The differences.
-        compared: Arc<Compared>,
-    },
+    Differs(Arc<Compared>),
     /// It was only to be compared.
     Compared(Arc<Compared>),
     /// The cluster rejects the manifest, or does not tell what its application would change.
@@ -51,10 +46,7 @@ impl Verdict {
         let object = one.name();
         let (error, compared) = match self {
             Self::Refused { reason } => (Some(MemberError::Refused { object, reason }), None),
-            Self::Differs { is_owned, compared } => {
-                let error = MemberError::Differs { object, is_owned };
-                (Some(error), Some(compared))
-            }
+            Self::Differs(compared) => (Some(MemberError::Differs { object }), Some(compared)),
             Self::Compared(compared) => (None, Some(compared)),
             Self::Rejected { request, status } => {
                 let error = kube::Error::Api(status);
@@ -149,7 +141,7 @@ impl Findings {
         let finding = self.get(one)?;
         let (verdict, question, _) = finding.verdict.as_ref()?;
         // The others may be for the sake of other objects.
-        let is_of_object = matches!(verdict, Verdict::Differs { .. } | Verdict::Compared(_));
+        let is_of_object = matches!(verdict, Verdict::Differs(_) | Verdict::Compared(_));
         let is_same = is_of_object
             && *question == Question::of(one)
             && finding.object == object.map(|object| State::of(object, self.ignored));

@@ -46,6 +46,7 @@ pub use error::MemberError;
 pub use kinds::KindCounts;
 pub use ownership::{Ownership, WriteStyle};
 pub use plan::{ApplyPlan, plan, rewrite};
+pub use remove::Remaining;
 pub use result::{Again, Contested, SyncResult, Synced};
 pub use unit::{LastWrite, ManifestRef, Unit};
 pub use wake::Wake;

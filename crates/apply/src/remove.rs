@@ -3,6 +3,7 @@
 use futures::StreamExt;
 use karmada_runtime::write::WriteMode;
 use objects::Metadata;
+use objects::metadata::field;
 use objects::ownership::Removal;
 use serde_json::Value;
 
@@ -13,8 +14,8 @@ use crate::requests::ObjectPath;
 use crate::unit::{ManifestRef, Unit};
 
 impl<O: Ownership> Applier<O> {
-    /// Deletes or releases the objects of a unit. Returns the places of the manifests whose objects are still there,
-    /// because the cluster is not done with their deletion.
+    /// Deletes or releases the objects of a unit. Returns those that are still there, because the cluster is not done with
+    /// their deletion.
     ///
     /// # Errors
     /// Fails with the first error about an object that could not be given up, after all were tried; at once if the
@@ -23,7 +24,7 @@ impl<O: Ownership> Applier<O> {
         &self,
         writes: &WriteMode,
         unit: &Unit<'_, O::Source>,
-    ) -> Result<Vec<usize>, MemberError> {
+    ) -> Result<Vec<Remaining>, MemberError> {
         let refs: Vec<_> = unit.refs().collect();
         // No closure: a future that holds one is not known to be `Send`.
         let mut removals = Vec::new();
@@ -36,7 +37,7 @@ impl<O: Ownership> Applier<O> {
         while let Some((removed, place)) = removals.next().await {
             match removed {
                 Ok(Removed::Gone) => {}
-                Ok(Removed::Deleting) => left.push(place),
+                Ok(Removed::Deleting { finalizers }) => left.push(Remaining { place, finalizers }),
                 Err(error) if error.is_of_member() => return Err(error),
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -99,16 +100,9 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what has become of an object about which nothing is to be done.
+    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the unit's.
     fn kept(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removed {
-        let is_deleting = object.is_some_and(|object| {
-            object.is_deleting() && self.ownership.unit_of(object).as_ref() == Some(&one.unit.key)
-        });
-        if is_deleting {
-            Removed::Deleting
-        } else {
-            Removed::Gone
-        }
+        Removed::of(object.filter(|object| self.is_of_unit(one, object)))
     }
 }
 
@@ -117,16 +111,31 @@ enum Removed {
     /// It is gone, or not the unit's any more.
     Gone,
     /// Its deletion has begun.
-    Deleting,
+    Deleting {
+        /// What it waits for.
+        finalizers: Vec<String>,
+    },
+}
+
+/// An object that is being deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// The place of its manifest.
+    pub place: usize,
+    /// The finalizers that hold it.
+    pub finalizers: Vec<String>,
 }
 
 impl Removed {
     /// Returns what the answer to a deletion says: the object, if it is not gone yet.
     fn of(deleted: Option<&Value>) -> Self {
-        if deleted.is_some_and(Metadata::is_deleting) {
-            Self::Deleting
-        } else {
-            Self::Gone
+        let Some(object) = deleted.filter(|object| object.is_deleting()) else {
+            return Self::Gone;
+        };
+        let finalizers = field(object, "finalizers").and_then(Value::as_array);
+        let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+        Self::Deleting {
+            finalizers: finalizers.map(str::to_owned).collect(),
         }
     }
 }

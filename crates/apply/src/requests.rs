@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::error::MemberError;
+use crate::error::{MemberError, is_answer};
 use crate::unit::ManifestRef;
 
 /// The longest duration of a read; a write is bounded by its writer.
@@ -333,10 +333,14 @@ impl Requests {
         written.map_err(|error| MemberError::of_write(path.request(write), error))
     }
 
+    /// Sends a request, and once more if its answer breaks off: that says nothing about the cluster, and none of these
+    /// requests does more if it comes twice.
     async fn send(&self, built: Built) -> kube::Result<Value> {
-        self.client
-            .request(built.map_err(kube::Error::BuildRequest)?)
-            .await
+        let request = built.map_err(kube::Error::BuildRequest)?;
+        match self.client.request(request.clone()).await {
+            Err(error) if !is_answer(&error) => self.client.request(request).await,
+            answer => answer,
+        }
     }
 
     fn managed(&self) -> PatchParams {

@@ -114,7 +114,7 @@ impl<O: Ownership> Applier<O> {
         object: &Value,
     ) -> Result<bool, MemberError> {
         // What says so may be where a record does not look, as its owners are.
-        if self.ownership.unit_of(object).as_ref() != Some(&one.unit.key) {
+        if !self.is_of_unit(one, object) {
             return Ok(false);
         }
         let style = self.ownership.write_style(one.unit);

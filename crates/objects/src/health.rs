@@ -29,32 +29,34 @@ impl fmt::Display for Health {
 pub fn health(object: &Value) -> Health {
     let healthy = match group_kind(object) {
         ("apps", "StatefulSet") => {
+            let wanted = replicas(object);
+            // A rollout that stops at a partition is complete, as `kubectl rollout status` has it.
+            let kept = object.pointer("/spec/updateStrategy/rollingUpdate/partition");
+            let kept = kept.and_then(Value::as_i64).unwrap_or_default();
+            let is_updated = is_updated_by_hand(object)
+                || status_number(object, "updatedReplicas") >= wanted - kept;
             is_observed(object)
-                && wants(object).is_none_or(|wanted| {
-                    // A rollout that stops at a partition is complete, as `kubectl rollout status` has it.
-                    let kept = object.pointer("/spec/updateStrategy/rollingUpdate/partition");
-                    let kept = kept.and_then(Value::as_i64).unwrap_or_default();
-                    status_number(object, "updatedReplicas") >= wanted - kept
-                        && status_number(object, "availableReplicas") >= wanted
-                })
+                && is_updated
+                && status_number(object, "availableReplicas") >= wanted
         }
         ("apps", "Deployment") => {
-            is_observed(object)
-                && wants(object)
-                    .is_none_or(|wanted| status_number(object, "updatedReplicas") >= wanted)
-                && status_number(object, "availableReplicas")
-                    >= status_number(object, "updatedReplicas")
+            let (wanted, updated) = (replicas(object), status_number(object, "updatedReplicas"));
+            let available = status_number(object, "availableReplicas");
+            let is_available = if is_paused(object) {
+                available >= wanted
+            } else {
+                updated >= wanted && available >= updated
+            };
+            is_observed(object) && is_available
         }
         ("apps", "ReplicaSet") => {
-            is_observed(object)
-                && wants(object)
-                    .is_none_or(|wanted| status_number(object, "availableReplicas") >= wanted)
+            is_observed(object) && status_number(object, "availableReplicas") >= replicas(object)
         }
         ("apps", "DaemonSet") => {
-            let updated = status_number(object, "updatedNumberScheduled");
-            is_observed(object)
-                && updated >= status_number(object, "desiredNumberScheduled")
-                && status_number(object, "numberAvailable") >= updated
+            let wanted = status_number(object, "desiredNumberScheduled");
+            let is_updated = is_updated_by_hand(object)
+                || status_number(object, "updatedNumberScheduled") >= wanted;
+            is_observed(object) && is_updated && status_number(object, "numberAvailable") >= wanted
         }
         ("", "Service") => {
             let kind = object.pointer("/spec/type").and_then(Value::as_str);
@@ -85,8 +87,21 @@ pub fn status_number(object: &Value, name: &str) -> i64 {
     number.and_then(Value::as_i64).unwrap_or_default()
 }
 
-fn wants(object: &Value) -> Option<i64> {
-    object.pointer("/spec/replicas").and_then(Value::as_i64)
+/// Returns the number of replicas that a workload is to have; absent means one.
+pub fn replicas(workload: &Value) -> i64 {
+    let replicas = workload.pointer("/spec/replicas").and_then(Value::as_i64);
+    replicas.unwrap_or(1)
+}
+
+/// Returns `true` for a Deployment that somebody has paused: what it has is what it is to have.
+pub fn is_paused(deployment: &Value) -> bool {
+    deployment.pointer("/spec/paused") == Some(&Value::Bool(true))
+}
+
+/// Returns `true` if a new version runs only where somebody has deleted a Pod of an older one.
+fn is_updated_by_hand(workload: &Value) -> bool {
+    let strategy = workload.pointer("/spec/updateStrategy/type");
+    strategy.and_then(Value::as_str) == Some("OnDelete")
 }
 
 fn phase(object: &Value) -> Option<&str> {

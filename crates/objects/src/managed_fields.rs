@@ -5,7 +5,7 @@ mod parts;
 use serde_json::{Value, json};
 
 pub(crate) use self::parts::{Element, element};
-use self::parts::{Part, has_more, is_replaced, lacks, part};
+use self::parts::{Part, displaced, has_more, is_replaced, lacks, part};
 use crate::metadata::Written;
 use crate::patch::JsonPatch;
 use crate::{Metadata, metadata};
@@ -24,7 +24,10 @@ pub struct Managers {
 pub enum TakeOver {
     /// Those of our predecessors: or a field that leaves the manifest would stay for ever.
     FromPredecessors,
-    /// The same, but what has left the manifest stays where others have set it, too.
+    /// The same, and what somebody has put in the place of what was ours, of an object that was written with this very
+    /// manifest: or a renamed container would go on running beside ours.
+    Displaced,
+    /// As of our predecessors, but what has left the manifest stays where others have set it, too.
     Sharing,
     /// Those of everybody, but for metadata and subresources: or a foreign container would go on running
     /// beside ours.
@@ -206,10 +209,14 @@ impl Managers {
             let (take, keep) = match from {
                 _ if self.updated(entry) => (entry.get("fieldsV1").cloned(), None),
                 TakeOver::FromAll if is_of_object(entry) => split(entry),
-                TakeOver::FromPredecessors if is_of_object(entry) => {
+                TakeOver::FromPredecessors | TakeOver::Displaced if is_of_object(entry) => {
                     let mut entry = entry.clone();
-                    is_let_go |= let_go(&mut entry["fieldsV1"], &ours, body);
-                    (None, Some(entry))
+                    let fields = &mut entry["fieldsV1"];
+                    is_let_go |= let_go(fields, &ours, body);
+                    let take = (from == TakeOver::Displaced)
+                        .then(|| displaced(("", fields), (object, body)))
+                        .flatten();
+                    (take, Some(entry))
                 }
                 _ => (None, Some(entry.clone())),
             };

@@ -88,15 +88,18 @@ pub struct Versions<'a> {
 pub struct Compared {
     /// The generation of the object, 0 for a kind that has none; absent if there is no object.
     pub generation: Option<i64>,
+    /// True if the object is the owner's.
+    pub is_owned: bool,
     /// What differs.
     pub differences: Vec<Difference>,
 }
 
 impl Compared {
-    /// Creates the result about an object, or its absence.
+    /// Creates the result about an object that is not the owner's, or its absence.
     pub fn of(object: Option<&Value>, differences: Vec<Difference>) -> Self {
         Self {
             generation: object.map(|object| object.generation().unwrap_or_default()),
+            is_owned: false,
             differences,
         }
     }

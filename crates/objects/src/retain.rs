@@ -11,6 +11,10 @@ use crate::{Metadata, api_version, kind};
 /// The annotation by which the API shows how often a `DaemonSet`'s template has changed in its cluster.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// The annotation of a `ServiceAccount` with the names of those of its pull secrets that its last manifest had: whose an
+/// element of the list is, the API does not tell.
+pub const PULL_SECRETS: &str = "kubernetes-fleet.io/image-pull-secrets";
+
 /// The metadata that only a server sets.
 const OF_THE_SERVER: [&str; 8] = [
     "creationTimestamp",
@@ -134,13 +138,32 @@ pub(crate) fn health_check_port(body: &mut Value, object: Option<&Value>) {
 
 /// The list is atomic: the cluster's own would vanish.
 fn pull_secrets(body: &mut Value, object: Option<&Value>) {
-    let (Some(wanted), Some(observed)) = (secrets(body), object.and_then(secrets)) else {
+    let (Some(wanted), Some(object)) = (secrets(body), object) else {
         return;
     };
+    let Some(observed) = secrets(object) else {
+        return;
+    };
+    let written = object.annotation(PULL_SECRETS).unwrap_or_default();
+    // What was ours, and has left the manifest.
+    let is_dropped = |secret: &&Value| {
+        let name = secret.get("name").and_then(Value::as_str);
+        written.split(',').any(|one| Some(one) == name) && !wanted.contains(secret)
+    };
+    let kept = observed.iter().filter(|secret| !is_dropped(secret));
     let missing = wanted.iter().filter(|secret| !observed.contains(secret));
     // In the cluster's order, or each write would turn it round.
-    let merged: Vec<_> = observed.iter().chain(missing).cloned().collect();
+    let merged: Vec<_> = kept.chain(missing).cloned().collect();
     insert(body, "", "imagePullSecrets", json!(merged));
+}
+
+/// Returns the value of [`PULL_SECRETS`] for a manifest: the names of the Secrets that it lists; `None` for one that has no
+/// such list.
+pub fn pull_secret_names(manifest: &Value) -> Option<String> {
+    let is_account = (api_version(manifest), kind(manifest)) == ("v1", "ServiceAccount");
+    let listed = secrets(manifest).filter(|_| is_account)?.iter();
+    let names = listed.filter_map(|secret| secret.get("name")?.as_str());
+    Some(names.collect::<Vec<_>>().join(","))
 }
 
 fn secrets(account: &Value) -> Option<&Vec<Value>> {
@@ -175,6 +198,18 @@ mod tests {
         let theirs = json!({ "imagePullSecrets": [{ "name": "c" }, { "name": "b" }] });
         let merged = json!([{ "name": "c" }, { "name": "b" }, { "name": "a" }]);
         assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], merged);
+    }
+
+    /// Case F109: what was ours and has left the manifest goes, what the cluster has added stays.
+    #[test]
+    fn own_pull_secrets_leave() {
+        let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+            "imagePullSecrets": [{ "name": "new" }] });
+        assert_eq!(pull_secret_names(&account).as_deref(), Some("new"));
+        let theirs = json!({ "metadata": { "annotations": { PULL_SECRETS: "old,new" } },
+            "imagePullSecrets": [{ "name": "old" }, { "name": "new" }, { "name": "cluster" }] });
+        let left = json!([{ "name": "new" }, { "name": "cluster" }]);
+        assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], left);
     }
 
     /// What the server of another cluster has set stays there.

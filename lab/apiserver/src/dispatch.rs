@@ -65,7 +65,10 @@ impl ApiServer {
                 let info = RequestInfo {
                     verb: Verb::Get,
                     plural: String::new(),
-                    name: String::new(),
+                    name: match &segments[..] {
+                        [apis, group, ..] if apis == "apis" => group.clone(),
+                        _ => String::new(),
+                    },
                     subresource: String::new(),
                     client: user_agent(&parts.headers),
                 };

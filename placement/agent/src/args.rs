@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ArgAction;
 use karmada_runtime::args::{CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::client::{Server, Source};
 use karmada_runtime::program::StartError;
@@ -26,7 +27,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) events: EventArgs,
     /// Tell the hub which namespaces the member has: placements of a namespace go to it only if it has that.
-    #[arg(long)]
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) collect_namespaces: bool,
     /// Decide everything and write nothing, neither on the hub nor in the member; the metric `would_write_total` counts what would be written.
     #[arg(long)]

@@ -22,6 +22,7 @@ pub(crate) struct Outcome<'a> {
 /// What there is to report of a Job that has done its work, and need not be there.
 static NO_DIFFERENCE: Compared = Compared {
     generation: None,
+    is_owned: true,
     differences: Vec::new(),
 };
 
@@ -89,12 +90,9 @@ fn applied<'r>(one: &'r Synced, text: Option<&'r str>, refused: Failure) -> Mani
     match (&one.error, text, one.object.seen()) {
         // That is no news about the manifest.
         (Some(error), ..) if error.is_of_member() => ManifestResult::Unknown,
-        (Some(MemberError::Differs { is_owned, .. }), ..) => {
+        (Some(MemberError::Differs { .. }), ..) => {
             let compared = one.compared.as_deref();
-            compared.map_or(ManifestResult::Unknown, |compared| {
-                let is_owned = *is_owned;
-                ManifestResult::Differs { is_owned, compared }
-            })
+            compared.map_or(ManifestResult::Unknown, ManifestResult::Differs)
         }
         (Some(MemberError::Refused { .. }), Some(text), object) => {
             ManifestResult::failed(refused, text, object)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use apply::{ManifestRef, Ownership, Unit, WriteStyle};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::fleet::Work;
+use karmada_rules::placement::ownership::Own;
 use karmada_rules::placement::strategy::is_forced;
 use karmada_rules::placement::{drift, hash, ownership, takeover, waves};
 use karmada_runtime::dynamic::Selected;
@@ -36,8 +37,7 @@ impl Owners {
 #[derive(Debug)]
 pub(crate) struct PlacedWork {
     pub(crate) work: Work,
-    /// The uid of the `AppliedWork`; empty if there is none.
-    pub(crate) owner: String,
+    pub(crate) owner: Own,
 }
 
 /// The Works of the cluster, as the owners of their objects.
@@ -89,9 +89,9 @@ impl Ownership for PlacedObjects {
         waves::wave(one.manifest) as usize
     }
 
-    fn adoption(&self, unit: &Unit<'_, PlacedWork>, _: &Value, object: &Value) -> Adoption {
+    fn adoption(&self, unit: &Unit<'_, PlacedWork>, manifest: &Value, object: &Value) -> Adoption {
         let PlacedWork { work, owner } = unit.source;
-        ownership::adoption(work, owner, &self.owners.0.lock(), object)
+        ownership::adoption(work, owner, &self.owners.0.lock(), (manifest, object))
     }
 
     fn comparison(
@@ -101,10 +101,7 @@ impl Ownership for PlacedObjects {
         object: Option<&Value>,
     ) -> Comparison {
         let PlacedWork { work, owner } = unit.source;
-        let is_owned = object.is_some_and(|object| {
-            let owners = object.owners();
-            owners.iter().any(|one| one.uid == owner)
-        });
+        let is_owned = object.is_some_and(|object| owner.has(object));
         takeover::comparison(work, manifest, object, is_owned)
     }
 

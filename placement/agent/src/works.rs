@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{Again, Applier, SyncResult, Synced, Unit};
+use apply::{Again, Applier, Remaining, SyncResult, Synced, Unit};
 use karmada_api::fleet::member::{JOIN, LEAVE};
 use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use karmada_api::fleet::{AppliedWork, Work};
 use karmada_rules::placement::manifests::{
     Failure, Prepared, begun, identifier, is_named, leftovers, owner, prepare, stub,
 };
+use karmada_rules::placement::ownership::Own;
 use karmada_rules::placement::strategy::only_reports;
-use karmada_rules::placement::work_status::{ManifestReport, ManifestResult, work_status};
+use karmada_rules::placement::work_status::{
+    ManifestReport, ManifestResult, with_remaining, work_status,
+};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::WriteMode;
@@ -104,10 +107,12 @@ impl WorkReconciler {
         // The watch may be behind, and the object of an owner that is not known is nobody's.
         self.owners.insert(&owner.metadata);
         let mut placed = PlacedWork {
-            owner: owner.metadata.uid().to_owned(),
+            owner: Own::of(&owner),
             work,
         };
-        let (left, pruned) = self.prune(key, &placed, &owner).await;
+        let (remaining, pruned) = self.prune(key, &placed, &owner).await;
+        self.tell_of(&remaining, &owner, &mut placed.work).await?;
+        let left: Vec<_> = remaining.into_iter().map(|(object, _)| object).collect();
         let prepared = prepare(&placed.work, Some(&owner));
         self.announce(&owner, &mut placed.work, &prepared).await?;
         let Some(synced) = self.sync(key, &placed, &prepared).await else {
@@ -153,7 +158,7 @@ impl WorkReconciler {
         let prepared = prepare(&work, known.as_deref());
         let owner = known.map_or_else(|| owner(&work), |known| AppliedWork::clone(&known));
         let mut placed = PlacedWork {
-            owner: owner.metadata.uid().to_owned(),
+            owner: Own::of(&owner),
             work,
         };
         let Some(synced) = self.sync(key, &placed, &prepared).await else {
@@ -214,15 +219,16 @@ impl WorkReconciler {
         key: &Key,
         placed: &PlacedWork,
         owner: &AppliedWork,
-    ) -> (Vec<WorkResourceIdentifier>, Result<(), BoxError>) {
+    ) -> (Vec<Held>, Result<(), BoxError>) {
         let leftovers = leftovers(&placed.work, owner);
+        let kept = |all: Vec<WorkResourceIdentifier>| all.into_iter().map(|one| (one, Vec::new()));
         if leftovers.is_empty() {
-            return (leftovers, Ok(()));
+            return (Vec::new(), Ok(()));
         }
         if let Some(rewind) = self.index.rewound(key) {
             let event = (rewind == Rewind::News).then(rewound);
             self.reporter.record(owner, event);
-            return (leftovers, Ok(()));
+            return (kept(leftovers).collect(), Ok(()));
         }
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
         let removed = self
@@ -230,17 +236,25 @@ impl WorkReconciler {
             .remove(&self.writes, &unit(key, placed, stubs.iter()))
             .await;
         match removed {
-            Ok(left) => {
-                if !left.is_empty() {
+            Ok(remaining) => {
+                if !remaining.is_empty() {
                     self.look_again(key, LOOK_AGAIN);
                 }
-                let left = left
-                    .into_iter()
-                    .filter_map(|place| leftovers.get(place).cloned());
-                (left.collect(), Ok(()))
+                (held(remaining, &leftovers), Ok(()))
             }
-            Err(error) => (leftovers, Err(error.into())),
+            Err(error) => (kept(leftovers).collect(), Err(error.into())),
         }
+    }
+
+    /// Says in the status of a Work what holds the objects that it gives up.
+    async fn tell_of(
+        &self,
+        remaining: &[Held],
+        owner: &AppliedWork,
+        work: &mut Work,
+    ) -> Result<(), BoxError> {
+        let status = with_remaining(work, remaining, (self.reporter.clock)());
+        self.reporter.report(owner, work, status).await
     }
 
     /// Names what is about to be written for the first time in the status of its Work: should the agent end in the
@@ -338,16 +352,18 @@ impl WorkReconciler {
             self.owners.insert(&owner.metadata);
             let written = work.spec.workload.manifests.iter();
             let written = written.map(|manifest| identifier(manifest, 0, ""));
-            let all = written.chain(leftovers(&work, &owner));
-            let stubs: Vec<_> = all.map(|one| stub(&one)).collect();
-            let placed = PlacedWork {
-                owner: owner.metadata.uid().to_owned(),
+            let all: Vec<_> = written.chain(leftovers(&work, &owner)).collect();
+            let stubs: Vec<_> = all.iter().map(stub).collect();
+            let mut placed = PlacedWork {
+                owner: Own::of(&owner),
                 work,
             };
             let unit = unit(key, &placed, stubs.iter());
-            if !self.applier.remove(&self.writes, &unit).await?.is_empty() {
+            let remaining = self.applier.remove(&self.writes, &unit).await?;
+            if !remaining.is_empty() {
                 self.look_again(key, LOOK_AGAIN);
-                return Ok(());
+                let held = held(remaining, &all);
+                return self.tell_of(&held, &owner, &mut placed.work).await;
             }
             self.reporter.delete_owner(&owner).await?;
             work = placed.work;
@@ -355,6 +371,16 @@ impl WorkReconciler {
         self.applier.forget(key);
         self.reporter.let_go(&mut work).await
     }
+}
+
+/// An object that is given up, and the finalizers that hold it.
+type Held = (WorkResourceIdentifier, Vec<String>);
+
+/// Returns those of the objects that are still there.
+fn held(remaining: Vec<Remaining>, objects: &[WorkResourceIdentifier]) -> Vec<Held> {
+    let remaining = remaining.into_iter();
+    let held = remaining.filter_map(|one| Some((objects.get(one.place)?.clone(), one.finalizers)));
+    held.collect()
 }
 
 /// Fails with the first error about which something is to be done again, though no object changes.

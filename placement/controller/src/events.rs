@@ -8,6 +8,7 @@ use karmada_api::fleet::conditions::{
 use karmada_api::fleet::overrides::OverriddenPlacement;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_api::{Condition, Scope};
+use karmada_rules::placement::status::said_of_idle_selectors;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
 use objects::condition::find;
@@ -65,27 +66,26 @@ pub(crate) fn transitions(
     let is_complete = |status: &PlacementStatus| {
         // The last one where something is written, and where differences are only reported.
         let mut last = [AVAILABLE, DIFF_REPORTED].into_iter();
-        last.any(|kind| is_true(status, kind)) && is_true(status, SCHEDULED)
+        let has_something = !status.selected_resources.is_empty();
+        last.any(|kind| is_true(status, kind)) && is_true(status, SCHEDULED) && has_something
     };
     if is_complete(after) && !is_complete(before) {
         let note = "Placement has finished the rollout process and reached the desired status";
         events.push(event(Reason::PlacementRolloutCompleted, note));
     }
     if let (Some(stuck), None) = (stuck(after), stuck(before)) {
-        events.push(Event {
-            type_: EventType::Warning,
-            ..event(Reason::PlacementRolloutStuck, &stuck.message)
-        });
+        events.push(warning(Reason::PlacementRolloutStuck, &stuck.message));
+    }
+    let idle = said_of_idle_selectors(scope, after);
+    if !idle.is_empty() && idle != said_of_idle_selectors(scope, before) {
+        events.push(warning(Reason::PlacementSelectsNothing, idle));
     }
     events
 }
 
 /// Returns the Event about an override that is not taken up.
 pub(crate) fn of_refusal(reason: &str) -> Event {
-    Event {
-        type_: EventType::Warning,
-        ..event(Reason::OverrideRefused, reason)
-    }
+    warning(Reason::OverrideRefused, reason)
 }
 
 /// Returns the Event about an override that was taken up, and names no placement.
@@ -111,6 +111,13 @@ pub(crate) fn of_absent_placement(placement: &OverriddenPlacement) -> Event {
 fn stuck(status: &PlacementStatus) -> Option<&Condition> {
     let mut conditions = status.conditions.iter();
     conditions.find(|condition| condition.reason == ROLLOUT_STUCK)
+}
+
+fn warning(reason: Reason, note: &str) -> Event {
+    Event {
+        type_: EventType::Warning,
+        ..event(reason, note)
+    }
 }
 
 fn event(reason: Reason, note: &str) -> Event {

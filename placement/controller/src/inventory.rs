@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 
 /// The time after which the kinds of the hub are looked up again though no definition has changed.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_mins(15);
+/// The same while a group does not answer.
+pub(crate) const LOOK_FOR_ANSWER: Duration = Duration::from_secs(30);
 
 /// The objects of the hub that may be placed.
 pub(crate) struct HubObjects {
@@ -34,6 +36,17 @@ pub(crate) enum Knowledge {
     Growing,
     /// Nothing of this kind, which the hub does not let us list.
     Forbidden(GroupVersionKind),
+    /// Nothing of this group, which does not answer, and of which the placement has something.
+    Unanswered(String),
+}
+
+/// The kinds that a namespace may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NamespacedKinds {
+    /// Those that are known.
+    kinds: BTreeSet<GroupVersionKind>,
+    /// The groups that do not answer, whose kinds are those of before.
+    pub(crate) unanswered: BTreeSet<String>,
 }
 
 /// The kinds that are watched.
@@ -44,12 +57,13 @@ struct Wanted {
     /// True if a namespace is selected with all that is in it.
     sweeps: bool,
     /// Every kind that a namespace may hold; `None` before that is known.
-    namespaced: Option<BTreeSet<GroupVersionKind>>,
+    namespaced: Option<NamespacedKinds>,
 }
 
 impl Wanted {
     fn kinds(&self) -> BTreeSet<GroupVersionKind> {
-        let swept = self.namespaced.iter().flatten().filter(|_| self.sweeps);
+        let swept = self.namespaced.iter().flat_map(|one| &one.kinds);
+        let swept = swept.filter(|_| self.sweeps);
         self.named.iter().chain(swept).cloned().collect()
     }
 }
@@ -75,10 +89,14 @@ impl HubObjects {
     }
 
     /// Replaces the kinds that a namespace may hold. Returns `true` if they are others than before.
-    pub(crate) fn replace_namespaced(&self, kinds: BTreeSet<GroupVersionKind>) -> bool {
+    pub(crate) fn replace_namespaced(&self, mut namespaced: NamespacedKinds) -> bool {
         let mut wanted = self.wanted.lock();
-        let is_news = wanted.namespaced.as_ref() != Some(&kinds);
-        wanted.namespaced = Some(kinds);
+        let before = wanted.namespaced.iter().flat_map(|one| &one.kinds);
+        let unanswered = &namespaced.unanswered;
+        let known = before.filter(|kind| unanswered.contains(&kind.group));
+        namespaced.kinds.extend(known.cloned());
+        let is_news = wanted.namespaced.as_ref() != Some(&namespaced);
+        wanted.namespaced = Some(namespaced);
         self.watches.want(wanted.kinds());
         is_news
     }
@@ -86,17 +104,34 @@ impl HubObjects {
     /// Returns whether everything is known that a placement may select.
     pub(crate) fn knows(&self, placement: &Placement) -> Knowledge {
         let mut kinds: BTreeSet<_> = kinds_of(placement).collect();
+        let namespaced = self.namespaced();
+        let unanswered = self.unanswered();
         if is_sweeping(placement) {
-            match self.namespaced() {
-                Some(namespaced) => kinds.extend(namespaced),
-                None => return Knowledge::Growing,
+            let Some(namespaced) = namespaced else {
+                return Knowledge::Growing;
+            };
+            // What it has of a group that is not known would look as if it were deleted.
+            let selected = placement
+                .status
+                .iter()
+                .flat_map(|one| &one.selected_resources);
+            let mut groups = selected.map(|one| &one.group);
+            let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
+            if let Some(group) =
+                groups.find(|group| unanswered.contains(*group) && !is_known(group))
+            {
+                return Knowledge::Unanswered(group.clone());
             }
+            kinds.extend(namespaced);
         }
         let mut knowledge = Knowledge::Complete;
         for kind in kinds {
             match self.watches.state(&kind) {
                 WatchState::Complete | WatchState::NotServed => {}
                 WatchState::Forbidden => return Knowledge::Forbidden(kind),
+                WatchState::Off | WatchState::Listing if unanswered.contains(&kind.group) => {
+                    return Knowledge::Unanswered(kind.group);
+                }
                 WatchState::Off | WatchState::Listing => knowledge = Knowledge::Growing,
             }
         }
@@ -133,7 +168,8 @@ impl HubObjects {
     }
 
     fn namespaced(&self) -> Option<BTreeSet<GroupVersionKind>> {
-        self.wanted.lock().namespaced.clone()
+        let wanted = self.wanted.lock();
+        wanted.namespaced.as_ref().map(|one| one.kinds.clone())
     }
 }
 
@@ -155,6 +191,12 @@ impl Inventory for HubObjects {
         let objects = self.watches.objects(kind).into_iter();
         let within = objects.filter(|(key, _)| key.namespace == namespace);
         within.map(|(_, object)| object.value()).collect()
+    }
+
+    fn unanswered(&self) -> BTreeSet<String> {
+        let wanted = self.wanted.lock();
+        let namespaced = wanted.namespaced.as_ref();
+        namespaced.map_or_else(BTreeSet::new, |one| one.unanswered.clone())
     }
 
     fn list_namespace(&self, namespace: &str) -> Vec<Value> {
@@ -195,7 +237,7 @@ pub(crate) fn depends_on(placement: &Placement, kind: &GroupVersionKind) -> bool
 }
 
 /// Returns `true` if a placement selects namespaces with all that is in them, which none in a namespace does.
-pub(crate) fn is_sweeping(placement: &Placement) -> bool {
+fn is_sweeping(placement: &Placement) -> bool {
     let mut selectors = placement.spec.resource_selectors.iter();
     placement.scope() == Scope::Cluster && selectors.any(sweeps)
 }
@@ -213,19 +255,38 @@ const METRICS: [&str; 3] = [
     "metrics.k8s.io",
 ];
 
-/// Returns every kind that a namespace of the hub may hold, each in one version.
+/// Returns every kind that a namespace of the hub may hold, each in one version, and the groups that do not answer.
 ///
 /// # Errors
-/// Fails if one group cannot be asked: without it, what is in it would look as if it were deleted. For the same reason
-/// the groups are not asked for at once, which leaves out those that do not answer.
-pub(crate) async fn namespaced_kinds(
-    client: &Client,
-    hub: &Hub,
-) -> kube::Result<BTreeSet<GroupVersionKind>> {
-    let groups = Discovery::new(client.clone())
-        .exclude(&METRICS)
-        .run()
-        .await?;
+/// Fails if the groups themselves cannot be asked for. They are not asked for at once, which leaves out in silence those
+/// that do not answer: without them, what is in one would look as if it were deleted.
+pub(crate) async fn namespaced_kinds(client: &Client, hub: &Hub) -> kube::Result<NamespacedKinds> {
+    let all = Discovery::new(client.clone()).exclude(&METRICS).run().await;
+    if let Ok(groups) = all {
+        return Ok(NamespacedKinds {
+            kinds: held(&groups, hub),
+            unanswered: BTreeSet::new(),
+        });
+    }
+    let mut known = NamespacedKinds::default();
+    let groups = client.list_api_groups().await?.groups.into_iter();
+    let names = groups.map(|group| group.name);
+    let names = names.filter(|name| !METRICS.contains(&&**name));
+    for name in names.chain([ApiGroup::CORE_GROUP.to_owned()]) {
+        let one = Discovery::new(client.clone()).filter(&[&name]).run().await;
+        match one {
+            Ok(group) => known.kinds.extend(held(&group, hub)),
+            Err(kube::Error::Api(_)) if !name.is_empty() => {
+                known.unanswered.insert(name);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(known)
+}
+
+/// Returns the kinds of groups that a namespace may hold, and that may be placed.
+fn held(groups: &Discovery, hub: &Hub) -> BTreeSet<GroupVersionKind> {
     let resources = groups.groups().flat_map(ApiGroup::resources_by_stability);
     let held = resources.filter(|(_, capabilities)| {
         capabilities.scope == discovery::Scope::Namespaced
@@ -241,5 +302,5 @@ pub(crate) async fn namespaced_kinds(
         let any = json!({ "apiVersion": kind.api_version(), "kind": kind.kind });
         is_placeable(&any, hub)
     });
-    Ok(placed.collect())
+    placed.collect()
 }

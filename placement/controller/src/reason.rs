@@ -8,6 +8,7 @@ karmada_runtime::event_reasons! {
     PlacementAvailable: "a placement", "what was applied is available in every cluster";
     PlacementDiffReported: "a placement", "every cluster has reported in what it differs, and nothing is written";
     PlacementRolloutStuck: "a placement", "what some cluster has does not become available; the note says where and what";
+    PlacementSelectsNothing: "a placement", "a selector selects nothing; the note says which";
     PlacementRolloutCompleted: "a placement", "all of this is so, in as many clusters as it asks for";
     UpdateRunInitialized: "a run", "its stages are known, and a state of Run starts it";
     UpdateRunInitializedFailed: "a run", "it can never begin; the note says why";

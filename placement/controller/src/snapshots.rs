@@ -9,7 +9,10 @@ use karmada_rules::placement::content::Hub;
 use karmada_rules::placement::deletion::FINALIZERS;
 use karmada_rules::placement::refuse::Refusal;
 use karmada_rules::placement::select::{Selection, select};
-use karmada_rules::placement::snapshot::{SnapshotWrite, plan_policies, plan_resources};
+use karmada_rules::placement::snapshot::{
+    SnapshotWrite, is_of_last, plan_policies, plan_resources,
+};
+use karmada_rules::placement::strategy::is_external;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::Resource;
@@ -117,6 +120,10 @@ impl SnapshotReconciler {
                 self.note(key, &Err(Refusal::of_forbidden(&kind)));
                 false
             }
+            Knowledge::Unanswered(group) => {
+                self.note(key, &Err(Refusal::of_unanswered(&group)));
+                false
+            }
         }
     }
 
@@ -148,10 +155,20 @@ impl SnapshotReconciler {
         };
         let outline = outline(&selection);
         let (existing, named) = (placed.snapshots(), placed.named());
-        let snapshots = plan_resources(&placed.placement, selection.objects, &existing, &named)?;
-        self.write(key, "resource_snapshot", snapshots).await?;
+        let asking = self.index.read(|index| index.runs.asking(key));
+        // Where runs give snapshots to clusters, one is made when a run asks for it.
+        let is_wanted = !is_external(&placed.placement)
+            || !asking.is_empty()
+            || is_of_last(existing.iter().copied(), &selection.hash);
+        if is_wanted {
+            let snapshots = plan_resources(&placed.placement, selection, &existing, &named)?;
+            let written = self.write(key, "resource_snapshot", snapshots).await?;
+            if written == Progress::Overtaken {
+                return Ok(());
+            }
+        }
         self.note(key, &Ok(outline));
-        // One that waits for the latest snapshot has it now.
+        self.index.change(|index| index.runs.answer(key, asking));
         self.index.wake_runs(key);
         Ok(())
     }
@@ -203,5 +220,8 @@ fn outline(selection: &Selection) -> Selection {
     Selection {
         objects: selection.objects.iter().map(outline).collect(),
         too_large: selection.too_large.clone(),
+        idle: selection.idle.clone(),
+        unanswered: selection.unanswered.clone(),
+        hash: String::new(),
     }
 }

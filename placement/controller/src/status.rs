@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_rules::placement::snapshot::{has_lost_part, latest_policy, latest_resources};
-use karmada_rules::placement::status::{StatusFacts, StatusPlan, earlier_snapshot, plan};
+use karmada_rules::placement::status::{StatusFacts, StatusPlan, given_snapshot, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -78,19 +78,16 @@ impl StatusReconciler {
             return StatusPlan::default();
         };
         let (snapshot, bindings) = (latest_resources(placed.snapshots()), placed.bindings());
-        let latest = snapshot.map(Metadata::name);
-        let earlier = earlier_snapshot(&placed.placement, &bindings, latest);
-        let earlier = earlier.map_or_else(Vec::new, |name| group(&placed.snapshots, name));
-        let earlier = earlier.iter().map(|one| one.object());
-        let earlier: Vec<_> = earlier
-            .flat_map(|one| one.spec.selected_resources)
-            .collect();
+        let given = given_snapshot(&placed.placement, &bindings);
+        let given = given.map_or_else(Vec::new, |name| group(&placed.snapshots, name));
+        let given = given.iter().map(|one| one.object());
+        let given: Vec<_> = given.flat_map(|one| one.spec.selected_resources).collect();
         plan(&StatusFacts {
             placement: &placed.placement,
             selection: selected.as_ref(),
             policy: latest_policy(&placed.policies()),
             snapshot,
-            earlier: &earlier,
+            given: &given,
             bindings: &bindings,
             progress_deadline: self.progress_deadline,
             now,

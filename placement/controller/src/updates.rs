@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 pub(crate) use index::RunIndex;
 
+use crate::index::Index;
 use crate::requests::{HubApi, exists, perform, unless_gone};
 use crate::rollout;
 use crate::watch::{Echo, SharedIndex};
@@ -92,9 +93,16 @@ impl Updater {
         let Some(known) = Known::read(&self.index, key) else {
             return Ok(());
         };
+        let asks_for_latest = known.asks_for_latest();
+        let is_answered = |index: &Index| index.runs.is_answered(&placement, run);
+        if asks_for_latest && !self.index.read(is_answered) {
+            // Nothing else makes one: what does wakes the run then.
+            self.index.queues.snapshots.add(placement);
+            return Ok(());
+        }
         // What was edited before it was made is in the latest snapshot.
         let burst = self.index.bursts.pending(&placement);
-        let burst = burst.filter(|_| known.asks_for_latest());
+        let burst = burst.filter(|_| asks_for_latest);
         if let Some(until) = burst.or_else(|| known.waits(self.opening)) {
             self.index.queues.updates.add_at(key.clone(), until);
             return Ok(());

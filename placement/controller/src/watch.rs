@@ -32,7 +32,7 @@ use crate::args::Args;
 use crate::awaited::Awaited;
 use crate::bursts::Bursts;
 use crate::index::{Index, Writes};
-use crate::inventory::{HubObjects, LOOK_AGAIN, depends_on, is_sweeping, namespaced_kinds};
+use crate::inventory::{HubObjects, LOOK_AGAIN, LOOK_FOR_ANSWER, depends_on, namespaced_kinds};
 use crate::requests::Written;
 
 /// The least time between two writes of what a placement says of itself.
@@ -232,13 +232,26 @@ impl SharedIndex {
             loop {
                 match namespaced_kinds(&client, &hub).await {
                     Ok(kinds) => {
-                        last_error.clear();
+                        let unanswered = kinds.unanswered.iter().map(|one| &**one);
+                        let unanswered = unanswered.collect::<Vec<_>>().join(", ");
+                        let pause = if unanswered.is_empty() {
+                            last_error.clear();
+                            LOOK_AGAIN
+                        } else {
+                            if last_error.replace(&unanswered) {
+                                tracing::warn!(
+                                    groups = unanswered,
+                                    "Groups of the hub's API do not answer, will retry"
+                                );
+                            }
+                            LOOK_FOR_ANSWER
+                        };
                         if shared.hub.replace_namespaced(kinds) {
-                            shared.wake_sweeping();
+                            shared.wake_all();
                         }
                         tokio::select! {
                             () = changed.notified() => {}
-                            () = tokio::time::sleep(LOOK_AGAIN) => {}
+                            () = tokio::time::sleep(pause) => {}
                         }
                     }
                     Err(error) => {
@@ -256,12 +269,11 @@ impl SharedIndex {
         });
     }
 
-    /// Wakes the placements that select a namespace with all that is in it.
-    fn wake_sweeping(&self) {
+    /// Wakes all placements: other kinds may be selected by now.
+    fn wake_all(&self) {
         let keys = self.read(|index| {
             let placements = index.placements.iter();
-            let sweeping = placements.filter(|(_, one)| is_sweeping(one));
-            sweeping.map(|(key, _)| key.clone()).collect::<Vec<_>>()
+            placements.map(|(key, _)| key.clone()).collect::<Vec<_>>()
         });
         self.queues.snapshots.add_all(keys);
     }

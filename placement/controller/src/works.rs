@@ -5,13 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::names::member_namespace;
-use karmada_api::fleet::placement::ApplyStrategy;
 use karmada_api::fleet::{Binding, MemberCluster, ResourceSnapshot, Work};
 use karmada_rules::placement::deletion::{with_work_finalizer, without_finalizers};
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::listed;
 use karmada_rules::placement::parents::placement_of;
-use karmada_rules::placement::strategy::apply_strategy;
 use karmada_rules::placement::works::{
     Failure, Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
 };
@@ -42,8 +40,6 @@ struct Known {
     key: Key,
     binding: Arc<Binding>,
     placement: Key,
-    /// How the placement's objects are to be written by now; absent if it is gone.
-    strategy: Option<ApplyStrategy>,
     snapshots: Vec<ResourceSnapshot>,
     /// The snapshots of overrides that it lists, as far as they are there.
     overrides: Vec<Snapshot>,
@@ -58,12 +54,10 @@ impl Known {
         let (known, group, works) = index.read(|index| {
             let binding = Arc::clone(index.bindings.get(key)?);
             let placement = placement_of(&binding.metadata).unwrap_or_default();
-            let strategy = index.placements.get(&placement);
             let snapshots = index.snapshots.of(&placement);
             let group = group(&snapshots, &binding.spec.resource_snapshot_name);
             let known = Self {
                 key: key.clone(),
-                strategy: strategy.map(|placement| apply_strategy(placement)),
                 snapshots: Vec::new(),
                 overrides: index.overrides.snapshots(listed(&binding.spec)),
                 cluster: index.fleet.get(&binding.spec.target_cluster).cloned(),
@@ -92,7 +86,6 @@ impl Known {
         let overrides: Vec<_> = self.overrides.iter().map(Snapshot::taken).collect();
         plan(&WorksFacts {
             placement: &self.placement,
-            strategy: self.strategy.as_ref(),
             binding: &self.binding,
             snapshots: &self.snapshots.iter().collect::<Vec<_>>(),
             opening,

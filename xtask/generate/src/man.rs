@@ -44,6 +44,8 @@ mod tests {
                 "kubectl-remedy-plan.1",
                 "kubectl-remedy-block.1",
                 "kubectl-remedy-unblock.1",
+                "kubectl-remedy-approve.1",
+                "kubectl-remedy-evict.1",
                 "kubectl-remedy-check.1",
                 "kubectl-remedy-join.1",
                 "kubectl-remedy-leave.1",

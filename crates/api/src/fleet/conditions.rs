@@ -6,7 +6,8 @@ use crate::Scope;
 /// The condition of a policy snapshot, of a placement, after its kind, and of each of its clusters: True once clusters are
 /// found as the policy asks for.
 pub const SCHEDULED: &str = "Scheduled";
-/// The condition of a placement, ours, after its kind: True while it is being deleted.
+/// The condition of a placement, ours, after its kind: True while it is being deleted. Of a Work: True while something in its
+/// member holds what it gives up.
 pub const REMOVING: &str = "Removing";
 
 /// The condition of a binding: True once its cluster is to have the latest snapshot.

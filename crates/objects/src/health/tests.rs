@@ -23,6 +23,13 @@ fn health_is_judged_by_kind() {
         set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 1 } });
         set
     };
+    let with_spec = |mut workload: Value, spec: Value| {
+        json_patch::merge(&mut workload["spec"], &spec);
+        workload
+    };
+    // Nothing of a new version runs.
+    let old = json!({ "observedGeneration": 2, "availableReplicas": 2 });
+    let on_delete = json!({ "updateStrategy": { "type": "OnDelete" } });
     let cases = [
         (workload("Deployment", ready.clone()), true),
         (workload("Deployment", starting.clone()), false),
@@ -33,6 +40,19 @@ fn health_is_judged_by_kind() {
         (partitioned(1, 2), true),
         (partitioned(0, 2), false),
         (partitioned(1, 1), false),
+        (
+            with_spec(workload("StatefulSet", old.clone()), on_delete),
+            true,
+        ),
+        (workload("StatefulSet", old.clone()), false),
+        (
+            with_spec(
+                workload("Deployment", old.clone()),
+                json!({ "paused": true }),
+            ),
+            true,
+        ),
+        (workload("Deployment", old), false),
         (workload("ReplicaSet", ready), true),
         (workload("ReplicaSet", starting), false),
         (

@@ -92,3 +92,69 @@ pub(super) fn is_replaced(
     let mut fields = fields.iter();
     fields.any(|(key, fields)| is_replaced((key, fields), own, (object, body)))
 }
+
+/// The fields of which one excludes the others.
+const UNIONS: [&str; 6] = [
+    "f:livenessProbe",
+    "f:postStart",
+    "f:preStop",
+    "f:readinessProbe",
+    "f:startupProbe",
+    "f:valueFrom",
+];
+
+/// Takes out of the fields of somebody else, which `object` has at `place`, what stands where `object` lacks something of
+/// `body`: an element of the same list, or a field that excludes it. Returns what was taken, if anything was.
+pub(super) fn displaced(
+    (place, theirs): (&str, &mut Value),
+    (object, body): (&Value, &Value),
+) -> Option<Value> {
+    let theirs = theirs.as_object_mut()?;
+    let is_union = UNIONS.contains(&place);
+    let lacks_field = || {
+        let mut fields = body.as_object().into_iter().flatten();
+        fields.any(|(name, _)| object.get(name).is_none())
+    };
+    let mut taken = Map::new();
+    theirs.retain(|key, fields| {
+        let Part::There(there) = part(object, key) else {
+            return true;
+        };
+        match part(body, key) {
+            Part::Missing => {
+                let is_displaced = match element(key) {
+                    Some(Element::Keys(keys)) => lacks_element(object, body, &keys),
+                    _ => is_union && lacks_field(),
+                };
+                if is_displaced {
+                    taken.insert(key.clone(), fields.take());
+                }
+                !is_displaced
+            }
+            Part::There(wanted) => {
+                // The kind of a volume is a union, too.
+                let is_volume = place == "f:volumes";
+                let place = if is_volume { UNIONS[0] } else { key.as_str() };
+                let part = displaced((place, fields), (there, wanted));
+                taken.extend(part.map(|part| (key.clone(), part)));
+                true
+            }
+            Part::Itself => true,
+        }
+    });
+    (!taken.is_empty()).then_some(Value::Object(taken))
+}
+
+/// Returns `true` if the list `object` lacks an element of `body` by the names of these keys.
+fn lacks_element(object: &Value, body: &Value, keys: &Map<String, Value>) -> bool {
+    let (Some(there), Some(wanted)) = (object.as_array(), body.as_array()) else {
+        return false;
+    };
+    wanted.iter().any(|wanted| {
+        let keys = keys
+            .keys()
+            .filter_map(|name| Some((name.clone(), wanted.get(name)?.clone())));
+        let wanted = Element::Keys(keys.collect());
+        !there.iter().any(|one| wanted.is(one))
+    })
+}

@@ -208,3 +208,48 @@ fn replaced_lists_are_found() {
     other["apiVersion"] = json!("v2");
     assert!(!replaced(&[other], &wider));
 }
+
+/// Case F103: what stands in the place of something of ours is taken; what others have added beside
+/// it is not.
+#[test]
+fn displaced_parts_are_taken() {
+    let container = |name: &str| format!("k:{{\"name\":\"{name}\"}}");
+    let theirs = json!({ "f:spec": {
+        "f:replicas": {},
+        "f:containers": { container("other"): { ".": {}, "f:name": {} } },
+        "f:volumes": { "k:{\"name\":\"cache\"}": { "f:configMap": {} } },
+        "f:livenessProbe": { "f:exec": {} },
+    } });
+    let body = json!({ "spec": {
+        "containers": [{ "name": "web" }],
+        "volumes": [{ "name": "cache", "emptyDir": {} }],
+        "livenessProbe": { "httpGet": {}, "periodSeconds": 5 },
+    } });
+    let by_hand = json!({
+        "replicas": 3,
+        "containers": [{ "name": "other" }],
+        "volumes": [{ "name": "cache", "configMap": {} }],
+        "livenessProbe": { "exec": {}, "periodSeconds": 5 },
+    });
+    let added = json!({
+        "replicas": 3,
+        "containers": [{ "name": "other" }, { "name": "web" }],
+        "volumes": [{ "name": "cache", "emptyDir": {}, "configMap": {} }],
+        "livenessProbe": { "exec": {}, "httpGet": {}, "periodSeconds": 5 },
+    });
+    for (spec, is_taken) in [(by_hand, true), (added, false)] {
+        let mut object = object(&[entry("kubectl", "Update", &theirs)]);
+        object["spec"] = spec;
+        let patch = US.take_over(&object, TakeOver::Displaced, &body);
+        let mut expected = theirs.clone();
+        expected["f:spec"]
+            .as_object_mut()
+            .unwrap()
+            .remove("f:replicas");
+        let fields = patch.map(|patch| {
+            let entries = patch.value(["metadata", "managedFields"]).unwrap();
+            entries[1]["fieldsV1"].clone()
+        });
+        assert_eq!(fields, is_taken.then_some(expected));
+    }
+}

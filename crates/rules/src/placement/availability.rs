@@ -2,7 +2,9 @@
 
 use objects::condition::{AnyCondition, TRUE, find};
 use objects::group_kind;
-use objects::health::{has_address, is_observed, status_number};
+use objects::health::{
+    Health, has_address, health, is_observed, is_paused, replicas, status_number,
+};
 use serde_json::Value;
 
 /// Whether an object does its work.
@@ -25,26 +27,11 @@ pub fn availability(object: &Value) -> Availability {
             if is_observed(object) && has_exceeded_its_deadline(object) {
                 return Availability::GivenUp;
             }
-            let wanted = replicas(object);
-            is_observed(object)
-                && status_number(object, "updatedReplicas") == wanted
-                && status_number(object, "availableReplicas") == wanted
-                && status_number(object, "unavailableReplicas") == 0
+            // While replicas of an older version go, those of the newest need not carry the load.
+            is_healthy(object)
+                && (is_paused(object) || status_number(object, "replicas") <= replicas(object))
         }
-        ("apps", "StatefulSet") => {
-            is_observed(object)
-                && status_number(object, "availableReplicas") == replicas(object)
-                && status_number(object, "currentReplicas")
-                    == status_number(object, "updatedReplicas")
-                && object["status"]["currentRevision"] == object["status"]["updateRevision"]
-        }
-        ("apps", "DaemonSet") => {
-            is_observed(object)
-                && status_number(object, "numberAvailable")
-                    == status_number(object, "desiredNumberScheduled")
-                && status_number(object, "currentNumberScheduled")
-                    == status_number(object, "updatedNumberScheduled")
-        }
+        ("apps", "StatefulSet" | "DaemonSet") => is_healthy(object),
         ("", "Service") => match object["spec"]["type"].as_str() {
             Some("ExternalName") => return Availability::NotTrackable,
             Some("LoadBalancer") => has_address(object),
@@ -78,9 +65,8 @@ pub fn availability(object: &Value) -> Availability {
     }
 }
 
-/// Returns the number of replicas that are wanted; absent means one.
-fn replicas(object: &Value) -> i64 {
-    object["spec"]["replicas"].as_i64().unwrap_or(1)
+fn is_healthy(object: &Value) -> bool {
+    health(object) == Health::Healthy
 }
 
 fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
@@ -128,6 +114,7 @@ mod tests {
         }
     }
 
+    /// Case F108.
     #[test]
     fn workloads_wait_for_their_replicas() {
         let deployment = |replicas: Value, status: Value| {
@@ -138,18 +125,22 @@ mod tests {
             )
         };
         let ready = |number: i64| {
-            json!({ "observedGeneration": 2, "updatedReplicas": number,
+            json!({ "observedGeneration": 2, "replicas": number, "updatedReplicas": number,
             "availableReplicas": number })
         };
+        let mut with_old = ready(2);
+        with_old["replicas"] = json!(3);
         let given_up = json!({ "observedGeneration": 2, "conditions": [{ "type": "Progressing",
             "status": "False", "reason": "ProgressDeadlineExceeded" }] });
-        let set = |revision: &str| {
+        // As its controller leaves a rollout to the last of three replicas.
+        let set = |partition: i64| {
             object(
                 "apps/v1",
                 "StatefulSet",
                 &json!({
-            "status": { "observedGeneration": 2, "availableReplicas": 1, "currentReplicas": 1,
-                "updatedReplicas": 1, "currentRevision": "a", "updateRevision": revision } }),
+            "spec": { "replicas": 3, "updateStrategy": { "rollingUpdate": { "partition": partition } } },
+            "status": { "observedGeneration": 2, "replicas": 3, "availableReplicas": 3,
+                "currentReplicas": 2, "updatedReplicas": 1, "currentRevision": "a", "updateRevision": "b" } }),
             )
         };
         let daemons = |updated: i64| {
@@ -167,14 +158,15 @@ mod tests {
             (deployment(json!(2), ready(2)), Availability::Available),
             (deployment(json!(2), ready(1)), Availability::NotYet),
             (deployment(json!(2), old), Availability::NotYet),
+            (deployment(json!(2), with_old), Availability::NotYet),
             (deployment(Value::Null, ready(1)), Availability::Available),
             (
                 deployment(json!(0), json!({ "observedGeneration": 2 })),
                 Availability::Available,
             ),
             (deployment(json!(2), given_up), Availability::GivenUp),
-            (set("a"), Availability::Available),
-            (set("b"), Availability::NotYet),
+            (set(2), Availability::Available),
+            (set(0), Availability::NotYet),
             (daemons(3), Availability::Available),
             (daemons(2), Availability::NotYet),
         ] {

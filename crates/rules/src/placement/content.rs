@@ -1,5 +1,6 @@
 //! The objects of a snapshot: which may be in one, what it has of them, and in which order.
 
+use objects::allocated::Allocated;
 use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
@@ -69,9 +70,14 @@ fn is_of_a_control_plane(object: &Value) -> bool {
         return made.contains(&kind(object));
     }
     // On an API that is shared with a Karmada, its policies and bindings stay there.
-    let families = [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"];
-    !is_envelope(object) && families.iter().any(|family| group.ends_with(family))
+    !is_envelope(object) && OF_FLEETS.iter().any(|family| group.ends_with(family))
 }
+
+/// The domains of fleets' kinds.
+const OF_FLEETS: [&str; 3] = [".kubernetes-fleet.io", ".kubefleet.dev", ".karmada.io"];
+
+/// The domains of the controllers that keep the EndpointSlices of a cluster. Slices of anybody else are people's.
+const OF_CONTROL_PLANES: [&str; 3] = [".k8s.io", ".karmada.io", ".azure.com"];
 
 /// The groups whose objects are about the cluster that they are in.
 const OF_A_CLUSTER: [&str; 3] = ["coordination.k8s.io", "events.k8s.io", "metrics.k8s.io"];
@@ -96,9 +102,10 @@ fn is_made_where_it_is(object: &Value, hub: &Hub) -> bool {
                     .is_some()
         }
         ("v1", "PersistentVolumeClaim") => hub.runs_workloads,
-        ("discovery.k8s.io/v1", "EndpointSlice") => object
-            .label("endpointslice.kubernetes.io/managed-by")
-            .is_some(),
+        ("discovery.k8s.io/v1", "EndpointSlice") => {
+            let writer = object.label("endpointslice.kubernetes.io/managed-by");
+            writer.is_some_and(|writer| OF_CONTROL_PLANES.iter().any(|one| writer.ends_with(one)))
+        }
         _ => false,
     }
 }
@@ -125,20 +132,63 @@ const OF_CONTROLLERS: [&str; 2] = [
 /// Labels by which the controller of Jobs finds the Pods of one.
 const OF_A_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
-/// Returns what a snapshot has of an object: all but what is true of it on the hub only.
+/// Annotations by which a claim is bound to a volume of its cluster.
+const OF_A_BOUND_CLAIM: [&str; 5] = [
+    "pv.kubernetes.io/bind-completed",
+    BOUND_BY_CONTROLLER,
+    "volume.beta.kubernetes.io/storage-provisioner",
+    "volume.kubernetes.io/selected-node",
+    "volume.kubernetes.io/storage-provisioner",
+];
+
+/// The annotation of a claim whose volume was chosen by the controller of its cluster, and by nobody else.
+const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+
+/// Returns what KubeFleet's snapshots have of an object: without most of what is true of it on the hub only.
 pub fn content(mut object: Value) -> Value {
     remove(&mut object, "", &["status"]);
     remove(&mut object, "/metadata", &OF_THE_SERVER);
     remove(&mut object, "/metadata/annotations", &OF_CONTROLLERS);
-    if object.pointer("/metadata/annotations") == Some(&json!({})) {
-        remove(&mut object, "/metadata", &["annotations"]);
-    }
+    remove_empty_annotations(&mut object);
     match (objects::api_version(&object), kind(&object)) {
         ("v1", "Service") => strip_service(&mut object),
         ("batch/v1", "Job") => strip_job(&mut object),
         _ => {}
     }
     object
+}
+
+/// Returns what our snapshots have of what KubeFleet's have of an object: nothing that ties it to the hub. `allocated` is
+/// what the hub has allocated to it.
+pub(super) fn portable(content: &Value, allocated: Option<&Allocated>) -> Value {
+    let mut object = content.clone();
+    // Whoever would take it off is not in the members.
+    remove(&mut object, "/metadata", &["finalizers"]);
+    if let Some(allocated) = allocated {
+        allocated.remove_from(&mut object);
+    }
+    match (objects::api_version(&object), kind(&object)) {
+        ("v1", "PersistentVolumeClaim") => strip_claim(&mut object),
+        ("batch/v1", "Job") if object["spec"]["manualSelector"] != true => {
+            remove(&mut object, "/metadata/labels", &OF_A_JOB);
+        }
+        _ => {}
+    }
+    object
+}
+
+fn strip_claim(claim: &mut Value) {
+    if claim.annotation(BOUND_BY_CONTROLLER).is_some() {
+        remove(claim, "/spec", &["volumeName"]);
+    }
+    remove(claim, "/metadata/annotations", &OF_A_BOUND_CLAIM);
+    remove_empty_annotations(claim);
+}
+
+fn remove_empty_annotations(object: &mut Value) {
+    if object.pointer("/metadata/annotations") == Some(&json!({})) {
+        remove(object, "/metadata", &["annotations"]);
+    }
 }
 
 fn strip_service(service: &mut Value) {
@@ -236,6 +286,57 @@ mod tests {
             };
             let contents: Vec<_> = selected.iter().cloned().map(content).collect();
             assert_eq!(contents, selected, "{name}");
+        }
+    }
+
+    /// Cases F100 and F101: what ties an object to the hub stays there. A
+    /// claim keeps a volume that a user has chosen.
+    #[test]
+    fn ties_to_the_hub_stay() {
+        let claim = |annotations: Value, spec: Value| {
+            let mut claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": { "name": "orders", "annotations": annotations }, "spec": spec });
+            remove_empty_annotations(&mut claim);
+            claim
+        };
+        let bound = json!({
+            "pv.kubernetes.io/bind-completed": "yes",
+            "pv.kubernetes.io/bound-by-controller": "yes",
+            "volume.kubernetes.io/selected-node": "hub-node-7",
+            "volume.kubernetes.io/storage-provisioner": "disk.csi.example.com",
+        });
+        let chosen = json!({ "pv.kubernetes.io/bind-completed": "yes", "example.com/mine": "a" });
+        let labels = json!({ "controller-uid": "u", "app": "a" });
+        let job = json!({ "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": { "name": "a", "labels": labels }, "spec": {} });
+        let held = json!({ "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "ledger", "finalizers": ["ledger.example.com/settle"] } });
+        for (object, expected) in [
+            (
+                claim(
+                    bound,
+                    json!({ "volumeName": "pvc-0", "storageClassName": "standard" }),
+                ),
+                claim(json!({}), json!({ "storageClassName": "standard" })),
+            ),
+            (
+                claim(chosen, json!({ "volumeName": "mine" })),
+                claim(
+                    json!({ "example.com/mine": "a" }),
+                    json!({ "volumeName": "mine" }),
+                ),
+            ),
+            (
+                job,
+                json!({ "apiVersion": "batch/v1", "kind": "Job",
+                    "metadata": { "name": "a", "labels": { "app": "a" } }, "spec": {} }),
+            ),
+            (
+                held,
+                json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "ledger" } }),
+            ),
+        ] {
+            assert_eq!(portable(&content(object), None), expected);
         }
     }
 
@@ -337,7 +438,7 @@ mod tests {
         }
     }
 
-    /// Case F11.
+    /// Cases F11 and F105.
     #[test]
     fn what_clusters_make_stays() {
         let object = |api_version: &str, kind: &str, rest: Value| {
@@ -352,6 +453,8 @@ mod tests {
             "metadata": { "annotations": { "kubernetes.io/service-account.name": "runner" } } });
         let managed = json!({ "metadata": { "labels": {
             "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io" } } });
+        let by_staff = json!({ "metadata": { "labels": {
+            "endpointslice.kubernetes.io/managed-by": "staff" } } });
         let deleting = json!({ "metadata": { "deletionTimestamp": "2026-11-25T16:44:19Z" } });
         for (object, placeable) in [
             (object("v1", "ConfigMap", json!({})), true),
@@ -367,6 +470,10 @@ mod tests {
             (
                 object("discovery.k8s.io/v1", "EndpointSlice", managed),
                 false,
+            ),
+            (
+                object("discovery.k8s.io/v1", "EndpointSlice", by_staff),
+                true,
             ),
             (object("v1", "Pod", json!({})), false),
             (object("v1", "PersistentVolumeClaim", json!({})), true),

@@ -32,6 +32,8 @@ pub struct DeletionFacts<'a> {
     pub snapshots: &'a [&'a ObjectMeta],
     /// The clusters of the fleet.
     pub clusters: &'a BTreeMap<&'a str, Reach>,
+    /// What is held in a cluster, and by what.
+    pub held: &'a [(&'a str, String)],
     /// The time.
     pub now: Timestamp,
 }
@@ -110,6 +112,9 @@ fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
             &names,
         ]);
     }
+    for (cluster, held) in facts.held {
+        message.extend(["; in ", cluster, ": ", held]);
+    }
     let kind = of_placement(facts.placement.scope(), REMOVING);
     let mut removing = condition((&kind, TRUE), "RemovalInProgress", &message);
     let status = facts.placement.status.as_ref();
@@ -137,6 +142,7 @@ mod tests {
                 ("kind-cluster-2", Reach::Reachable),
                 ("kind-cluster-3", Reach::Unreachable),
             ]),
+            held: &[("kind-cluster-2", "ConfigMap a/b is held by c".to_owned())],
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
         })
     }
@@ -155,7 +161,7 @@ mod tests {
             (2, 0, false)
         );
         let message = "Something of the placement is left in 2 cluster(s); these cannot be reached, and are waited for \
-                       until they leave the fleet: kind-cluster-3";
+                       until they leave the fleet: kind-cluster-3; in kind-cluster-2: ConfigMap a/b is held by c";
         assert_eq!(first.removing.unwrap().message, message);
 
         let deleted_at = bindings[0].metadata.creation_timestamp.clone();

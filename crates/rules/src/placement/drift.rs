@@ -1,14 +1,16 @@
 //! What differs between a manifest and its object in a member, and what the hub is told of that.
 
 use jiff::Timestamp;
+use karmada_api::fleet::Work;
+use karmada_api::fleet::names::PARENT_NAMESPACE;
 use karmada_api::fleet::placement::Difference as Told;
 use karmada_api::fleet::work::{DiffDetails, DriftDetails};
 use objects::condition::whole_seconds;
 use objects::difference::{Difference, additions, differences};
-use objects::group_kind;
 use objects::managed_fields::all_fields;
 use objects::metadata::field;
 use objects::ownership::{Compared, Extent, Versions};
+use objects::{Metadata, group_kind};
 use serde_json::{Map, Value, json};
 
 use super::hash::is_reserved;
@@ -84,9 +86,9 @@ fn content(object: &Value) -> Value {
     Value::Object(content)
 }
 
-/// Returns the details of a drift that is not news, or that is seen now; `None` without a drift.
+/// Returns the details of a drift from a manifest of a Work that is not news, or that is seen now; `None` without a drift.
 pub(super) fn drift_details(
-    manifest: &Value,
+    of: (&Work, &Value),
     compared: &Compared,
     before: Option<&DriftDetails>,
     now: Timestamp,
@@ -97,7 +99,7 @@ pub(super) fn drift_details(
         observed_in_member_cluster_generation: before.observed_in_member_cluster_generation,
         observed_diffs: before.observed_drifts,
     });
-    let details = diff_details(manifest, compared, before.as_ref(), now)?;
+    let details = diff_details(of, compared, before.as_ref(), now)?;
     Some(DriftDetails {
         observation_time: details.observation_time,
         first_drifted_observed_time: details.first_diffed_observed_time,
@@ -106,14 +108,14 @@ pub(super) fn drift_details(
     })
 }
 
-/// Returns the details of a difference that is not news, or that is seen now; `None` without one.
+/// Returns the details of a difference from a manifest of a Work that is not news, or that is seen now; `None` without one.
 pub(super) fn diff_details(
-    manifest: &Value,
+    of: (&Work, &Value),
     compared: &Compared,
     before: Option<&DiffDetails>,
     now: Timestamp,
 ) -> Option<DiffDetails> {
-    let observed_diffs = told(manifest, compared)?;
+    let observed_diffs = told(of, compared)?;
     let before = before.cloned().unwrap_or_default();
     // Of what was left out nobody knows whether it is news.
     let is_known = (before.observed_diffs == observed_diffs || before.observed_diffs.is_empty())
@@ -130,19 +132,21 @@ pub(super) fn diff_details(
     })
 }
 
-/// Returns the differences as the hub is told of them, `None` without any. What is in a Secret is not told.
-fn told(manifest: &Value, compared: &Compared) -> Option<Vec<Told>> {
+/// Returns the differences as the hub is told of them, `None` without any. What is in a Secret is not told, nor what is in an
+/// object of somebody else to the users of one namespace, who need not be those who may read it.
+fn told((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Vec<Told>> {
     let is_secret = group_kind(manifest) == ("", "Secret");
-    let text = |value: &Option<Value>, path: &str| match value {
+    let is_foreign = !compared.is_owned && work.metadata.label(PARENT_NAMESPACE).is_some();
+    let text = |value: &Option<Value>, is_hidden: bool| match value {
         None => String::new(),
-        Some(_) if is_secret && path != "/" => REDACTED.to_owned(),
+        Some(_) if is_hidden => REDACTED.to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
     let told = compared.differences.iter().map(|one| Told {
         path: one.path.clone(),
-        value_in_hub: text(&one.wanted, &one.path),
-        value_in_member: text(&one.found, &one.path),
+        value_in_hub: text(&one.wanted, is_secret && one.path != "/"),
+        value_in_member: text(&one.found, is_secret || is_foreign),
     });
     (!compared.differences.is_empty()).then(|| told.collect())
 }
@@ -199,7 +203,8 @@ mod tests {
         let now = FIRST.parse().unwrap();
         let found = compared(map, versions(&object, &applied), Extent::Whole);
         let found = Compared::of(Some(&object), found);
-        let details = diff_details(map, &found, None, now);
+        let cluster_scoped = Work::default();
+        let details = diff_details((&cluster_scoped, map), &found, None, now);
         let recorded = |work: &Value, place: usize| {
             let recorded = &work["status"]["manifestConditions"][place]["diffDetails"];
             from_value::<Option<DiffDetails>>(recorded.clone()).unwrap()
@@ -209,36 +214,41 @@ mod tests {
         assert_eq!(same, []);
         let absent = Compared::of(None, compared(map, None, Extent::Whole));
         let other = &items("crp-diff-works")[1];
-        assert_eq!(diff_details(map, &absent, None, now), recorded(other, 1));
+        let details = diff_details((&cluster_scoped, map), &absent, None, now);
+        assert_eq!(details, recorded(other, 1));
     }
 
     #[test]
     fn recorded_drift_is_ours() {
-        let work = fixture("crp-diff-work-drifted");
-        let manifest = &work["spec"]["workload"]["manifests"][1];
+        let fixture = fixture("crp-diff-work-drifted");
+        let work = from_value(fixture.clone()).unwrap();
+        let manifest = &fixture["spec"]["workload"]["manifests"][1];
         let mut object = manifest.clone();
         object["data"] = json!({ "k": "drift", "l": "w", "extra": "1" });
         let mut applied = object.clone();
         applied["data"]["k"] = json!("v");
         let found = compared(manifest, versions(&object, &applied), Extent::Manifest);
         let found = Compared::of(Some(&object), found);
-        let recorded = &work["status"]["manifestConditions"][1]["driftDetails"];
+        let recorded = &fixture["status"]["manifestConditions"][1]["driftDetails"];
         let recorded: DriftDetails = from_value(recorded.clone()).unwrap();
         let at = "2026-11-25T16:47:37Z".parse().unwrap();
-        let first = drift_details(manifest, &found, None, at).unwrap();
+        let first = drift_details((&work, manifest), &found, None, at).unwrap();
         assert_eq!(first, recorded);
         // What is no news is not dated anew; what is, is seen first when it was.
         let later = "2026-11-25T17:00:00Z".parse().unwrap();
-        let again = drift_details(manifest, &found, Some(&first), later);
+        let again = drift_details((&work, manifest), &found, Some(&first), later);
         assert_eq!(again.as_ref(), Some(&first));
         object["data"]["k"] = json!("more");
         let found = compared(manifest, versions(&object, &applied), Extent::Manifest);
         let found = Compared::of(Some(&object), found);
-        let more = drift_details(manifest, &found, Some(&first), later).unwrap();
+        let more = drift_details((&work, manifest), &found, Some(&first), later).unwrap();
         let times = (more.observation_time, more.first_drifted_observed_time);
         assert_eq!(times, (Some(Time(later)), Some(Time(at))));
         let none = Compared::of(Some(&object), Vec::new());
-        assert_eq!(drift_details(manifest, &none, Some(&first), later), None);
+        assert_eq!(
+            drift_details((&work, manifest), &none, Some(&first), later),
+            None
+        );
     }
 
     /// What members and controllers keep in an object is no difference.
@@ -308,11 +318,39 @@ mod tests {
         let (theirs, ours) = (secret("dGhlaXJz"), secret("b3Vycw=="));
         let found = compared(&ours, versions(&theirs, &ours), Extent::Manifest);
         let found = Compared::of(Some(&theirs), found);
-        let told = told(&ours, &found).unwrap();
+        let told = told((&Work::default(), &ours), &found).unwrap();
         assert_eq!(told[0].path, "/data/password");
         for told in [&told[0], &without_values(&told[0])] {
             let values = (&*told.value_in_hub, &*told.value_in_member);
             assert_eq!(values, (REDACTED, REDACTED));
+        }
+    }
+
+    /// Case F113: whoever may place in one namespace is not told what is in objects that are not of
+    /// his placement.
+    #[test]
+    fn foreign_values_are_not_told() {
+        let (theirs, ours) = (
+            map(&json!({ "token": "4711" })),
+            map(&json!({ "token": "x" })),
+        );
+        let found = compared(&ours, versions(&theirs, &ours), Extent::Manifest);
+        let found = Compared::of(Some(&theirs), found);
+        let mut work = Work::default();
+        for (namespace, is_owned, value) in [
+            (Some("shop"), false, REDACTED),
+            (Some("shop"), true, "4711"),
+            (None, false, "4711"),
+        ] {
+            let labels = namespace.map(|name| [(PARENT_NAMESPACE.to_owned(), name.to_owned())]);
+            work.metadata.labels = labels.map(Into::into);
+            let found = Compared {
+                is_owned,
+                ..found.clone()
+            };
+            let told = told((&work, &ours), &found).unwrap().remove(0);
+            assert_eq!((&*told.path, &*told.value_in_hub), ("/data/token", "x"));
+            assert_eq!(told.value_in_member, value);
         }
     }
 

@@ -9,6 +9,8 @@ use karmada_api::fleet::member::{AgentStatus, MEMBER_AGENT};
 use objects::Metadata;
 use objects::condition::find;
 
+/// The heartbeats in a row that an agent may miss, where it beats so seldom that it is not silent for longer by then.
+const MISSED_BEATS: i32 = 3;
 /// The time for which an agent may call itself unhealthy.
 const UNHEALTHY_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
@@ -110,7 +112,7 @@ pub fn eligibility(
     if find(&agent.conditions, "Joined").is_none_or(|joined| joined.status != TRUE) {
         return refused(Obstacle::NotJoined);
     }
-    let silent_at = after(heard.at, heartbeat_timeout);
+    let silent_at = after(heard.at, heartbeat_timeout.max(own_patience(cluster)));
     if now >= silent_at {
         return refused(Obstacle::Silent);
     }
@@ -137,6 +139,12 @@ pub fn eligibility(
 fn agent(cluster: &MemberCluster) -> Option<&AgentStatus> {
     let mut agents = cluster.status.as_ref()?.agent_status.iter();
     agents.find(|agent| agent.type_ == MEMBER_AGENT)
+}
+
+/// Returns the time in which an agent misses its heartbeats: a cluster may ask for one every ten minutes.
+fn own_patience(cluster: &MemberCluster) -> SignedDuration {
+    let period = cluster.spec.heartbeat_period_seconds.unwrap_or_default();
+    SignedDuration::from_secs(i64::from(period.saturating_mul(MISSED_BEATS)))
 }
 
 fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
@@ -167,6 +175,15 @@ mod tests {
         assert_eq!(decided(&cluster, at("16:44:20")), None);
         assert_eq!(decided(&cluster, at("16:49:08")), None);
         assert_eq!(decided(&cluster, at("16:49:09")), Some(Obstacle::Silent));
+    }
+
+    /// Case F111: one that beats every ten minutes is not silent before it has missed its own heartbeats.
+    #[test]
+    fn slow_heartbeats_are_awaited() {
+        let mut cluster: MemberCluster = from_value(fixture("membercluster")).unwrap();
+        cluster.spec.heartbeat_period_seconds = Some(600);
+        assert_eq!(decided(&cluster, at("17:14:08")), None);
+        assert_eq!(decided(&cluster, at("17:14:09")), Some(Obstacle::Silent));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
+use karmada_api::condition::TRUE;
 use karmada_api::fleet::MemberCluster;
 use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
 use karmada_api::fleet::policy::{ClusterAffinity, ClusterSelectorTerm, PlacementPolicy};
@@ -84,12 +85,10 @@ impl<'p> Filter<'p> {
 
     /// Returns the reason why the policy does not allow the cluster, or `None` if it does.
     pub(super) fn unfit(&self, cluster: &MemberCluster) -> Option<Unfit> {
-        // No term asks for nothing.
-        let required = self.required.filter(|terms| !terms.is_empty());
-        if required.is_some_and(|terms| !terms.iter().any(|term| matches(term, cluster))) {
+        if !self.meets_required(cluster) {
             return Some(Unfit::Affinity);
         }
-        if let Some(unfit) = self.namespace_unfit(cluster) {
+        if let Some(unfit) = namespace_unfit(self.namespace, cluster) {
             return Some(unfit);
         }
         let mut taints = cluster.spec.taints.iter();
@@ -100,17 +99,26 @@ impl<'p> Filter<'p> {
         untolerated.cloned().map(Unfit::Tainted)
     }
 
-    /// Returns why objects of the placement's namespace cannot be in a cluster, if its agent tells of namespaces.
-    fn namespace_unfit(&self, cluster: &MemberCluster) -> Option<Unfit> {
-        let status = cluster.status.as_ref()?;
-        if self.namespace.is_empty() || find(&status.conditions, NAMESPACES_COLLECTED).is_none() {
-            return None;
-        }
-        match &status.namespaces {
-            None => Some(Unfit::UnknownNamespaces),
-            Some(namespaces) if namespaces.contains_key(self.namespace) => None,
-            Some(_) => Some(Unfit::NoNamespace),
-        }
+    /// Returns `true` if the cluster meets one of the required terms, or none is required.
+    pub(super) fn meets_required(&self, cluster: &MemberCluster) -> bool {
+        // No term asks for nothing.
+        let required = self.required.filter(|terms| !terms.is_empty());
+        required.is_none_or(|terms| terms.iter().any(|term| matches(term, cluster)))
+    }
+}
+
+/// Returns why objects of a namespace, which is empty for a placement without one, cannot be in a cluster, if its agent tells
+/// of namespaces. One that has too many tells only of the first.
+pub(super) fn namespace_unfit(namespace: &str, cluster: &MemberCluster) -> Option<Unfit> {
+    let status = cluster.status.as_ref()?;
+    let collected = find(&status.conditions, NAMESPACES_COLLECTED)?;
+    if namespace.is_empty() {
+        return None;
+    }
+    match &status.namespaces {
+        None => Some(Unfit::UnknownNamespaces),
+        Some(namespaces) if namespaces.contains_key(namespace) => None,
+        Some(_) => (collected.status == TRUE).then_some(Unfit::NoNamespace),
     }
 }
 

@@ -10,6 +10,7 @@ use karmada_api::fleet::work::{
 };
 use karmada_api::fleet::{AppliedWork, Work};
 use objects::condition::find;
+use objects::retain::{PULL_SECRETS, pull_secret_names};
 use objects::{GroupVersionKind, Metadata, metadata};
 use serde_json::{Value, json};
 
@@ -144,6 +145,9 @@ fn written(manifest: &Value, hash: String, owner: &AppliedWork) -> Value {
         // KubeFleet's owners have none: then nothing is written where a member changes hands.
         if let Some(placement) = placement_of_work(&owner.metadata) {
             annotations.insert(PLACEMENT.to_owned(), placement.to_string().into());
+            if let Some(names) = pull_secret_names(manifest) {
+                annotations.insert(PULL_SECRETS.to_owned(), names.into());
+            }
         }
     });
     let reference = json!({

@@ -1,6 +1,6 @@
 //! Whose an object in a member is, and what a Work may do with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::fleet::names::{PLACEMENT, SPEC_HASH};
 use karmada_api::fleet::{AppliedWork, Work};
@@ -15,14 +15,47 @@ use serde_json::{Value, json};
 use super::strategy::only_reports;
 use super::takeover::{LEFT_ALONE, leaves_alone};
 
-/// The managers of what we write in members, and of what KubeFleet's agent wrote there before us.
+/// The managers of what is written in members. The first is that of KubeFleet's agent, so that each may go on with the fields
+/// of the other.
 pub const MANAGERS: Managers = Managers {
-    ours: "placement-agent",
-    predecessors: &["work-api-agent", "memberagent"],
+    ours: "work-api-agent",
+    predecessors: &["placement-agent", "memberagent"],
 };
 
 /// The names of the `AppliedWork`s that exist in a member, by their uids.
 pub type Owners = BTreeMap<String, String>;
+
+/// The `AppliedWork` of a Work.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    /// Its uid; empty if there is none.
+    uid: String,
+    /// The uids of the objects that it has.
+    applied: BTreeSet<String>,
+}
+
+impl Own {
+    /// Returns what an `AppliedWork` has.
+    pub fn of(owner: &AppliedWork) -> Self {
+        let applied = owner
+            .status
+            .iter()
+            .flat_map(|status| &status.applied_resources);
+        Self {
+            uid: owner.metadata.uid().to_owned(),
+            applied: applied.map(|one| one.uid.clone()).collect(),
+        }
+    }
+
+    /// Returns `true` if it has the object: its owner reference says so, or, if somebody has taken that off, its uid does.
+    pub fn has(&self, object: &impl Metadata) -> bool {
+        self.is_named_by(object) || self.applied.contains(object.uid())
+    }
+
+    fn is_named_by(&self, object: &impl Metadata) -> bool {
+        object.owners().iter().any(|owner| owner.uid == self.uid)
+    }
+}
 
 /// Returns `true` if an `AppliedWork` owns the object, one that exists or not.
 pub fn is_placed(object: &impl Metadata) -> bool {
@@ -36,9 +69,13 @@ pub fn owner_of<'a>(object: &impl Metadata, owners: &'a Owners) -> Option<&'a st
     placed.find_map(|owner| owners.get(owner.uid).map(String::as_str))
 }
 
-/// Decides what a Work may do with an object that exists where one of its manifests is to be applied. `own` is the
-/// uid of its `AppliedWork`.
-pub fn adoption(work: &Work, own: &str, owners: &Owners, object: &Value) -> Adoption {
+/// Decides what a Work may do with an object that exists where one of its manifests is to be applied.
+pub fn adoption(
+    work: &Work,
+    own: &Own,
+    owners: &Owners,
+    (manifest, object): (&Value, &Value),
+) -> Adoption {
     let strategy = work.spec.apply_strategy.as_ref();
     let may_share = strategy.is_some_and(|strategy| strategy.allow_co_ownership == Some(true));
     let references = object.owners();
@@ -47,7 +84,7 @@ pub fn adoption(work: &Work, own: &str, owners: &Owners, object: &Value) -> Adop
     let mut others = references
         .iter()
         .filter(is_there)
-        .filter(|owner| owner.uid != own);
+        .filter(|owner| owner.uid != own.uid);
     if let Some(other) = others.find(|owner| is_applied_work(owner) || !may_share) {
         let Owner { kind, name, .. } = other;
         let way_out = if is_applied_work(other) {
@@ -65,9 +102,17 @@ pub fn adoption(work: &Work, own: &str, owners: &Owners, object: &Value) -> Adop
             reason: reason.to_owned(),
         };
     }
-    if references.iter().any(|owner| owner.uid == own) {
+    let is_ours = own.has(object);
+    let has_manifest = object.annotation(SPEC_HASH).is_some()
+        && object.annotation(SPEC_HASH) == manifest.annotation(SPEC_HASH);
+    if is_ours && has_manifest {
+        // What it lacks somebody has taken away, and what stands there instead is not beside it.
+        Adoption::Adopt {
+            fields: TakeOver::Displaced,
+        }
+    } else if own.is_named_by(object) {
         Adoption::Owned
-    } else if leaves_alone(work) {
+    } else if leaves_alone(work) && !is_ours {
         Adoption::Refuse {
             reason: LEFT_ALONE.to_owned(),
         }
@@ -78,19 +123,20 @@ pub fn adoption(work: &Work, own: &str, owners: &Owners, object: &Value) -> Adop
     }
 }
 
-/// Decides what becomes of an object that a Work gives up, whose `AppliedWork` has the uid `own`. A Work that only reports
-/// deletes nothing: what it has from when it applied is let go.
-pub fn removal(work: &Work, own: &str, owners: &Owners, object: &Value) -> Removal {
+/// Decides what becomes of an object that a Work gives up. One that only reports deletes what it has applied before, which has
+/// the hash of a manifest; what KubeFleet's agent owns because it has looked at it is let go.
+pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Removal {
     let references = object.owners();
-    let is_ours = references.iter().any(|owner| owner.uid == own);
-    if !is_ours || object.is_deleting() || object.uid().is_empty() {
+    if !own.has(object) || object.is_deleting() || object.uid().is_empty() {
         return Removal::Nothing;
     }
     let is_there = |owner: &Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
     let is_shared = references
         .iter()
-        .any(|owner| owner.uid != own && is_there(owner));
-    if !is_shared && !only_reports(work.spec.apply_strategy.as_ref()) {
+        .any(|owner| owner.uid != own.uid && is_there(owner));
+    let is_applied =
+        !only_reports(work.spec.apply_strategy.as_ref()) || object.annotation(SPEC_HASH).is_some();
+    if !is_shared && is_applied {
         return Removal::Delete {
             uid: object.uid().to_owned(),
         };
@@ -99,7 +145,7 @@ pub fn removal(work: &Work, own: &str, owners: &Owners, object: &Value) -> Remov
     let others: Vec<_> = all
         .into_iter()
         .flatten()
-        .filter(|owner| owner["uid"] != own)
+        .filter(|owner| owner["uid"] != *own.uid)
         .collect();
     let mut body = json!({ "metadata": { "ownerReferences": others } });
     // What we have noted on it is not true of it any more.
@@ -144,6 +190,17 @@ mod tests {
             "ownerReferences": references } })
     }
 
+    fn own() -> Own {
+        Own {
+            uid: "ours".to_owned(),
+            applied: ["listed".to_owned()].into(),
+        }
+    }
+
+    fn adopted(work: &Work, object: &Value) -> Adoption {
+        adoption(work, &own(), &owners(), (&json!({}), object))
+    }
+
     fn work(may_share: bool) -> Work {
         from_value(json!({ "spec": { "applyStrategy": { "allowCoOwnership": may_share } } }))
             .unwrap()
@@ -153,12 +210,12 @@ mod tests {
     /// else only where that was asked for.
     #[test]
     fn owners_decide_about_adoption() {
-        let adopted = Adoption::Adopt {
+        let adopt = Adoption::Adopt {
             fields: TakeOver::FromPredecessors,
         };
         for (object, may_share, expected) in [
-            (object(&[]), false, Some(adopted.clone())),
-            (object(&[(PLACED, "gone")]), false, Some(adopted.clone())),
+            (object(&[]), false, Some(adopt.clone())),
+            (object(&[(PLACED, "gone")]), false, Some(adopt.clone())),
             (object(&[(PLACED, "ours")]), false, Some(Adoption::Owned)),
             (
                 object(&[(PLACED, "ours"), (PLACED, "gone")]),
@@ -167,7 +224,7 @@ mod tests {
             ),
             (object(&[(PLACED, "theirs")]), true, None),
             (object(&[(OTHERS, "else")]), false, None),
-            (object(&[(OTHERS, "else")]), true, Some(adopted)),
+            (object(&[(OTHERS, "else")]), true, Some(adopt)),
             (object(&[(PLACED, "ours"), (OTHERS, "else")]), false, None),
             (
                 object(&[(PLACED, "ours"), (OTHERS, "else")]),
@@ -175,7 +232,7 @@ mod tests {
                 Some(Adoption::Owned),
             ),
         ] {
-            let adoption = adoption(&work(may_share), "ours", &owners(), &object);
+            let adoption = adopted(&work(may_share), &object);
             match expected {
                 Some(expected) => assert_eq!(adoption, expected, "{object}"),
                 None => assert!(matches!(adoption, Adoption::Refuse { .. }), "{object}"),
@@ -189,10 +246,44 @@ mod tests {
         let work: Work = from_value(json!({ "spec": { "applyStrategy": {
             "whenToTakeOver": "Never", "allowCoOwnership": true } } }))
         .unwrap();
-        let adopts = |object: &Value| adoption(&work, "ours", &owners(), object);
+        let adopts = |object: &Value| adopted(&work, object);
         let reason = LEFT_ALONE.to_owned();
         assert_eq!(adopts(&object(&[])), Adoption::Refuse { reason });
         assert_eq!(adopts(&object(&[(PLACED, "ours")])), Adoption::Owned);
+    }
+
+    /// Case F107: an object whose owner somebody has taken off is known by its uid, and goes with its
+    /// Work. One that was made in its place is another.
+    #[test]
+    fn stripped_object_is_known() {
+        let work: Work =
+            from_value(json!({ "spec": { "applyStrategy": { "whenToTakeOver": "Never" } } }))
+                .unwrap();
+        let mut stripped = object(&[]);
+        stripped["metadata"]["uid"] = json!("listed");
+        let fields = TakeOver::FromPredecessors;
+        assert_eq!(adopted(&work, &stripped), Adoption::Adopt { fields });
+        let uid = "listed".to_owned();
+        let removed = removal(&work, &own(), &owners(), &stripped);
+        assert_eq!(removed, Removal::Delete { uid });
+        stripped["metadata"]["uid"] = json!("another");
+        assert!(matches!(adopted(&work, &stripped), Adoption::Refuse { .. }));
+        let removed = removal(&work, &own(), &owners(), &stripped);
+        assert_eq!(removed, Removal::Nothing);
+    }
+
+    /// What somebody has put where an object had something of its manifest goes, once that is all there is to write.
+    #[test]
+    fn written_object_is_restored() {
+        let mut ours = object(&[(PLACED, "ours")]);
+        ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h" });
+        let adopts = |hash: &str| {
+            let manifest = json!({ "metadata": { "annotations": { SPEC_HASH: hash } } });
+            adoption(&work(false), &own(), &owners(), (&manifest, &ours))
+        };
+        let fields = TakeOver::Displaced;
+        assert_eq!(adopts("h"), Adoption::Adopt { fields });
+        assert_eq!(adopts("next"), Adoption::Owned);
     }
 
     /// Both halves of this house may work in one cluster: an object belongs to one of them.
@@ -200,7 +291,7 @@ mod tests {
     fn propagated_object_is_refused() {
         let mut object = object(&[]);
         object["metadata"]["labels"] = json!({ MANAGED: "true" });
-        let adoption = adoption(&work(true), "ours", &owners(), &object);
+        let adoption = adopted(&work(true), &object);
         assert!(matches!(adoption, Adoption::Refuse { .. }));
     }
 
@@ -210,7 +301,7 @@ mod tests {
         let delete = Removal::Delete {
             uid: "u".to_owned(),
         };
-        let removal = |object: &Value| removal(&work(false), "ours", &owners(), object);
+        let removal = |object: &Value| removal(&work(false), &own(), &owners(), object);
         let ours = object(&[(PLACED, "ours"), (PLACED, "gone")]);
         assert_eq!(removal(&ours), delete);
         let theirs = object(&[(PLACED, "theirs")]);
@@ -228,19 +319,21 @@ mod tests {
         assert_eq!(removal(&going), Removal::Nothing);
     }
 
-    /// Who only looks takes nothing away, not even what he owns since he did more than that.
+    /// Who only looks takes away what he has applied before, and nothing that he has only looked at.
     #[test]
-    fn reporter_deletes_nothing() {
+    fn reporter_deletes_what_was_applied() {
         let work: Work =
             from_value(json!({ "spec": { "applyStrategy": { "type": "ReportDiff" } } })).unwrap();
         let mut ours = object(&[(PLACED, "ours")]);
-        ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h", "example.com/theirs": "" });
-        let Removal::Release { patch } = removal(&work, "ours", &owners(), &ours) else {
+        let Removal::Release { patch } = removal(&work, &own(), &owners(), &ours) else {
             panic!("not released");
         };
         assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
-        assert_eq!(patch["metadata"]["annotations"], json!({ SPEC_HASH: null }));
-        let free = removal(&work, "ours", &owners(), &object(&[]));
+        ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h" });
+        let applied = removal(&work, &own(), &owners(), &ours);
+        let uid = "u".to_owned();
+        assert_eq!(applied, Removal::Delete { uid });
+        let free = removal(&work, &own(), &owners(), &object(&[]));
         assert_eq!(free, Removal::Nothing);
     }
 

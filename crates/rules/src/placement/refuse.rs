@@ -62,6 +62,17 @@ impl Refusal {
         }
     }
 
+    /// Returns the refusal of a placement that selects, or has, something of a group of the API that does not answer.
+    pub fn of_unanswered(group: &str) -> Self {
+        Self {
+            reason: "InvalidResourceSelectors",
+            message: format!(
+                "The API group {group}, of which the placement selects objects, does not answer: mend its APIService, or \
+                 select less"
+            ),
+        }
+    }
+
     /// Returns the refusal of a placement with problems, or `None` without any.
     pub fn of(problems: &[Problem]) -> Option<Self> {
         let texts: Vec<_> = problems.iter().map(Problem::to_string).collect();

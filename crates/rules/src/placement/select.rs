@@ -1,17 +1,18 @@
 //! What a placement selects on its hub.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use karmada_api::Scope;
 use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
+use objects::allocated::Allocated;
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 
-use super::content::{self, Hub, content, is_placeable};
-use super::hash::encode;
+use super::content::{self, Hub, content, is_placeable, portable};
+use super::hash::{encode, of_objects};
 
 /// The largest object that is placed, in bytes of its JSON: etcd takes none that is much larger.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -26,6 +27,8 @@ pub trait Inventory {
     fn list(&self, kind: &GroupVersionKind, namespace: &str) -> Vec<Value>;
     /// Returns the objects of all kinds in a namespace, each in one version.
     fn list_namespace(&self, namespace: &str) -> Vec<Value>;
+    /// Returns the groups whose objects are not known, as the hub's API does not answer about them.
+    fn unanswered(&self) -> BTreeSet<String>;
 }
 
 /// What a placement selects.
@@ -35,6 +38,12 @@ pub struct Selection {
     pub objects: Vec<Value>,
     /// Objects that are too large to be placed.
     pub too_large: Vec<ResourceIdentifier>,
+    /// The selectors that select nothing, as a person reads them.
+    pub idle: Vec<String>,
+    /// The groups of which nothing can be selected, as the hub's API does not answer about them.
+    pub unanswered: BTreeSet<String>,
+    /// The hash by which KubeFleet knows the selection: of more than is placed, for it leaves in what its hub has added.
+    pub hash: String,
 }
 
 /// The reason why nothing is selected: what is placed stays as it is.
@@ -101,7 +110,7 @@ pub(super) fn show(object: &ResourceIdentifier) -> String {
     format!("{} {key}", object.kind)
 }
 
-/// Returns what a placement selects. An object that does not exist is none, and no error.
+/// Returns what a placement selects. An object that does not exist is none, and no error: it may come.
 ///
 /// # Errors
 /// Fails if its selectors contradict each other or the hub; nothing is selected then.
@@ -121,33 +130,58 @@ pub fn select(
         }
         own => Place::Namespace(own),
     };
-    let mut selected = BTreeMap::new();
+    let (mut selected, mut idle) = (BTreeMap::new(), Vec::new());
     for selector in selectors {
-        let objects = matches(selector, place, hub, inventory)?;
+        let mut objects = matches(selector, place, hub, inventory)?;
+        objects.retain(|one| is_placeable(one, hub) && !mirrors_a_service(one, inventory));
+        if objects.is_empty() {
+            idle.push(describe(selector));
+        }
         for object in objects {
-            if !is_placeable(&object, hub) || mirrors_a_service(&object, inventory) {
-                continue;
-            }
             // Versions of a kind show the same object.
             let (group, kind) = objects::group_kind(&object);
             let (group, kind, key) = (group.to_owned(), kind.to_owned(), object.key());
             let id = (group, kind.clone(), key.clone());
-            if selected.insert(id, content(object)).is_some() {
+            let allocated = Allocated::of(&object);
+            if selected.insert(id, (content(object), allocated)).is_some() {
                 return Err(InvalidSelector::Twice { kind, key });
             }
         }
     }
-    let mut selection = Selection::default();
-    for object in selected.into_values() {
+    let mut selection = Selection {
+        idle,
+        ..Selection::default()
+    };
+    if selectors.iter().any(is_of_namespaces) {
+        selection.unanswered = inventory.unanswered();
+    }
+    let mut whole = Vec::new();
+    for (object, allocated) in selected.into_values() {
         let fits = encode(&object).is_ok_and(|json| json.len() <= MOST_BYTES);
         if fits {
-            selection.objects.push(object);
+            selection
+                .objects
+                .push(portable(&object, allocated.as_ref()));
+            whole.push(object);
         } else {
             selection.too_large.push(identifier(&object));
         }
     }
     content::sort(&mut selection.objects);
+    content::sort(&mut whole);
+    // Whatever was read can be written.
+    selection.hash = of_objects(whole).unwrap_or_default();
     Ok(selection)
+}
+
+/// Returns what a selector selects as a person reads it.
+fn describe(selector: &ResourceSelector) -> String {
+    let ResourceSelector { kind, name, .. } = selector;
+    match (&**name, &selector.label_selector) {
+        ("", None) => format!("any {kind}"),
+        ("", Some(_)) => format!("{kind} by labels"),
+        (name, _) => format!("{kind} {name:?}"),
+    }
 }
 
 /// Where a placement selects.
@@ -258,12 +292,18 @@ fn is_reserved(namespace: &str, hub: &Hub) -> bool {
         || hub.skipped_namespaces.iter().any(|name| name == namespace)
 }
 
-/// Returns `true` for Endpoints that the hub keeps for a Service, as each member does.
+/// Returns `true` for Endpoints that the hub keeps for a Service, as each member does. Of one without a selector, people
+/// write them.
 fn mirrors_a_service(object: &Value, inventory: &impl Inventory) -> bool {
-    objects::group_kind(object) == ("", "Endpoints")
-        && inventory
-            .get(&GroupVersionKind::new("v1", "Service"), &object.key())
-            .is_some()
+    if objects::group_kind(object) != ("", "Endpoints") {
+        return false;
+    }
+    let service = inventory.get(&GroupVersionKind::new("v1", "Service"), &object.key());
+    let selector = service
+        .as_ref()
+        .and_then(|one| one.pointer("/spec/selector"));
+    let selector = selector.and_then(Value::as_object);
+    selector.is_some_and(|labels| !labels.is_empty())
 }
 
 /// Returns the identity of an object as statuses have it.

@@ -35,13 +35,13 @@ struct Topology<'p> {
 }
 
 impl<'p> Spread<'p> {
-    /// Returns the domains that all clusters of the fleet make, with the placement in none.
+    /// Returns the domains that these clusters make, with the placement in none.
     pub(super) fn of(
         constraints: &'p [TopologySpreadConstraint],
-        fleet: &[&MemberCluster],
+        clusters: &[&MemberCluster],
     ) -> Self {
         let topologies = constraints.iter().map(|constraint| {
-            let clusters = fleet.iter();
+            let clusters = clusters.iter();
             let labels =
                 clusters.filter_map(|cluster| cluster.metadata.label(&constraint.topology_key));
             let domains: BTreeSet<_> = labels.collect();

@@ -21,7 +21,6 @@ mod whole;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use karmada_api::Condition;
 use karmada_api::condition::FALSE;
 use karmada_api::fleet::binding::{BindingState, ClusterDecision};
 use karmada_api::fleet::conditions::{SCHEDULED, of_placement};
@@ -29,16 +28,18 @@ use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
 use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
 use karmada_api::fleet::policy::PlacementType;
 use karmada_api::fleet::{Binding, PolicySnapshot};
+use karmada_api::{Condition, Scope};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 
-pub use external::earlier_snapshot;
+pub use external::given_snapshot;
 pub use facts::StatusFacts;
 
 use super::condition::condition;
 use super::select::{Selection, identifier, show};
+use super::snapshot::has_same_policy;
 use super::strategy::is_external;
-use cluster::{Standing, removing, standing};
+use cluster::{Standing, standing};
 use facts::is_current;
 use shorten::shorten;
 use stuck::Stuck;
@@ -51,6 +52,17 @@ pub struct StatusPlan {
     pub status: Option<PlacementStatus>,
     /// The time at which the same facts mean something else.
     pub wake_at: Option<Timestamp>,
+}
+
+/// What stands before a selector that selects nothing.
+const IDLE: &str = "; nothing is selected by ";
+
+/// Returns what a placement of a scope says of selectors that select nothing; empty if each selects something.
+pub fn said_of_idle_selectors(scope: Scope, status: &PlacementStatus) -> &str {
+    let scheduled = find(&status.conditions, &of_placement(scope, SCHEDULED));
+    let message = scheduled.map_or("", |scheduled| &scheduled.message);
+    let said = message.find(IDLE).and_then(|at| message.get(at..));
+    said.unwrap_or_default().trim_start_matches("; ")
 }
 
 /// Plans what is said of a placement.
@@ -118,10 +130,12 @@ fn standings(
         if is_external(facts.placement) {
             let given = binding.map(|binding| &*binding.spec.resource_snapshot_name);
             let index = external::index(facts.placement, binding);
-            return (standing(decision, binding, given), index.to_owned());
+            let standing = standing(facts.placement, decision, binding, given);
+            return (standing, index.to_owned());
         }
         let snapshot = facts.snapshot.map(Metadata::name);
-        (standing(decision, binding, snapshot), latest.to_owned())
+        let standing = standing(facts.placement, decision, binding, snapshot);
+        (standing, latest.to_owned())
     });
     standings.collect()
 }
@@ -140,11 +154,24 @@ fn pending(
         after.observed_resource_index.clone_from(index);
     }
     let said = ("Unknown", "SchedulePending");
-    after.conditions = vec![scheduled(facts, said, "Scheduling has not completed")];
+    let message = if names_nobody(facts) {
+        "No cluster is named in spec.policy.clusterNames"
+    } else {
+        after
+            .placement_statuses
+            .clone_from(&before.placement_statuses);
+        "Scheduling has not completed"
+    };
+    after.conditions = vec![scheduled(facts, said, message)];
     after
-        .placement_statuses
-        .clone_from(&before.placement_statuses);
-    after
+}
+
+/// Returns `true` if the policy of a placement is to name its clusters, and names none.
+fn names_nobody(facts: &StatusFacts<'_>) -> bool {
+    let policy = facts.placement.spec.policy.as_ref();
+    policy.is_some_and(|policy| {
+        policy.placement_type == PlacementType::PickFixed && policy.cluster_names.is_empty()
+    })
 }
 
 fn of_selection(
@@ -165,10 +192,13 @@ fn of_selection(
     let Some((policy, mut scheduled)) = scheduling(facts) else {
         return pending(facts, before, after);
     };
+    let message = &mut scheduled.message;
     for object in &selection.too_large {
         let name = show(object);
-        let left_out = ["; ", &name, " is too large to be placed, and is left out"];
-        scheduled.message.extend(left_out);
+        message.extend(["; ", &name, " is too large to be placed, and is left out"]);
+    }
+    for selector in &selection.idle {
+        message.extend([IDLE, selector]);
     }
     let decisions = policy
         .status
@@ -176,6 +206,21 @@ fn of_selection(
         .flat_map(|status| &status.target_clusters);
     let selected: Vec<_> = decisions.clone().filter(|one| one.selected).collect();
     let refused: Vec<_> = decisions.filter(|one| !one.selected).collect();
+    for group in &selection.unanswered {
+        message.extend([
+            "; the API group ",
+            group,
+            " does not answer: nothing of it is selected",
+        ]);
+    }
+    for cluster in leaving(facts, &selected) {
+        let left = [
+            "; ",
+            cluster,
+            " is no longer picked: what it has is being removed",
+        ];
+        message.extend(left);
+    }
     let clusters = standings(facts, &selected, &after.observed_resource_index);
     after.conditions = vec![scheduled];
     let scope = facts.placement.scope();
@@ -194,28 +239,31 @@ fn of_selection(
     after
         .placement_statuses
         .extend(refused.iter().take(missing).map(|one| not_found(one)));
-    let leaving = facts.bindings.iter().filter(|binding| {
-        let cluster = &*binding.spec.target_cluster;
-        // Where runs update the clusters, one that is left stays as it is until a run comes.
-        let is_unscheduled = binding.spec.state == BindingState::Unscheduled && !is_external;
-        let is_left = is_unscheduled || binding.metadata.is_deleting();
-        is_left
-            && selected
-                .iter()
-                .all(|decision| decision.cluster_name != cluster)
-    });
-    after
-        .placement_statuses
-        .extend(leaving.map(|binding| removing(binding)));
     keep_order(&mut after.placement_statuses, &before.placement_statuses);
     after
 }
 
-/// Returns the latest policy and what was found by it, if the scheduler has seen this generation of the placement.
+/// Returns the clusters that are no longer picked, as long as they have something. Where runs update the clusters, one that
+/// is left stays as it is until a run comes.
+fn leaving<'a>(
+    facts: &StatusFacts<'a>,
+    selected: &[&ClusterDecision],
+) -> impl Iterator<Item = &'a str> {
+    let is_external = is_external(facts.placement);
+    let left = facts.bindings.iter().filter(move |binding| {
+        let is_unscheduled = binding.spec.state == BindingState::Unscheduled && !is_external;
+        is_unscheduled || binding.metadata.is_deleting()
+    });
+    let left = left.map(|binding| &*binding.spec.target_cluster);
+    left.filter(move |cluster| selected.iter().all(|one| one.cluster_name != **cluster))
+}
+
+/// Returns the latest policy and what was found by it, if the scheduler has seen it as the placement has it.
 fn scheduling<'a>(facts: &StatusFacts<'a>) -> Option<(&'a PolicySnapshot, Condition)> {
-    let policy = facts.policy?;
+    let policy = facts.policy.filter(|_| !names_nobody(facts))?;
     let status = policy.status.as_ref()?;
-    let is_current = status.observed_placement_generation == facts.placement.metadata.generation;
+    let is_current = status.observed_placement_generation == facts.placement.metadata.generation
+        || has_same_policy(policy, facts.placement);
     let found = find(&status.conditions, SCHEDULED).filter(|_| is_current)?;
     Some((
         policy,

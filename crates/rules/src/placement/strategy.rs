@@ -35,6 +35,13 @@ pub fn apply_strategy(placement: &Placement) -> ApplyStrategy {
     strategy
 }
 
+/// Returns `true` if a rollout may never take anything from a cluster: no edit can reach one that has the placement.
+pub(super) fn allows_no_change(placement: &Placement) -> bool {
+    let update = placement.spec.strategy.rolling_update.as_ref();
+    let bound = update.and_then(|update| update.max_unavailable.as_ref());
+    bound.and_then(|bound| part_of(bound, 1)) == Some(0)
+}
+
 /// Returns the merge patch that makes one way to write of another, or `None` if it is the same: what is left out goes.
 pub(super) fn change(
     before: Option<&ApplyStrategy>,

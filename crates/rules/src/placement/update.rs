@@ -70,6 +70,13 @@ pub fn is_finished(run: &ClusterStagedUpdateRun) -> bool {
     })
 }
 
+/// Returns `true` if a run is to begin with the latest snapshot of its placement.
+pub fn asks_for_latest(run: &ClusterStagedUpdateRun) -> bool {
+    let status = run.status.as_ref();
+    let has_begun = status.is_some_and(|status| status.strategy.is_some());
+    !has_begun && !is_finished(run) && run.spec.resource_snapshot_index.is_empty()
+}
+
 /// Returns what a run says last: how it has ended, or how it goes on, or whether it has begun.
 pub fn said(status: &UpdateRunStatus) -> Option<&Condition> {
     let mut kinds = [SUCCEEDED, PROGRESSING, INITIALIZED].into_iter();

@@ -12,14 +12,16 @@ mod trim;
 mod whole;
 
 use jiff::Timestamp;
+use karmada_api::condition::TRUE;
 use karmada_api::fleet::Work;
-use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, STATUS_TRIMMED};
+use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, REMOVING, STATUS_TRIMMED};
 use karmada_api::fleet::work::{WorkResourceIdentifier, WorkStatus};
+use objects::Key;
 use objects::condition::find;
 
 pub use report::{ManifestReport, ManifestResult};
 
-use super::condition::put;
+use super::condition::{condition, put};
 use super::manifests::identifier;
 use super::strategy::only_reports;
 use manifest::of_manifest;
@@ -59,6 +61,39 @@ pub fn work_status(
             .conditions
             .retain(|old| !ours.contains(&&*old.type_) || says(&old.type_));
         put(&mut after.conditions, new, (work.metadata.generation, now));
+    }
+    (after != before).then_some(after)
+}
+
+/// The most objects that are named because something holds them.
+const MOST_HELD: usize = 10;
+
+/// Returns the status of a Work that gives up these objects, which its member has not deleted yet, each with the finalizers
+/// that hold it; `None` if that is told already.
+pub fn with_remaining(
+    work: &Work,
+    remaining: &[(WorkResourceIdentifier, Vec<String>)],
+    now: Timestamp,
+) -> Option<WorkStatus> {
+    let before = work.status.clone().unwrap_or_default();
+    let mut after = before.clone();
+    let held = remaining
+        .iter()
+        .filter(|(_, finalizers)| !finalizers.is_empty());
+    let held = held.take(MOST_HELD).map(|(object, finalizers)| {
+        let key = Key::new(&*object.namespace, &*object.name);
+        format!("{} {key} is held by {}", object.kind, finalizers.join(", "))
+    });
+    let held: Vec<_> = held.collect();
+    if held.is_empty() {
+        after.conditions.retain(|one| one.type_ != REMOVING);
+    } else {
+        let removing = condition((REMOVING, TRUE), "HeldByFinalizers", &held.join("; "));
+        put(
+            &mut after.conditions,
+            [removing],
+            (work.metadata.generation, now),
+        );
     }
     (after != before).then_some(after)
 }

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
 
-use super::strategy::{change, only_reports};
+use super::strategy::change;
 use desired::{are_current, desired};
 
 /// A write to a Work.
@@ -72,7 +72,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
             .works
             .iter()
             .filter(|work| !work.metadata.is_deleting());
-        let writes = works.map(|work| take_away(work, facts.strategy));
+        let writes = works.map(|work| take_away(work));
         return WorksPlan::Remove(writes.collect());
     }
     match binding.spec.state {
@@ -118,7 +118,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         .works
         .iter()
         .filter(|work| !names.contains(work.metadata.name()) && !work.metadata.is_deleting());
-    writes.extend(stale.map(|work| take_away(work, facts.strategy)));
+    writes.extend(stale.map(|work| take_away(work)));
     WorksPlan::Write(writes)
 }
 
@@ -182,12 +182,8 @@ fn rewrite(work: &Work, strategy: Option<&ApplyStrategy>) -> Option<WorkWrite> {
     })
 }
 
-/// Returns the next write towards the end of a Work. One that does not know yet that its placement only looks is told
-/// before: its agent would delete all that it has applied.
-fn take_away(work: &Work, strategy: Option<&ApplyStrategy>) -> WorkWrite {
-    let must_learn = only_reports(strategy) && !only_reports(work.spec.apply_strategy.as_ref());
-    let told = must_learn.then(|| rewrite(work, strategy)).flatten();
-    told.unwrap_or_else(|| WorkWrite::Delete {
+fn take_away(work: &Work) -> WorkWrite {
+    WorkWrite::Delete {
         name: work.metadata.name().to_owned(),
-    })
+    }
 }

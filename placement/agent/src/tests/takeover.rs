@@ -131,6 +131,29 @@ async fn takeover_needs_one_look() {
     assert_eq!(asked, expected);
 }
 
+/// Case F107: a copy that is put back without its owner, as backup tools do, is known by its uid: an edit
+/// arrives, and it goes with its Work.
+#[tokio::test(start_paused = true)]
+async fn stripped_copy_is_known() {
+    let mut stage = Stage::joined().await;
+    stage.member.create_namespace("application-1").await;
+    stage.apply_map(json!({ "whenToTakeOver": "Never" })).await;
+    let stripped = json!({ "metadata": { "ownerReferences": null } });
+    stage.disturb("PATCH", &stripped).await;
+    let mut edited = map();
+    edited["data"] = json!({ "key": "edited" });
+    stage.place(&[edited]).await;
+    assert_eq!(data(&stage).await, json!({ "key": "edited" }));
+    assert_eq!(stage.member.get(MAP).await.owners().len(), 1);
+
+    stage.kill().await;
+    stage.disturb("PATCH", &stripped).await;
+    stage.hub.send("DELETE", WORK, &json!({})).await;
+    stage.start(&[]).await;
+    assert_eq!(stage.hub.find(WORK).await, None);
+    assert_eq!(stage.member.find(MAP).await, None);
+}
+
 const COPY: &str = "/api/v1/namespaces/app-10/configmaps/c";
 
 /// Returns the objects that a running KubeFleet's agent took over, one as it writes by default, and one as by server-side

@@ -582,3 +582,112 @@ async fn recorded_member_is_taken_over() {
     assert_eq!(map["data"], json!({ "new": "value" }));
     assert_eq!(map.uid(), uids[1]);
 }
+
+/// Case F101: what holds an object that is to go is named, until it is gone.
+#[tokio::test(start_paused = true)]
+async fn held_object_is_named() {
+    let stage = Stage::placed().await;
+    let held = json!({ "metadata": { "finalizers": ["ledger.example.com/settle"] } });
+    stage.member.send("PATCH", MAP, &held).await;
+    stage.hub.send("DELETE", WORK, &json!({})).await;
+    stage.settle().await;
+    let work = stage.hub.get(WORK).await;
+    let conditions = work["status"]["conditions"].as_array().unwrap();
+    let removing = conditions.iter().find(|one| one["type"] == "Removing");
+    let message = "ConfigMap application-1/app-config-1 is held by ledger.example.com/settle";
+    assert_eq!(removing.unwrap()["message"], message);
+    let free = json!({ "metadata": { "finalizers": null } });
+    stage.member.send("PATCH", MAP, &free).await;
+    stage.settle().await;
+    assert_eq!(stage.hub.find(WORK).await, None);
+}
+
+const WEB: &str = "/apis/apps/v1/namespaces/application-1/deployments/web";
+const SERVICE: &str = "/api/v1/namespaces/application-1/services/web";
+
+/// Case F103: what somebody renames is as it is placed again, and nothing is beside it. What he adds
+/// stays.
+#[tokio::test(start_paused = true)]
+async fn renamed_parts_are_restored() {
+    let stage = Stage::joined().await;
+    let metadata = json!({ "name": "web", "namespace": "application-1" });
+    let pod = json!({ "metadata": { "labels": { "app": "web" } }, "spec": {
+        "volumes": [{ "name": "scratch", "emptyDir": {} }],
+        "containers": [{ "name": "web", "image": "web:1",
+            "livenessProbe": { "httpGet": { "path": "/live", "port": "http" } } }] } });
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": { "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }] } });
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+        "spec": { "selector": { "matchLabels": { "app": "web" } }, "template": pod } });
+    let placed = work(&[namespace(), service, deployment]);
+    stage.hub.send("POST", WORKS, &placed).await;
+    stage.settle().await;
+    let template = |pod: Value| json!({ "spec": { "template": { "spec": pod } } });
+    for (path, edit, part, count) in [
+        (
+            SERVICE,
+            json!({ "spec": { "ports": [{ "name": "http", "port": 8080 }] } }),
+            "/spec/ports",
+            1,
+        ),
+        (
+            WEB,
+            template(json!({ "containers": [{ "name": "other", "image": "web:1" }] })),
+            "/spec/template/spec/containers",
+            1,
+        ),
+        (
+            WEB,
+            template(json!({ "volumes": [{ "name": "scratch", "configMap": { "name": "a" } }] })),
+            "/spec/template/spec/volumes",
+            1,
+        ),
+        (
+            WEB,
+            template(json!({ "containers": [
+                { "name": "side", "image": "side:1" },
+                { "name": "web", "image": "web:1", "livenessProbe": {
+                    "httpGet": { "path": "/live", "port": "http" } } },
+            ] })),
+            "/spec/template/spec/containers",
+            2,
+        ),
+    ] {
+        let before = stage.member.get(path).await;
+        stage.member.send("PATCH", path, &edit).await;
+        stage.settle().await;
+        let after = stage.member.get(path).await;
+        let [before, after] = [before, after].map(|one| one.pointer(part).unwrap().clone());
+        assert_eq!(after.as_array().unwrap().len(), count, "{part} {after}");
+        if count == 1 {
+            assert_eq!(after[0]["name"], before[0]["name"]);
+            assert_eq!(after[0].get("configMap"), None);
+            assert_eq!(after[0]["port"], before[0]["port"]);
+        }
+    }
+    assert_eq!(stage.says().await.0[0], "Applied True AllManifestsApplied");
+}
+
+/// Case F109: what leaves the manifest goes, what the member has added stays.
+#[tokio::test(start_paused = true)]
+async fn pull_secret_leaves() {
+    let stage = Stage::joined().await;
+    let secrets = |names: &[&str]| {
+        let secrets: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+        json!(secrets)
+    };
+    let account = |names: &[&str]| {
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": "puller", "namespace": "application-1" },
+            "imagePullSecrets": secrets(names) })
+    };
+    let placed = work(&[namespace(), account(&["old", "new"])]);
+    stage.hub.send("POST", WORKS, &placed).await;
+    stage.settle().await;
+    let path = "/api/v1/namespaces/application-1/serviceaccounts/puller";
+    let more = json!({ "imagePullSecrets": secrets(&["old", "new", "cluster"]) });
+    stage.member.send("PATCH", path, &more).await;
+    stage.place(&[namespace(), account(&["new"])]).await;
+    let left = stage.member.get(path).await["imagePullSecrets"].clone();
+    assert_eq!(left, secrets(&["new", "cluster"]));
+}

@@ -92,6 +92,84 @@ async fn forbidden_kind_is_named() {
     assert_eq!(names(&stage, SNAPSHOTS).await, ["shop-0-snapshot"]);
 }
 
+/// Case F104: a group that does not answer is named, and holds up nobody but a placement that has
+/// something of it: that would look as if it were deleted.
+#[tokio::test(start_paused = true)]
+async fn dead_group_holds_its_own() {
+    let mut stage = Stage::with_clusters(&["c1"]).await;
+    let mut puppets = puppets();
+    puppets["spec"]["scope"] = json!("Namespaced");
+    stage.install([puppets]);
+    for namespace in ["shop", "stage"] {
+        stage.create_namespace(namespace).await;
+    }
+    let puppet = json!({ "apiVersion": "test.io/v1", "kind": "Puppet",
+        "metadata": { "name": "kasper", "namespace": "stage" } });
+    stage.create(&puppet).await;
+    for name in ["shop", "stage"] {
+        let new = placement(name, name, &json!(null));
+        stage.change("POST", PLACEMENTS, &new).await;
+    }
+    stage.kill().await;
+    let dead = stage
+        .server
+        .faults()
+        .inject(Fault::Unavailable.object("test.io"));
+    stage.start(&[]).await;
+    for namespace in ["shop", "stage"] {
+        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "page", "namespace": namespace } });
+        stage.create(&map).await;
+    }
+    stage.settle().await;
+    let latest = async |name: &str| {
+        let snapshots = names(&stage, SNAPSHOTS).await;
+        let of_it = snapshots.into_iter().filter(|one| one.starts_with(name));
+        of_it.last().unwrap()
+    };
+    assert_eq!(latest("shop").await, "shop-1-snapshot");
+    let (first, message) = told(&stage, "shop").await;
+    assert_eq!(first, "Scheduled True SchedulingPolicyFulfilled");
+    assert!(message.contains("test.io does not answer"), "{message}");
+    assert_eq!(latest("stage").await, "stage-0-snapshot");
+    let (first, message) = told(&stage, "stage").await;
+    assert_eq!(first, "Scheduled False InvalidResourceSelectors");
+    assert!(message.contains("group test.io"), "{message}");
+
+    stage.server.faults().remove(dead);
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert_eq!(latest("stage").await, "stage-1-snapshot");
+    let snapshot = stage.get(&format!("{SNAPSHOTS}/stage-1-snapshot")).await;
+    let selected = snapshot["spec"]["selectedResources"]
+        .as_array()
+        .unwrap()
+        .len();
+    assert_eq!(selected, 3);
+}
+
+/// Case F106: a selector that selects nothing is named, in the condition and by an Event, and no rollout is
+/// announced.
+#[tokio::test(start_paused = true)]
+async fn idle_selector_is_told() {
+    let stage = Stage::with_clusters(&["c1"]).await;
+    stage.create_namespace("storefront").await;
+    let new = placement("shop", "storefrnt", &json!(null));
+    stage.change("POST", PLACEMENTS, &new).await;
+    stage.agents().await;
+    let (first, message) = told(&stage, "shop").await;
+    assert_eq!(first, "Scheduled True SchedulingPolicyFulfilled");
+    let idle = "nothing is selected by Namespace \"storefrnt\"";
+    assert!(message.ends_with(idle), "{message}");
+    let events = stage.events().await;
+    let of = |reason: &str| {
+        let mut events = events.iter();
+        events.find(|event| event.reason.as_deref() == Some(reason))
+    };
+    let told = of("PlacementSelectsNothing").unwrap();
+    assert_eq!(told.note.as_deref(), Some(idle));
+    assert!(of("PlacementRolloutCompleted").is_none());
+}
+
 /// Cases F9 and F10: a kind that the hub does not serve is named; once it does, it is placed.
 #[tokio::test(start_paused = true)]
 async fn unknown_kind_is_named() {

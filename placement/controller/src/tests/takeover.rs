@@ -1,8 +1,7 @@
 //! A fleet that changes hands: what a running KubeFleet left is gone on with, and nothing moves.
 
 use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_HASH};
-use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
-use karmada_rules::placement::hash::of_resources;
+use karmada_rules::placement::hash::of_objects;
 use objects::{Metadata, metadata};
 use serde_json::{Value, json};
 
@@ -111,11 +110,8 @@ async fn overrides_are_gone_on_with() {
         .create(&moved(recorded!("crp-over-available"), ""))
         .await;
     let mut snapshot = of_overridden(recorded!("crp-all-resourcesnapshot-0"));
-    let content = ResourceSnapshotSpec {
-        selected_resources: objects,
-    };
-    snapshot["spec"] = json!(content);
-    snapshot["metadata"]["annotations"][RESOURCE_HASH] = json!(of_resources(&content).unwrap());
+    snapshot["spec"] = json!({ "selectedResources": objects });
+    snapshot["metadata"]["annotations"][RESOURCE_HASH] = json!(of_objects(objects).unwrap());
     let policy = of_overridden(recorded!("crp-all-policysnapshot-0"));
     let bindings = recorded!("crp-over-bindings")["items"].clone();
     let works = recorded!("crp-over-works")["items"].clone();

@@ -143,12 +143,13 @@ async fn finish(stage: &Stage, name: &str) {
     }
 }
 
-/// Case F99: a snapshot that a run has given is kept, to go back to, however many edits come after it.
+/// Case F99: a snapshot that a run has given is kept, to go back to, however many edits come after it: they make none, until a
+/// run asks for the latest.
 #[tokio::test(start_paused = true)]
 async fn releases_are_kept() {
     let stage = external().await;
-    for (name, index) in [("first", "0"), ("second", "1")] {
-        stage.send("POST", RUNS, &run(name, index, "Run")).await;
+    for name in ["first", "second"] {
+        stage.send("POST", RUNS, &run(name, "", "Run")).await;
         stage.settle().await;
         finish(&stage, name).await;
         assert_eq!(said(&stage, name).await, "UpdateRunSucceeded");
@@ -161,15 +162,14 @@ async fn releases_are_kept() {
     }
     let snapshots = stage.list(SNAPSHOTS).await;
     let kept: Vec<_> = snapshots.iter().map(Metadata::name).collect();
-    assert!(kept.contains(&"crp-all-0-snapshot"), "{kept:?}");
-    assert!(!kept.contains(&"crp-all-2-snapshot"), "{kept:?}");
+    assert_eq!(kept, ["crp-all-0-snapshot", "crp-all-1-snapshot"]);
     stage.send("POST", RUNS, &run("back", "0", "Run")).await;
     stage.settle().await;
     finish(&stage, "back").await;
     assert_eq!(said(&stage, "back").await, "UpdateRunSucceeded");
 }
 
-/// Case F86: the strategy External gives nothing to anybody, and the placement says who decides.
+/// Cases F86 and F114: the strategy External gives nothing to anybody, and the placement says who decides.
 #[tokio::test(start_paused = true)]
 async fn nothing_goes_without_a_run() {
     let stage = external().await;
@@ -187,13 +187,42 @@ async fn nothing_goes_without_a_run() {
     );
     assert_eq!(waiting["selectedResources"], json!(null));
     assert_eq!(stage.list(ALL_WORKS).await.len(), 0);
-    let wrote = stage
-        .change("PATCH", MAP, &json!({ "data": { "key": "new" } }))
-        .await;
-    assert!(
-        wrote.iter().all(|write| write.contains("snapshots")),
-        "{wrote:?}"
-    );
+    let edit = json!({ "data": { "key": "new" } });
+    assert_eq!(stage.change("PATCH", MAP, &edit).await, [""; 0]);
+    assert_eq!(stage.list(SNAPSHOTS).await.len(), 0);
+}
+
+/// Case F114: a placement that comes to leave its changes to runs keeps its latest snapshot; what is edited then is in the next one, which
+/// is made for a run.
+#[tokio::test(start_paused = true)]
+async fn latest_stays_latest() {
+    let stage = Stage::with_clusters(&["c"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    stage.agents().await;
+    let path = format!("{PLACEMENTS}/crp-all");
+    let external = json!({ "spec": { "strategy": { "type": "External", "rollingUpdate": null } } });
+    stage.change("PATCH", &path, &external).await;
+    let edit = json!({ "data": { "key": "new" } });
+    stage.change("PATCH", MAP, &edit).await;
+    let labels = async |stage: &Stage| {
+        let snapshots = stage.list(SNAPSHOTS).await.into_iter();
+        let latest = snapshots.map(|one| {
+            let latest = one.label("kubernetes-fleet.io/is-latest-snapshot");
+            latest.unwrap().to_owned()
+        });
+        latest.collect::<Vec<_>>()
+    };
+    assert_eq!(labels(&stage).await, ["true"]);
+    let strategy = json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterStagedUpdateStrategy",
+        "metadata": { "name": "safe" }, "spec": { "stages": [{ "name": "all", "labelSelector": {} }] },
+    });
+    stage.send("POST", STRATEGIES, &strategy).await;
+    stage.change("POST", RUNS, &run("go", "", "Run")).await;
+    assert_eq!(labels(&stage).await, ["false", "true"]);
+    stage.agents().await;
+    assert_eq!(said(&stage, "go").await, "UpdateRunSucceeded");
+    assert_eq!(values(&stage).await, ["new"]);
 }
 
 /// Case F80: a run through stages, with approvals and a wait; the placement speaks of what all clusters have.
@@ -263,7 +292,7 @@ async fn run_goes_through_stages() {
 #[tokio::test(start_paused = true)]
 async fn earlier_snapshot_comes_back() {
     let stage = external().await;
-    stage.change("POST", RUNS, &run("first", "0", "Run")).await;
+    stage.change("POST", RUNS, &run("first", "", "Run")).await;
     finish(&stage, "first").await;
     // What was edited just before it is in what it gives.
     stage
@@ -284,7 +313,7 @@ async fn earlier_snapshot_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn broken_version_holds_its_stage() {
     let stage = external().await;
-    stage.change("POST", RUNS, &run("go", "0", "Run")).await;
+    stage.change("POST", RUNS, &run("go", "", "Run")).await;
     for work in stage.list(ALL_WORKS).await {
         stage.report_unavailable(&work).await;
     }
@@ -383,7 +412,7 @@ async fn deleted_request_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn left_cluster_waits_for_a_run() {
     let stage = external().await;
-    stage.change("POST", RUNS, &run("go", "0", "Run")).await;
+    stage.change("POST", RUNS, &run("go", "", "Run")).await;
     finish(&stage, "go").await;
     let member = format!("{CLUSTERS}/p2");
     stage.change("DELETE", &member, &json!({})).await;

@@ -12,7 +12,7 @@ use karmada_api::fleet::names::TARGET_RUN;
 use karmada_api::fleet::{
     ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
 };
-use karmada_rules::placement::update::{is_finished, said, snapshot_of};
+use karmada_rules::placement::update::{asks_for_latest, is_finished, said, snapshot_of};
 use karmada_runtime::cache::{Cache, Undecoded};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
@@ -32,6 +32,8 @@ pub(crate) struct RunIndex {
     /// The approval requests by the run that waits for them.
     pub(crate) approvals: ByParent<ClusterApprovalRequest>,
     by_placement: ReverseIndex<Key, Key>,
+    /// The uids of the runs, by their placements, for which the latest snapshot has been made.
+    answered: BTreeMap<Key, BTreeSet<String>>,
 }
 
 impl Default for RunIndex {
@@ -41,6 +43,7 @@ impl Default for RunIndex {
             strategies: Cache::default(),
             approvals: ByParent::new(run_of),
             by_placement: ReverseIndex::default(),
+            answered: BTreeMap::new(),
         }
     }
 }
@@ -73,6 +76,30 @@ impl RunIndex {
         let keys = self.by_placement.sources(placement);
         let runs = keys.filter_map(|key| Some((key, self.runs.get(key)?)));
         runs.filter(|(_, run)| !is_finished(run) && !run.metadata.is_deleting())
+    }
+
+    /// Returns the uids of the runs of a placement that are to begin with its latest snapshot.
+    pub(crate) fn asking(&self, placement: &Key) -> BTreeSet<String> {
+        let runs = self.open(placement);
+        let asking = runs.filter(|(_, run)| asks_for_latest(run));
+        asking
+            .map(|(_, run)| run.metadata.uid().to_owned())
+            .collect()
+    }
+
+    /// Notes that what a placement selects is in its latest snapshot, for the sake of these runs.
+    pub(crate) fn answer(&mut self, placement: &Key, runs: BTreeSet<String>) {
+        if runs.is_empty() {
+            self.answered.remove(placement);
+        } else {
+            self.answered.insert(placement.clone(), runs);
+        }
+    }
+
+    /// Returns `true` if the latest snapshot has been made for the sake of a run.
+    pub(crate) fn is_answered(&self, placement: &Key, run: &ClusterStagedUpdateRun) -> bool {
+        let answered = self.answered.get(placement);
+        answered.is_some_and(|runs| runs.contains(run.metadata.uid()))
     }
 
     /// Returns the names of the snapshots of a placement that its runs ask for, or have given last: those are releases to

@@ -13,7 +13,10 @@ use karmada_api::fleet::{
 };
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents};
-use karmada_rules::placement::update::{UpdateFacts, UpdatePlan, plan, snapshot_of};
+use karmada_rules::placement::strategy::is_external;
+use karmada_rules::placement::update::{
+    UpdateFacts, UpdatePlan, asks_for_latest, plan, snapshot_of,
+};
 use karmada_runtime::error::BoxError;
 use kube::Resource;
 use kube::api::ListParams;
@@ -136,9 +139,10 @@ impl Known {
         Ok(Some(certain))
     }
 
-    /// Returns `true` if the run is to begin with the latest snapshot.
+    /// Returns `true` if the run is to begin with a snapshot that is made for it.
     pub(super) fn asks_for_latest(&self) -> bool {
-        !has_begun(&self.run) && self.run.spec.resource_snapshot_index.is_empty()
+        let placement = self.placement.as_ref();
+        asks_for_latest(&self.run) && placement.is_some_and(|placement| is_external(placement))
     }
 
     /// Returns the time until which the run waits for snapshots of overrides, before it begins.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use karmada_api::fleet::{
-    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy, ResourceSnapshot,
+    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
     update::{RunState, UpdateRunStatus},
 };
 use kube::{
@@ -123,9 +123,6 @@ async fn runs_update_members(stage: &mut Stage) -> Result<()> {
 
     stage.edit(name, "new").await?;
     // A run without an index takes what is newest at its start.
-    let snapshots: Api<ResourceSnapshot> = Api::all(stage.fleet.hub.client());
-    let edited = format!("{name}-1-snapshot");
-    until(&snapshots, &edited, "made", |found| found.is_some()).await?;
     start(stage, name, "second", "").await?;
     stage.until_value(CANARY, name, "new").await?;
     until_said(stage, "second", "Progressing False UpdateRunWaiting").await?;

@@ -121,11 +121,10 @@ fn is_namespaced(named: &OverriddenPlacement) -> bool {
 }
 
 /// Returns `true` if an override in a namespace, which is empty for a cluster-scoped one, is about an object: that is named,
-/// or its namespace is.
+/// or its namespace is. Versions of a kind show the same object.
 pub fn selects(spec: &OverrideSpec, own: &str, object: &ResourceIdentifier) -> bool {
     let ResourceIdentifier {
         group,
-        version,
         kind,
         name,
         namespace,
@@ -134,24 +133,18 @@ pub fn selects(spec: &OverrideSpec, own: &str, object: &ResourceIdentifier) -> b
     if own.is_empty() {
         let mut selectors = spec.cluster_resource_selectors.iter();
         return selectors.any(|selector| match &**namespace {
-            "" => names(selector, [group, version, kind, name]),
-            namespace => names(selector, ["", "v1", "Namespace", namespace]),
+            "" => names(selector, [group, kind, name]),
+            namespace => names(selector, ["", "Namespace", namespace]),
         });
     }
     let mut selectors = spec.resource_selectors.iter();
     own == namespace
-        && selectors.any(|one| {
-            [&one.group, &one.version, &one.kind, &one.name] == [group, version, kind, name]
-        })
+        && selectors.any(|one| [&one.group, &one.kind, &one.name] == [group, kind, name])
 }
 
-fn names(selector: &ResourceSelector, object: [&str; 4]) -> bool {
+fn names(selector: &ResourceSelector, object: [&str; 3]) -> bool {
     let ResourceSelector {
-        group,
-        version,
-        kind,
-        name,
-        ..
+        group, kind, name, ..
     } = selector;
-    [&**group, &**version, &**kind, &**name] == object
+    [&**group, &**kind, &**name] == object
 }

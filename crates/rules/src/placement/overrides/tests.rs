@@ -95,7 +95,7 @@ fn names_and_namespaces_select() {
         (map("shop", "settings"), [true, true]),
         (map("shop", "other"), [true, false]),
         (map("else", "settings"), [false, false]),
-        (other_version, [true, false]),
+        (other_version, [true, true]),
         (role("reader"), [true, false]),
         (role("settings"), [false, false]),
     ] {

@@ -9,7 +9,7 @@ use objects::Metadata;
 
 use super::facts::{Bindings, FleetCluster, SchedulingFacts};
 use super::reason::{picked, refused};
-use crate::placement::filter::{Filter, Unfit};
+use crate::placement::filter::{Filter, Unfit, namespace_unfit};
 
 /// A cluster that is picked.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub(super) fn fixed<'a>(
     policy: &PlacementPolicy,
     bindings: &Bindings<'a>,
 ) -> Choice<'a> {
-    let clusters = facts.by_name();
+    let (clusters, namespace) = (facts.by_name(), facts.placement.metadata.namespace());
     let names: BTreeSet<_> = policy.cluster_names.iter().map(String::as_str).collect();
     let mut choice = Choice {
         wanted: Some(names.len()),
@@ -77,6 +77,13 @@ pub(super) fn fixed<'a>(
     let names_in_order = policy.cluster_names.iter().map(String::as_str);
     for name in names_in_order.filter(|name| seen.insert(*name)) {
         if bindings.current.contains_key(name) {
+            continue;
+        }
+        let unfit = clusters
+            .get(name)
+            .and_then(|one| namespace_unfit(namespace, one.cluster));
+        if let Some(unfit) = unfit {
+            refusals.push(refused(name, &unfit));
             continue;
         }
         match clusters.get(name) {

@@ -9,6 +9,7 @@ use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot};
 use objects::Metadata;
 
 use crate::placement::eligible::Obstacle;
+use crate::placement::filter::{Unfit, namespace_unfit};
 
 /// A cluster of the fleet.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +68,17 @@ pub(super) struct Bindings<'a> {
     pub(super) obsolete: BTreeMap<&'a str, &'a Binding>,
     /// Those that are taken away once the rollout allows it.
     pub(super) unscheduled: BTreeMap<&'a str, &'a Binding>,
-    /// Those of clusters that are gone, and any second one of a cluster.
+    /// Those of clusters that are gone, or have lost the placement's namespace, and any second one of a cluster.
     pub(super) dangling: Vec<&'a Binding>,
 }
 
 impl<'a> Bindings<'a> {
     pub(super) fn of(facts: &SchedulingFacts<'a>) -> Self {
         let clusters = facts.by_name();
+        let namespace = facts.placement.metadata.namespace();
+        let has_namespace = |one: &FleetCluster<'_>| {
+            namespace_unfit(namespace, one.cluster) != Some(Unfit::NoNamespace)
+        };
         let latest = facts.policy.metadata.name();
         let mut bindings = Self::default();
         let existing = facts.bindings.iter().copied();
@@ -81,7 +86,7 @@ impl<'a> Bindings<'a> {
             let cluster = &*binding.spec.target_cluster;
             let kind = if binding.spec.state == BindingState::Unscheduled {
                 &mut bindings.unscheduled
-            } else if !clusters.contains_key(cluster) {
+            } else if !clusters.get(cluster).is_some_and(has_namespace) {
                 bindings.dangling.push(binding);
                 continue;
             } else if binding.spec.scheduling_policy_snapshot_name == latest {

@@ -9,6 +9,7 @@ use objects::Metadata;
 
 use super::choice::{Choice, Pick, Unfits, explained, filtered};
 use super::facts::{Bindings, SchedulingFacts};
+use crate::placement::filter::Filter;
 use crate::placement::score::Preferences;
 use crate::placement::spread::{Domains, Spread};
 
@@ -29,7 +30,8 @@ pub(super) fn number<'a>(
         return choice;
     }
     let fleet: Vec<_> = facts.clusters.iter().map(|one| one.cluster).collect();
-    let mut spread = Spread::of(&policy.topology_spread_constraints, &fleet);
+    let constraints = &policy.topology_spread_constraints;
+    let mut spread = Spread::of(constraints, &spreadable(facts, policy));
     for cluster in &fleet {
         if bindings.current.contains_key(cluster.metadata.name()) {
             spread.add(&spread.domains(cluster));
@@ -71,6 +73,16 @@ pub(super) fn number<'a>(
     let outscored = outscored.iter().map(Rank::decision).collect();
     choice.refused = Some(explained(outscored, unfit));
     choice
+}
+
+/// Returns the clusters whose domains count: a domain where the placement never may be would stay empty, and let no other
+/// have more than `maxSkew`. As in Kubernetes, a taint does not count.
+fn spreadable<'a>(facts: &SchedulingFacts<'a>, policy: &PlacementPolicy) -> Vec<&'a MemberCluster> {
+    let filter = Filter::of(policy, facts.placement.metadata.namespace());
+    let clusters = facts.clusters.iter();
+    let allowed =
+        clusters.filter(|one| one.obstacle.is_none() && filter.meets_required(one.cluster));
+    allowed.map(|one| one.cluster).collect()
 }
 
 /// Returns the bindings that are missed the least.

@@ -357,8 +357,31 @@ fn thousand_clusters_take_one_pass() {
     }
 }
 
-/// Case F92: where its agent tells of namespaces, a cluster without that of the placement is not picked; of the others nobody
-/// knows.
+/// Case F112: domains are those of clusters where the placement may be: an empty one of others
+/// lets no domain have more.
+#[test]
+fn excluded_domains_do_not_count() {
+    let zoned = |name: &str, zone: &str, picked: &str| {
+        cluster(name, &json!({ "zone": zone, "picked": picked }))
+    };
+    let clusters = vec![
+        zoned("a1", "a", "yes"),
+        zoned("a2", "a", "yes"),
+        zoned("b1", "b", "no"),
+        zoned("c1", "c", "yes"),
+    ];
+    let policy = json!({ "placementType": "PickN",
+        "affinity": { "clusterAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+            "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "picked": "yes" } } }] } } },
+        "topologySpreadConstraints": [{ "topologyKey": "zone" }] });
+    let mut world = World::new(clusters, &policy);
+    world.ineligible = vec!["c1".to_owned()];
+    world.number(2);
+    assert_eq!(world.schedule(), ["a1", "a2"]);
+}
+
+/// Case F92: where its agent tells of namespaces, a cluster without that of the placement is not picked, or is left; of the
+/// others nobody knows.
 #[test]
 fn clusters_without_namespace_are_left() {
     let telling = |name: &str, namespaces: &Value| {
@@ -384,4 +407,14 @@ fn clusters_without_namespace_are_left() {
     assert!(reasons.contains(&new), "{reasons:?}");
     world.placement.metadata.namespace = None;
     assert_eq!(world.schedule(), ["has", "lacks", "new", "silent"]);
+
+    // Who names clusters gets those that have it, and one that loses it is left.
+    let named = json!({ "placementType": "PickFixed", "clusterNames": ["has", "lacks"] });
+    let mut world = World::new(world.clusters, &named);
+    world.placement.metadata.namespace = Some("shop".to_owned());
+    assert_eq!(world.schedule(), ["has"]);
+    assert!(world.reasons().contains(&lacks));
+    let none = world.clusters[1].status.clone();
+    world.clusters[0].status = none;
+    assert_eq!(world.schedule(), [""; 0]);
 }

@@ -78,9 +78,11 @@ pub fn wakes(policy: &PolicySnapshot, has_binding: bool, change: ClusterChange) 
     let status = policy.status.as_ref();
     let scheduled = status.and_then(|status| find(&status.conditions, "Scheduled"));
     let is_short = scheduled.is_none_or(|scheduled| scheduled.status != TRUE);
+    // Its namespace may have gone there.
+    let is_of_namespace = !policy.metadata.namespace().is_empty();
     kind.unwrap_or_default() == PlacementType::PickAll
         || is_short
-        || (has_binding && change == ClusterChange::Gone)
+        || (has_binding && (is_of_namespace || change == ClusterChange::Gone))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use karmada_api::fleet::Binding;
 use karmada_api::fleet::binding::BindingStatus;
 use karmada_api::fleet::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED,
-    OVERRIDES_RENDERED, PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE, WORK_SYNCHRONIZED,
+    OVERRIDDEN, OVERRIDES_RENDERED, PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE,
+    WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
 use karmada_api::fleet::placement::ApplyStrategy;
@@ -156,6 +157,13 @@ impl Reported<'_> {
             // Where nothing is written, nothing can be lost.
             Some(reported) if reported.reason != DIFF_REPORT_IN_PROGRESS => return Outcome::Failed,
             _ => {}
+        }
+        // Nothing of what it is to have can be made: nothing of it will serve.
+        if self
+            .condition(OVERRIDDEN)
+            .is_some_and(|overridden| overridden.status == FALSE)
+        {
+            return Outcome::Failed;
         }
         let applied = self.condition(APPLIED);
         if applied

@@ -86,6 +86,21 @@ fn reports_make_clusters_ready() {
     }
 }
 
+/// A cluster for which an override cannot be applied has failed, as in KubeFleet: what mends it goes there at once.
+#[test]
+fn failed_override_is_failure() {
+    let mut bindings = recorded("crp-1-bindings");
+    for binding in &mut bindings {
+        let conditions = &mut binding.status.as_mut().unwrap().conditions;
+        let overridden = conditions.iter_mut().find(|one| one.type_ == "Overridden");
+        overridden.unwrap().status = "False".to_owned();
+    }
+    let plan = step(&bindings, "crp-1-1-snapshot", "16:54:00");
+    let given = plan.writes.iter();
+    let given = given.filter(|write| matches!(write, RolloutWrite::Spec { .. }));
+    assert_eq!(given.count(), bindings.len());
+}
+
 #[test]
 fn recorded_bindings_are_bound() {
     let scheduled = fixture("binding-scheduled-2-strategy");

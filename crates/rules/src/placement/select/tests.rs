@@ -28,6 +28,10 @@ impl Inventory for Shelf {
         objects
     }
 
+    fn unanswered(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     fn list_namespace(&self, namespace: &str) -> Vec<Value> {
         let mut objects = self.0.clone();
         objects.retain(|object| object.namespace() == namespace);
@@ -48,6 +52,15 @@ fn object(kind: &str, namespace: &str, name: &str) -> Value {
     object
 }
 
+/// Returns a Service of the namespace `shop`, with what its hub has allocated to it.
+fn service(name: &str, selector: &Value) -> Value {
+    let mut service = object("Service", "shop", name);
+    service["spec"] = json!({ "selector": selector, "ipFamilies": ["IPv4"] });
+    service["metadata"]["managedFields"] = json!([{ "manager": "kubectl", "operation": "Update",
+        "fieldsV1": { "f:spec": { "f:selector": {} } } }]);
+    service
+}
+
 fn shelf() -> Shelf {
     let mut labelled = object("Namespace", "", "staging");
     labelled["metadata"]["labels"] = json!({ "team": "shop" });
@@ -63,8 +76,10 @@ fn shelf() -> Shelf {
         object("ConfigMap", "shop", "settings"),
         object("ConfigMap", "shop", "kube-root-ca.crt"),
         object("ConfigMap", "leaving", "settings"),
-        object("Service", "shop", "web"),
+        service("web", &json!({ "app": "web" })),
+        service("legacy-db", &json!({})),
         object("Endpoints", "shop", "web"),
+        object("Endpoints", "shop", "legacy-db"),
         object("Endpoints", "shop", "elsewhere"),
         object("ConfigMap", "staging", "settings"),
     ])
@@ -128,15 +143,17 @@ fn names_labels_and_kinds_select() {
 }
 
 /// Cases F7 and F11: everything in the namespace comes, but what each cluster makes itself: Endpoints of a Service, for
-/// one.
+/// one. Those of a Service without a selector are people's (case F105).
 #[test]
 fn namespaces_bring_their_objects() {
     let whole = selected(&[selector("Namespace", "shop")]);
     let expected = [
         "Namespace shop",
         "ConfigMap shop/settings",
+        "Service shop/legacy-db",
         "Service shop/web",
         "Endpoints shop/elsewhere",
+        "Endpoints shop/legacy-db",
     ];
     assert_eq!(whole.unwrap(), expected);
 }
@@ -152,22 +169,51 @@ fn scopes_narrow_a_namespace() {
         chosen,
         selector("ClusterRole", "reader"),
     ];
-    let expected = ["Namespace shop", "ClusterRole reader", "Service shop/web"];
+    let expected = [
+        "Namespace shop",
+        "ClusterRole reader",
+        "Service shop/legacy-db",
+        "Service shop/web",
+    ];
     assert_eq!(selected(&with_services).unwrap(), expected);
 }
 
-/// Case F10.
+/// Cases F10 and F106: what is not there is named, for its name may be misspelt.
 #[test]
 fn absent_objects_are_no_error() {
-    for selector in [
-        selector("ClusterRole", "none"),
-        selector("Namespace", "none"),
-        selector("Namespace", "leaving"),
-        selector("Node", ""),
+    for (selector, name) in [
+        (selector("ClusterRole", "none"), "ClusterRole \"none\""),
+        (selector("Namespace", "none"), "Namespace \"none\""),
+        (selector("Namespace", "leaving"), "Namespace \"leaving\""),
+        (selector("Node", ""), "any Node"),
     ] {
-        let none: [&str; 0] = [];
-        assert_eq!(selected(&[selector]).unwrap(), none);
+        let selectors = [selector, self::selector("Namespace", "staging")];
+        let placement = selecting("", &selectors);
+        let selection = select(&placement, &Hub::default(), &shelf()).unwrap();
+        assert_eq!(selection.idle, [name]);
+        assert_eq!(selection.objects.len(), 2);
     }
+}
+
+/// Case F100, and its class: what the hub has allocated stays there, and the hash is KubeFleet's, whose
+/// snapshots have it.
+#[test]
+fn allocated_fields_stay() {
+    let placement = selecting("", &[selector("Namespace", "shop")]);
+    let selection = select(&placement, &Hub::default(), &shelf()).unwrap();
+    let web = selection.objects.iter().find(|one| one.name() == "web");
+    assert_eq!(
+        web.unwrap()["spec"],
+        json!({ "selector": { "app": "web" } })
+    );
+    let theirs = selection.objects.iter().map(|one| {
+        let mut one = one.clone();
+        if objects::kind(&one) == "Service" {
+            one["spec"]["ipFamilies"] = json!(["IPv4"]);
+        }
+        one
+    });
+    assert_eq!(selection.hash, of_objects(theirs.collect()).unwrap());
 }
 
 /// Case F9.
@@ -222,7 +268,7 @@ fn large_objects_are_left_out() {
     let placement = selecting("", &[selector("Namespace", "shop")]);
     let selection = select(&placement, &Hub::default(), &shelf).unwrap();
     assert_eq!(selection.too_large, [large_id]);
-    assert_eq!(selection.objects.len(), 4);
+    assert_eq!(selection.objects.len(), 6);
 }
 
 /// Case F90: a placement of a namespace selects objects in that by name, by labels, or all of a kind, and nothing else on the

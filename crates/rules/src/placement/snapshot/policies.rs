@@ -81,6 +81,16 @@ pub fn plan_policies(
     Ok(writes)
 }
 
+/// Returns `true` if a snapshot is of the policy that a placement has, with the number of clusters that it asks for: an edit
+/// of something else changes nothing of what was decided.
+pub fn has_same_policy(snapshot: &PolicySnapshot, placement: &Placement) -> bool {
+    let hash = of_policy(placement.spec.policy.as_ref());
+    let annotations = annotations(placement).into_iter();
+    let mut numbers = annotations.filter(|(key, _)| *key == NUMBER_OF_CLUSTERS);
+    hash.is_ok_and(|hash| hash == snapshot.spec.policy_hash)
+        && numbers.all(|(key, value)| snapshot.metadata.annotation(key) == Some(&*value))
+}
+
 fn annotations(placement: &Placement) -> Vec<(&'static str, String)> {
     let generation = placement.metadata.generation.unwrap_or_default();
     let mut annotations = vec![(PLACEMENT_GENERATION, generation.to_string())];

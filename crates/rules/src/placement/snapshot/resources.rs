@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::sequence::{Group, SnapshotWrite, groups, kept, metadata, next_index, tidy};
 use super::split::split;
 use crate::placement::content::is_envelope;
-use crate::placement::hash::of_resources;
+use crate::placement::select::Selection;
 
 /// Returns the master of the latest group: the last of those that are whole.
 pub fn latest_resources<'a>(
@@ -33,6 +33,14 @@ pub fn has_lost_part<'a>(existing: impl IntoIterator<Item = &'a ObjectMeta>) -> 
     let mut last_first = groups.values().rev();
     let last = last_first.find(|group| group.master.is_some());
     last.is_some_and(|last| !last.is_whole())
+}
+
+/// Returns `true` if the last snapshot that was made is of the selection with this hash.
+pub fn is_of_last<'a>(existing: impl IntoIterator<Item = &'a ObjectMeta>, hash: &str) -> bool {
+    let groups = groups(existing, RESOURCE_INDEX);
+    let mut masters = groups.values().rev().filter_map(|group| group.master);
+    let last = masters.next();
+    last.is_some_and(|last| last.annotation(RESOURCE_HASH) == Some(hash))
 }
 
 /// Returns the group of snapshots whose master has this name, the master first, or `None` while one is missing.
@@ -53,22 +61,19 @@ pub fn whole_group<'a>(
 }
 
 /// Plans the snapshots of what a placement selects now, in the order in which they are to be written. `named` are the
-/// snapshots that bindings name.
+/// snapshots that bindings name. Which selection one is of, its hash tells: not its content, or all would be made anew
+/// where KubeFleet's, which have more, are gone on with.
 ///
 /// # Errors
 /// Fails if an object cannot be written as JSON, which none that was read is.
 pub fn plan_resources(
     placement: &Placement,
-    objects: Vec<Value>,
+    Selection { objects, hash, .. }: Selection,
     existing: &[&ObjectMeta],
     named: &BTreeSet<&str>,
 ) -> serde_json::Result<Vec<SnapshotWrite<ResourceSnapshot>>> {
     let groups = groups(existing.iter().copied(), RESOURCE_INDEX);
-    let spec = ResourceSnapshotSpec {
-        selected_resources: objects,
-    };
-    let hash = of_resources(&spec)?;
-    let parts = split(spec.selected_resources)?;
+    let parts = split(objects)?;
     let number = parts.len() as u64;
 
     let newest = groups

@@ -12,6 +12,8 @@ use super::*;
 use crate::placement::fixtures::{
     POLICY_SNAPSHOTS, RESOURCE_SNAPSHOTS, fixture, items, without_server_fields,
 };
+use crate::placement::hash::of_objects;
+use crate::placement::select::Selection;
 
 type ResourceWrite = SnapshotWrite<ResourceSnapshot>;
 
@@ -48,7 +50,12 @@ impl Snapshots {
         named: &BTreeSet<&str>,
     ) -> Vec<ResourceWrite> {
         let existing: Vec<_> = self.0.iter().map(|snapshot| &snapshot.metadata).collect();
-        plan_resources(placement, objects, &existing, named).unwrap()
+        let selection = Selection {
+            hash: of_objects(objects.clone()).unwrap(),
+            objects,
+            ..Selection::default()
+        };
+        plan_resources(placement, selection, &existing, named).unwrap()
     }
 
     fn write(&mut self, write: ResourceWrite) {

@@ -2,17 +2,17 @@
 
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::ClusterDecision;
+use karmada_api::fleet::binding::{BindingState, ClusterDecision};
 use karmada_api::fleet::conditions::{
-    APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, REMOVING, ROLLOUT_STARTED, SCHEDULED,
+    APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, ROLLOUT_STARTED, SCHEDULED,
 };
 use karmada_api::fleet::placement::ClusterPlacementStatus;
+use karmada_api::fleet::{Binding, Placement};
 use objects::condition::find;
 
 use super::step::{REPORTING, Step, WRITING};
 use crate::placement::condition::condition;
-use crate::placement::strategy::only_reports;
+use crate::placement::strategy::{allows_no_change, only_reports};
 
 /// Where a placement stands in one cluster.
 #[derive(Debug)]
@@ -44,8 +44,16 @@ impl Standing {
     }
 }
 
+/// What is said of a cluster that is kept from what it is to have.
+const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
+
+/// What is added where no waiting helps.
+pub(super) const FOR_GOOD: &str = ": maxUnavailable is 0, so that no cluster that has the placement may ever change: raise \
+     spec.strategy.rollingUpdate.maxUnavailable";
+
 /// Returns where a placement stands in a cluster that was picked. `snapshot` is the one that it is to have.
 pub(super) fn standing(
+    placement: &Placement,
     decision: &ClusterDecision,
     binding: Option<&Binding>,
     snapshot: Option<&str>,
@@ -58,7 +66,10 @@ pub(super) fn standing(
     };
     let mut reached = Vec::new();
     for step in steps {
-        let said = said(step, binding, snapshot);
+        let mut said = said(step, binding, snapshot);
+        if said.message == BLOCKED && allows_no_change(placement) && binding.is_some_and(is_bound) {
+            said.message.push_str(FOR_GOOD);
+        }
         let is_done = said.status == TRUE;
         reached.push(said);
         if !is_done {
@@ -90,6 +101,10 @@ pub(super) fn standing(
     }
 }
 
+fn is_bound(binding: &Binding) -> bool {
+    binding.spec.state == BindingState::Bound
+}
+
 /// Returns what is said of a step in a cluster.
 fn said(step: &Step, binding: Option<&Binding>, snapshot: Option<&str>) -> Condition {
     let pending = || condition((step.kind, "Unknown"), step.unknown.reason, step.pending);
@@ -106,23 +121,10 @@ fn said(step: &Step, binding: Option<&Binding>, snapshot: Option<&str>) -> Condi
     match (step.kind, &*reported.status) {
         // Started with another than the latest: about that, the rollout has not decided yet.
         (ROLLOUT_STARTED, TRUE) if !is_latest => pending(),
-        (ROLLOUT_STARTED, FALSE) => {
-            let message = "The rollout is being blocked by the rollout strategy";
-            condition((step.kind, FALSE), step.not.reason, message)
-        }
+        (ROLLOUT_STARTED, FALSE) => condition((step.kind, FALSE), step.not.reason, BLOCKED),
         (_, FALSE) if [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS].contains(&&*reported.reason) => {
             pending()
         }
         (_, status) => condition((step.kind, status), &reported.reason, &reported.message),
-    }
-}
-
-/// Returns the entry for a cluster that is left, until nothing of the placement is there.
-pub(super) fn removing(binding: &Binding) -> ClusterPlacementStatus {
-    let message = "The cluster is no longer picked; what it has of the placement is being removed";
-    ClusterPlacementStatus {
-        cluster_name: binding.spec.target_cluster.clone(),
-        conditions: vec![condition((REMOVING, TRUE), "NoLongerPicked", message)],
-        ..ClusterPlacementStatus::default()
     }
 }

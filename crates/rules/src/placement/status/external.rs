@@ -14,18 +14,14 @@ use crate::placement::condition::condition;
 use crate::placement::select::identifier;
 use crate::placement::strategy::is_external;
 
-/// Returns the master of the group of snapshots that all clusters of a placement have, if that is an earlier one than the
-/// latest. The status lists the objects in it.
-pub fn earlier_snapshot<'a>(
-    placement: &Placement,
-    bindings: &[&'a Binding],
-    latest: Option<&str>,
-) -> Option<&'a str> {
+/// Returns the master of the group of snapshots that all clusters of a placement have been given by runs. The status lists the
+/// objects in it.
+pub fn given_snapshot<'a>(placement: &Placement, bindings: &[&'a Binding]) -> Option<&'a str> {
     let staying = bindings.iter().filter(|binding| is_current(binding));
     let mut given = staying.map(|binding| &*binding.spec.resource_snapshot_name);
     let first = given.next()?;
-    let is_earlier = is_external(placement) && !first.is_empty() && Some(first) != latest;
-    (is_earlier && given.all(|other| other == first)).then_some(first)
+    let is_given = is_external(placement) && !first.is_empty();
+    (is_given && given.all(|other| other == first)).then_some(first)
 }
 
 /// Returns the index of the snapshot that a cluster has; empty if it has none.
@@ -63,11 +59,8 @@ pub(super) fn observe(
             "different resource snapshot versions are observed across clusters"
         }));
     }
-    if after.observed_resource_index != *first {
-        let listed = facts.earlier.iter().map(identifier);
-        after.selected_resources = listed.collect();
-        after.observed_resource_index.clone_from(first);
-    }
+    after.selected_resources = facts.given.iter().map(identifier).collect();
+    after.observed_resource_index.clone_from(first);
     let mut clusters = clusters.iter();
     let undecided = clusters.find(|(standing, _)| {
         find(&standing.reached, ROLLOUT_STARTED).is_none_or(|started| started.status == "Unknown")

@@ -21,8 +21,8 @@ pub struct StatusFacts<'a> {
     pub policy: Option<&'a PolicySnapshot>,
     /// The latest snapshot of what it selects: its master.
     pub snapshot: Option<&'a ObjectMeta>,
-    /// The objects in the snapshot that all clusters have, where that is an earlier one: [`earlier_snapshot`](super::earlier_snapshot).
-    pub earlier: &'a [Value],
+    /// The objects in the snapshot that runs have given to all clusters: [`given_snapshot`](super::given_snapshot).
+    pub given: &'a [Value],
     /// Every binding of it.
     pub bindings: &'a [&'a Binding],
     /// The time after which a cluster that is not available has made the rollout stuck.

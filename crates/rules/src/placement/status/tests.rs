@@ -59,7 +59,7 @@ impl World {
             selection: Ok(&self.selection),
             policy: self.policy.as_ref(),
             snapshot: Some(&self.snapshot),
-            earlier: &[],
+            given: &[],
             bindings: &bindings,
             progress_deadline: SignedDuration::MAX,
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
@@ -364,7 +364,7 @@ fn invalid_selectors_change_one_condition() {
         selection: Err(&invalid),
         policy: None,
         snapshot: None,
-        earlier: &[],
+        given: &[],
         bindings: &[],
         progress_deadline: SignedDuration::MAX,
         now: "2026-11-25T17:00:00Z".parse().unwrap(),
@@ -396,22 +396,90 @@ fn applying_is_no_failure() {
     assert_eq!((&*last.status, &*last.reason), ("Unknown", "ApplyPending"));
 }
 
+/// An entry is for a cluster that is picked: readers of the API know no other. Of one that is being left the condition tells.
 #[test]
-fn clusters_being_left_stay_listed() {
+fn clusters_being_left_are_told() {
     let mut world = World::seed("crp-1-available");
     let mut left = world.bindings[0].clone();
     left.spec.state = BindingState::Unscheduled;
     left.spec.target_cluster = "kind-cluster-1".to_owned();
     world.bindings.push(left);
     let status = world.status().unwrap();
-    let last = status.placement_statuses.last().unwrap();
-    assert_eq!(
-        (&*last.cluster_name, &*last.conditions[0].type_),
-        ("kind-cluster-1", "Removing")
-    );
-    world.placement.status = Some(status);
+    assert_eq!(status.placement_statuses.len(), 2);
+    let scheduled = &status.conditions[0].message;
+    let told = "; kind-cluster-1 is no longer picked: what it has is being removed";
+    assert!(scheduled.ends_with(told), "{scheduled}");
     world.bindings.pop();
-    assert_eq!(world.status().unwrap().placement_statuses.len(), 2);
+    assert_eq!(world.status(), None);
+}
+
+/// Case F106: a selector that selects nothing is named, for its name may be misspelt.
+#[test]
+fn idle_selectors_are_named() {
+    let mut world = World::seed("crp-1-available");
+    world.selection.idle = vec!["Namespace \"storefrnt\"".to_owned()];
+    let scheduled = world.status().unwrap().conditions.remove(0);
+    let told = "; nothing is selected by Namespace \"storefrnt\"";
+    assert!(scheduled.message.ends_with(told), "{}", scheduled.message);
+    assert_eq!(scheduled.reason, "SchedulingPolicyFulfilled");
+}
+
+/// Case F102: where no waiting helps, it is said what does.
+#[test]
+fn hopeless_rollout_says_so() {
+    for (bound, is_hopeless) in [(json!(0), true), (json!("0%"), true), (json!("1%"), false)] {
+        let mut world = World::seed("crp-1-available");
+        world.placement.spec.strategy.rolling_update =
+            from_value(json!({ "maxUnavailable": bound })).unwrap();
+        for binding in &mut world.bindings {
+            let conditions = &mut binding.status.as_mut().unwrap().conditions;
+            let started = conditions
+                .iter_mut()
+                .find(|one| one.type_ == "RolloutStarted");
+            started.unwrap().status = FALSE.to_owned();
+        }
+        let status = world.status().unwrap();
+        let of_cluster = &status.placement_statuses[0].conditions;
+        for said in [&status.conditions, of_cluster].map(|said| said.last().unwrap()) {
+            assert_eq!(said.reason, "RolloutNotStartedYet");
+            let says_so = said
+                .message
+                .ends_with("raise spec.strategy.rollingUpdate.maxUnavailable");
+            assert_eq!(says_so, is_hopeless, "{bound}: {}", said.message);
+        }
+    }
+}
+
+/// An edit of the budget changes nothing of what was decided about clusters: that stays said.
+#[test]
+fn edit_beside_policy_stays_scheduled() {
+    let mut world = World::seed("crp-1-available");
+    world.placement.metadata.generation = Some(2);
+    let scheduled = world.status().unwrap().conditions.remove(0);
+    assert_eq!(scheduled.reason, "SchedulingPolicyFulfilled");
+    world
+        .placement
+        .spec
+        .policy
+        .as_mut()
+        .unwrap()
+        .number_of_clusters = Some(7);
+    let scheduled = world.status().unwrap().conditions.remove(0);
+    assert_eq!(scheduled.reason, "SchedulePending");
+}
+
+/// A policy that is to name its clusters and names none waits for a name, as KubeFleet's does.
+#[test]
+fn policy_without_names_waits() {
+    let mut world = World::seed("crp-1-available");
+    world.placement.spec.policy = from_value(json!({ "placementType": "PickFixed" })).unwrap();
+    let status = world.status().unwrap();
+    let [scheduled] = &status.conditions[..] else {
+        panic!("{:?}", status.conditions)
+    };
+    let said = (&*scheduled.status, &*scheduled.reason);
+    assert_eq!(said, ("Unknown", "SchedulePending"));
+    assert!(status.placement_statuses.is_empty());
 }
 
 #[test]
@@ -478,7 +546,7 @@ fn stuck_rollout_is_named() {
             selection: Ok(&world.selection),
             policy: world.policy.as_ref(),
             snapshot: Some(&world.snapshot),
-            earlier: &[],
+            given: &[],
             bindings: &bindings,
             progress_deadline: SignedDuration::from_mins(10),
             now: now.parse().unwrap(),

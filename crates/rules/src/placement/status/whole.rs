@@ -5,7 +5,7 @@ use karmada_api::fleet::conditions::{NO_OVERRIDE, of_placement};
 use karmada_api::{Condition, Scope};
 use objects::condition::find;
 
-use super::cluster::Standing;
+use super::cluster::{FOR_GOOD, Standing};
 use super::step::Step;
 use crate::placement::condition::condition;
 
@@ -44,13 +44,18 @@ fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
     } else {
         (TRUE, step.done, done)
     };
+    let is_for_good = |one: &Condition| one.status == FALSE && one.message.ends_with(FOR_GOOD);
+    let is_for_good = status == FALSE && said.clone().flatten().any(is_for_good);
     let without_overrides = |one: &Condition| one.reason == NO_OVERRIDE;
-    let (reason, message) = if status == TRUE && said.flatten().all(without_overrides) {
+    let (reason, mut message) = if status == TRUE && said.flatten().all(without_overrides) {
         let message = "No override rules are configured for the selected resources";
         (NO_OVERRIDE, message.to_owned())
     } else {
         (words.reason, words.message(clusters))
     };
+    if is_for_good {
+        message.push_str(FOR_GOOD);
+    }
     let kind = of_placement(scope, step.kind);
     condition((&kind, status), reason, &message)
 }

@@ -60,26 +60,20 @@ impl<'a> Policy<'a> {
     /// # Errors
     /// Fails if there is none, or not every cluster that it asks for was found.
     pub(super) fn latest(facts: &UpdateFacts<'a>, placement: &Placement) -> Result<Self, Obstacle> {
-        let name = placement.metadata.name();
-        let snapshot = latest_policy(facts.policies).ok_or_else(|| {
-            invalid(&format!(
-                "no latest policy snapshot associated with the placement: `{name}`"
-            ))
-        })?;
+        // Of a placement that has just been made, or edited, its policy and what is decided by it are about to come.
+        let snapshot = latest_policy(facts.policies).ok_or(Obstacle::Missing)?;
         let status = snapshot.status.clone().unwrap_or_default();
-        let scheduled = find(&status.conditions, "Scheduled");
-        let is_fulfilled = scheduled.is_some_and(|one| {
-            one.status == TRUE && one.observed_generation == snapshot.metadata.generation
-        });
-        if !is_fulfilled {
+        let scheduled = find(&status.conditions, "Scheduled")
+            .filter(|one| one.observed_generation == snapshot.metadata.generation);
+        let is_current = status.observed_placement_generation >= placement.metadata.generation;
+        let Some(scheduled) = scheduled.filter(|_| is_current) else {
+            return Err(Obstacle::Missing);
+        };
+        if scheduled.status != TRUE {
             let snapshot = snapshot.metadata.name();
             return Err(invalid(&format!(
                 "policy snapshot `{snapshot}` not fully scheduled yet"
             )));
-        }
-        // Its scheduler is about to look at what was edited.
-        if status.observed_placement_generation < placement.metadata.generation {
-            return Err(Obstacle::Missing);
         }
         Ok(Self {
             snapshot,

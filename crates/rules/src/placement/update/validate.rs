@@ -9,10 +9,10 @@ use super::stages::stages;
 use super::step::{Obstacle, invalid};
 use crate::placement::strategy::apply_strategy;
 
-/// Returns the clusters of a run that has begun.
+/// Returns the clusters of a run that has begun: those that it began with.
 ///
 /// # Errors
-/// Fails if they are others than those that it began with, or get something else.
+/// Fails if one of them is picked no more, or they get something else.
 pub(super) fn validate<'a>(
     facts: &UpdateFacts<'a>,
     status: &UpdateRunStatus,
@@ -37,22 +37,25 @@ pub(super) fn validate<'a>(
             "the cluster count initialized in the updateRun is outdated, latest: {latest}, recorded: {recorded}"
         )));
     }
-    let picked = policy.picked(facts)?;
+    let mut picked = policy.picked(facts)?;
+    // What was decided since is for the next run.
+    let is_in = |stage: &StageStatus, name: &str| {
+        let mut clusters = stage.clusters.iter();
+        clusters.any(|one| one.cluster_name == name)
+    };
+    let is_picked = |name: &str| status.stages.iter().any(|stage| is_in(stage, name));
+    picked.selected.retain(|name, _| is_picked(name));
+    let deletion = status.deletion_stage.iter();
+    let is_left = |name: &str| deletion.clone().any(|stage| is_in(stage, name));
+    picked
+        .leaving
+        .retain(|one| is_left(&one.spec.target_cluster));
     let strategy = status.strategy.clone().unwrap_or_default();
     let name = facts.run.metadata.name();
     let now = stages(name, &strategy.stages, &picked, facts.clusters);
     let now = now.map_err(|reason| invalid(&reason))?;
     same(&status.stages, &now).map_err(|reason| invalid(&reason))?;
-    let deletion = status.deletion_stage.iter();
-    let deleted: Vec<_> = deletion.flat_map(|stage| &stage.clusters).collect();
-    let leaving = picked.leaving.iter().map(|one| &one.spec.target_cluster);
-    let mut new = leaving.filter(|cluster| deleted.iter().all(|one| one.cluster_name != **cluster));
-    match new.next() {
-        Some(cluster) => Err(invalid(&format!(
-            "the cluster `{cluster}` to be deleted is not in the delete stage"
-        ))),
-        None => Ok(picked),
-    }
+    Ok(picked)
 }
 
 /// Compares the stages of a run with those that it would have now.

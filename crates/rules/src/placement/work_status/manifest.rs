@@ -39,21 +39,37 @@ pub(super) fn of_manifest(
                 ..before.clone()
             };
         }
-        ManifestResult::Differs {
-            is_owned: true,
-            compared,
+        ManifestResult::Differs(compared) if compared.is_owned => {
+            drift = drift_details(
+                (work, manifest),
+                compared,
+                before.drift_details.as_ref(),
+                now,
+            );
         }
-        | ManifestResult::Applied {
+        ManifestResult::Applied {
             compared: Some(compared),
             ..
-        } => drift = drift_details(manifest, compared, before.drift_details.as_ref(), now),
+        } => {
+            drift = drift_details(
+                (work, manifest),
+                compared,
+                before.drift_details.as_ref(),
+                now,
+            )
+        }
         ManifestResult::Applied { compared: None, .. }
             if compares_all(work.spec.apply_strategy.as_ref()) =>
         {
             drift.clone_from(&before.drift_details);
         }
-        ManifestResult::Differs { compared, .. } | ManifestResult::Reported(compared) => {
-            diff = diff_details(manifest, compared, before.diff_details.as_ref(), now);
+        ManifestResult::Differs(compared) | ManifestResult::Reported(compared) => {
+            diff = diff_details(
+                (work, manifest),
+                compared,
+                before.diff_details.as_ref(),
+                now,
+            );
         }
         // Whatever it is that fails, it does not undo what somebody has changed.
         ManifestResult::Failed {
@@ -110,9 +126,10 @@ fn conditions(
             let failed = condition((kind, FALSE), failure.reason(), message);
             (vec![failed], object.and_then(Metadata::generation))
         }
-        ManifestResult::Differs { is_owned, compared } => {
-            (vec![differs(is_owned)], compared_generation(compared))
-        }
+        ManifestResult::Differs(compared) => (
+            vec![differs(compared.is_owned)],
+            compared_generation(compared),
+        ),
         ManifestResult::Reported(compared) => {
             let mut conditions = vec![reported(compared)];
             // It is what keeps a Job from running again, should it be applied once more.
@@ -137,7 +154,7 @@ fn compared_generation(compared: &Compared) -> Option<i64> {
     compared.generation.filter(|generation| *generation > 0)
 }
 
-/// Returns the condition of a manifest whose object differs and is left so.
+/// Returns the condition of a manifest whose object, the Work's own or not, differs and is left so.
 fn differs(is_owned: bool) -> Condition {
     let (failure, message) = if is_owned {
         let message = "Failed to apply the manifest (error: cannot apply manifest: drifts are found between the manifest and \

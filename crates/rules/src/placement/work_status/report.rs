@@ -43,12 +43,7 @@ pub enum ManifestResult<'a> {
         object: Option<&'a Value>,
     },
     /// The member's object differs, and is to be written only if it does not.
-    Differs {
-        /// True if it is the Work's own, so that somebody has changed it.
-        is_owned: bool,
-        /// The differences.
-        compared: &'a Compared,
-    },
+    Differs(&'a Compared),
     /// The member's object was compared, and is not to be written.
     Reported(&'a Compared),
 }

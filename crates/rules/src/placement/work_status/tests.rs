@@ -121,10 +121,7 @@ fn failure_is_about_the_object() {
         ),
         (
             "ServerSideApply",
-            ManifestResult::Differs {
-                is_owned: false,
-                compared: &differs,
-            },
+            ManifestResult::Differs(&differs),
             ("FailedToTakeOver", Some(7)),
         ),
         (
@@ -157,6 +154,7 @@ fn compared(told: &[Told], generation: Option<i64>) -> Compared {
     });
     Compared {
         generation,
+        is_owned: false,
         differences: differences.collect(),
     }
 }
@@ -171,7 +169,10 @@ fn recorded_differences_are_ours() {
         let status = recorded.status.clone().unwrap();
         let drifted = status.manifest_conditions.iter().map(|one| {
             let drift = one.drift_details.as_ref();
-            drift.map(|drift| compared(&drift.observed_drifts, Some(0)))
+            drift.map(|drift| Compared {
+                is_owned: true,
+                ..compared(&drift.observed_drifts, Some(0))
+            })
         });
         let reported = status.manifest_conditions.iter().map(|one| {
             let diff = one.diff_details.as_ref();
@@ -187,10 +188,7 @@ fn recorded_differences_are_ours() {
             .map(|(manifest, place): (&Value, usize)| {
                 let result = match &drifted[place] {
                     _ if is_reported => ManifestResult::Reported(&reported[place]),
-                    Some(compared) => ManifestResult::Differs {
-                        is_owned: true,
-                        compared,
-                    },
+                    Some(compared) => ManifestResult::Differs(compared),
                     None => applied(manifest),
                 };
                 ManifestReport {

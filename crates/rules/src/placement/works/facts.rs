@@ -1,7 +1,6 @@
 //! What decides about the Works of a binding.
 
 use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::placement::ApplyStrategy;
 use karmada_api::fleet::{Binding, MemberCluster, ResourceSnapshot, Work};
 use objects::{Key, Metadata};
 
@@ -13,8 +12,6 @@ use crate::placement::overrides::{Taken, digest, listed};
 pub struct WorksFacts<'a> {
     /// The placement.
     pub placement: &'a Key,
-    /// How its objects are to be written by now; absent if it is gone.
-    pub strategy: Option<&'a ApplyStrategy>,
     /// The binding.
     pub binding: &'a Binding,
     /// The group of snapshots that it names, the master first; empty while one of them cannot be found.

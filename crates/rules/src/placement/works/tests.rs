@@ -14,7 +14,6 @@ use crate::placement::fixtures::{fixture, items, without_server_fields};
 /// The recorded binding, snapshots and Works of one cluster.
 struct Recorded {
     placement: &'static str,
-    strategy: Option<ApplyStrategy>,
     binding: Binding,
     snapshots: Vec<ResourceSnapshot>,
     works: Vec<Work>,
@@ -32,7 +31,6 @@ impl Recorded {
         let mut bindings = bindings.filter(|one| Some(one.metadata.name()) == owner);
         Self {
             placement: "crp-1",
-            strategy: None,
             binding: bindings.next().unwrap(),
             snapshots: vec![from_value(fixture("crp-1-resourcesnapshot-0")).unwrap()],
             works: vec![work],
@@ -47,7 +45,6 @@ impl Recorded {
         binding.spec.resource_snapshot_name = "crp-env-0-snapshot".to_owned();
         Self {
             placement: "crp-env",
-            strategy: None,
             binding,
             snapshots: vec![from_value(fixture("crp-env-resourcesnapshot-0")).unwrap()],
             works: Vec::new(),
@@ -78,7 +75,6 @@ impl Recorded {
         let works: Vec<_> = self.works.iter().collect();
         plan(&WorksFacts {
             placement: &Key::cluster_scoped(self.placement),
-            strategy: self.strategy.as_ref(),
             binding: &self.binding,
             snapshots: &snapshots,
             opening: Opening { config_maps: false },
@@ -93,42 +89,6 @@ impl Recorded {
         let now: Timestamp = "2026-11-25T16:44:20Z".parse().unwrap();
         let status = report(&self.binding, synchronization, &works, now)?;
         Some(to_value(status).unwrap())
-    }
-}
-
-/// A placement that only looks by now leaves its members what it has applied: each Work that goes, with its binding or
-/// because the snapshot has less, knows before.
-#[test]
-fn work_learns_to_let_go() {
-    let report: ApplyStrategy = from_value(json!({ "type": "ReportDiff" })).unwrap();
-    for is_deleting in [true, false] {
-        let mut recorded = Recorded::seed("crp-1-work");
-        if is_deleting {
-            let now: Timestamp = "2026-11-25T16:44:20Z".parse().unwrap();
-            recorded.binding.metadata.deletion_timestamp = Some(Time(now));
-        } else {
-            recorded.works[0].metadata.name = Some("crp-1-work-stale".to_owned());
-        }
-        let name = recorded.works[0].metadata.name().to_owned();
-        let last = |recorded: &Recorded| match recorded.plan() {
-            WorksPlan::Remove(mut writes) | WorksPlan::Write(mut writes) => writes.pop(),
-            plan => panic!("{plan:?}"),
-        };
-        let delete = WorkWrite::Delete { name: name.clone() };
-        assert_eq!(last(&recorded), Some(delete.clone()));
-        recorded.strategy = Some(report.clone());
-        let Some(WorkWrite::Patch { name: told, patch }) = last(&recorded) else {
-            panic!()
-        };
-        assert_eq!(told, name);
-        let mut patched = to_value(&recorded.works[0]).unwrap();
-        json_patch::merge(&mut patched, &patch);
-        recorded.works[0] = from_value(patched).unwrap();
-        assert_eq!(
-            recorded.works[0].spec.apply_strategy.as_ref(),
-            Some(&report)
-        );
-        assert_eq!(last(&recorded), Some(delete));
     }
 }
 

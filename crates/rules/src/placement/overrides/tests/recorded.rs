@@ -69,7 +69,6 @@ impl Recorded {
         let mut clusters = self.clusters.iter();
         plan(&WorksFacts {
             placement: &Key::cluster_scoped("crp-over"),
-            strategy: binding.spec.apply_strategy.as_ref(),
             binding,
             snapshots: &[&self.selected],
             opening: Opening { config_maps: false },

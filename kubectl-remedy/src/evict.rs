@@ -1,0 +1,100 @@
+//! `kubectl remedy evict`: asks that a placement leave a cluster, within its budget.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::fleet::ClusterResourcePlacementEviction as Eviction;
+use karmada_api::fleet::eviction::EvictionSpec;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use objects::Metadata;
+
+use crate::answer::Answer;
+use crate::args::{DryRun, EvictArgs};
+use crate::error::Error;
+use crate::terminal;
+
+/// Creates an eviction, and says how to learn what becomes of it.
+pub(crate) async fn run(args: &EvictArgs, client: &Client) -> Result<Answer, Error> {
+    let eviction = eviction(args);
+    let dry_run = args.dry_run.dry_run;
+    let mut name = format!(
+        "{}…",
+        eviction.metadata.generate_name.as_deref().unwrap_or("")
+    );
+    if dry_run != DryRun::Client {
+        let parameters = PostParams {
+            dry_run: dry_run == DryRun::Server,
+            ..PostParams::default()
+        };
+        let evictions: Api<Eviction> = Api::all(client.clone());
+        let created = evictions.create(&parameters, &eviction).await;
+        let attempt = "create a ClusterResourcePlacementEviction";
+        let created = created.map_err(|source| Error::request(attempt, source))?;
+        created.metadata.name().clone_into(&mut name);
+    }
+    let suffix = dry_run.suffix();
+    terminal::print(&format!(
+        "clusterresourceplacementeviction.placement.kubernetes-fleet.io/{name} created{suffix}\n"
+    ));
+    if dry_run == DryRun::None {
+        terminal::print_error(&format!(
+            "`kubectl wait crpe/{name} --for condition=Executed` waits for it, and `kubectl describe crpe/{name}` tells why not"
+        ));
+    }
+    Ok(Answer::Yes)
+}
+
+fn eviction(args: &EvictArgs) -> Eviction {
+    let EvictArgs {
+        placement, target, ..
+    } = args;
+    let placement = placement.strip_prefix("crp/").unwrap_or(placement);
+    Eviction {
+        api_version: Eviction::API_VERSION.to_owned(),
+        kind: Eviction::KIND.to_owned(),
+        metadata: ObjectMeta {
+            // Each is decided once: another attempt is another one.
+            generate_name: Some(format!("{placement}-from-{target}-")),
+            ..ObjectMeta::default()
+        },
+        spec: EvictionSpec {
+            placement_name: placement.to_owned(),
+            cluster_name: target.clone(),
+        },
+        status: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::fleet::definitions;
+    use lab_parts::test_api::TestApi;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::DryRunArgs;
+
+    const EVICTIONS: &str =
+        "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacementevictions";
+
+    /// Each call is an eviction of its own, and a dry run is none.
+    #[tokio::test]
+    async fn each_call_is_an_eviction() {
+        let api = TestApi::with_kinds(definitions());
+        for dry_run in [DryRun::Client, DryRun::None, DryRun::None] {
+            let args = EvictArgs {
+                placement: "crp/shop".to_owned(),
+                target: "member1".to_owned(),
+                dry_run: DryRunArgs { dry_run },
+            };
+            assert_eq!(run(&args, &api.client()).await.unwrap(), Answer::Yes);
+        }
+        let made = api.get(EVICTIONS).await;
+        let made = made["items"].as_array().unwrap();
+        assert_eq!(made.len(), 2);
+        for eviction in made {
+            assert!(eviction.name().starts_with("shop-from-member1-"));
+            let spec = json!({ "placementName": "shop", "clusterName": "member1" });
+            assert_eq!(eviction["spec"], spec);
+        }
+    }
+}
