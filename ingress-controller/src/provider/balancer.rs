@@ -102,3 +102,28 @@ pub struct RelatedObject {
     /// The key.
     pub key: Key,
 }
+
+/// A load balancer, one of those that serve the same ingresses.
+pub struct NamedBalancer {
+    /// Its name, empty if it is the only one.
+    pub name: &'static str,
+    /// The load balancer.
+    pub balancer: Arc<dyn LoadBalancer>,
+}
+
+impl NamedBalancer {
+    /// Returns the only load balancer.
+    pub fn only(balancer: impl LoadBalancer) -> Vec<Self> {
+        let (name, balancer) = ("", Arc::new(balancer));
+        vec![Self { name, balancer }]
+    }
+}
+
+/// Returns the name of a task, a gate or a label of the load balancer `name`. It is needed as long as the program lives.
+pub(crate) fn label(of: &'static str, name: &'static str) -> &'static str {
+    if name.is_empty() {
+        of
+    } else {
+        Box::leak(format!("{of}_{name}").into_boxed_str())
+    }
+}

@@ -10,13 +10,12 @@ mod contract;
 mod kubernetes;
 mod none;
 
-use std::sync::Arc;
-
 use clap::ValueEnum;
 use karmada_rules::ingress::ControllerName;
 use karmada_runtime::program::{Program, StartError};
 
-pub use self::balancer::{Ensured, LoadBalancer, Obstacle, RelatedObject};
+pub(crate) use self::balancer::label;
+pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
@@ -38,31 +37,6 @@ pub(crate) enum ProviderName {
     None,
     /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
     Kubernetes,
-}
-
-/// A load balancer, one of those that serve the same ingresses.
-pub struct NamedBalancer {
-    /// Its name, empty if it is the only one.
-    pub name: &'static str,
-    /// The load balancer.
-    pub balancer: Arc<dyn LoadBalancer>,
-}
-
-impl NamedBalancer {
-    /// Returns the only load balancer.
-    pub fn only(balancer: impl LoadBalancer) -> Vec<Self> {
-        let (name, balancer) = ("", Arc::new(balancer));
-        vec![Self { name, balancer }]
-    }
-}
-
-/// Returns the name of a task, a gate or a label of the load balancer `name`. It is needed as long as the program lives.
-pub(crate) fn label(of: &'static str, name: &'static str) -> &'static str {
-    if name.is_empty() {
-        of
-    } else {
-        Box::leak(format!("{of}_{name}").into_boxed_str())
-    }
 }
 
 /// Connects to the load balancers that the flags select.

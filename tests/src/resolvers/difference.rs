@@ -320,15 +320,17 @@ mod tests {
     #[test]
     fn reasons_must_explain() {
         let resolver = Resolver::Musl;
-        let all = |world: &World| {
+        let is_well = |world: &World| {
             let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
-            Reason::ALL.into_iter().filter(may_matter).count() > 2
+            let reasons: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
+            reasons.len() > 2
                 && predicted(world, resolver, &[]).is_none()
-                && subsets(&Reason::ALL)
-                    .iter()
-                    .all(|set| predicted(world, resolver, set).is_none())
+                && subsets(&reasons).iter().all(|set| {
+                    predicted(world, resolver, set).is_none()
+                        && seen(world, resolver, set).all(|seen| seen.is_none())
+                })
         };
-        let world = world(all);
+        let world = world(is_well);
         for (said, real, expected) in [
             (None, real(true), None),
             (None, real(false), Some(What::Unsaid)),

@@ -36,8 +36,7 @@ pub(crate) use self::args::KubernetesArgs;
 use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{CreateOutcome, GatewayKind, GatewayObjects, WriteResult};
 
-use super::balancer::{Ensured, LoadBalancer, Obstacle};
-use super::{NamedBalancer, label};
+use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, label};
 
 /// A gateway cluster.
 pub struct Kubernetes {

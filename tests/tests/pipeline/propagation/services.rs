@@ -36,7 +36,7 @@ fn node_ports(service: &Service) -> Vec<i32> {
     ports.filter_map(|port| port.node_port).collect()
 }
 
-/// Case P95: the port that the control plane's API has chosen is another's in the member, which chooses its own; the one
+/// Cases P95 and P114: the port that the control plane's API has chosen is another's in the member, which chooses its own; the one
 /// that a user asked for is the same. A restart writes nothing.
 async fn members_choose_their_ports(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
