@@ -63,11 +63,11 @@ pub fn compare(
             let mut plays = (0..MOST_PLAYS)
                 .map(|_| play_alone(program, &world))
                 .enumerate();
-            let seen = plays.find(|(_, seen)| !seen.as_ref().is_ok_and(Seen::is_delayed));
-            let seen = seen.map(|(again, seen)| anyhow::Ok((again, seen?)));
-            let seen = seen.transpose()?;
+            let found = plays.find(|(_, play)| !play.as_ref().is_ok_and(Seen::is_delayed));
+            let found = found.map(|(again, play)| anyhow::Ok((again, play?)));
+            let found = found.transpose()?;
             if let Ok(mut table) = table.lock() {
-                table.add(&world, seen);
+                table.add(&world, found);
             }
         }
     };

@@ -354,13 +354,12 @@ impl World {
             Kind::Drop => Answer::Silence,
             Kind::Garbage => Answer::Stray,
             Kind::Late(place) if place >= view.too_late => Answer::Silence,
-            Kind::Soon | Kind::Late(_) => healthy,
             Kind::Truncated | Kind::TruncatedSilent | Kind::TruncatedClosed
                 if view.ignores_truncation && !view.over_tcp =>
             {
                 Answer::NoData
             }
-            Kind::Truncated => healthy,
+            Kind::Soon | Kind::Late(_) | Kind::Truncated => healthy,
             Kind::TruncatedSilent if view.over_tcp => Answer::Silence,
             Kind::TruncatedClosed if view.over_tcp => Answer::Unreachable,
             Kind::TruncatedSilent => Answer::Truncated { silent: true },

@@ -172,8 +172,8 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     fleet.serves(&MEMBERS).await?;
     let in_gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
     until(&in_gateway, INGRESS, "served", |found| found.is_some()).await?;
-    let served = in_gateway.get(INGRESS).await?.spec.context("a spec")?;
-    let tls = served
+    let written = in_gateway.get(INGRESS).await?.spec.context("a spec")?;
+    let tls = written
         .tls
         .and_then(|tls| tls.into_iter().next())
         .context("TLS")?;

@@ -61,11 +61,13 @@ impl Fixture {
     }
 
     pub(super) fn with_secret(mut self, name: &str, key: &str) -> Self {
-        let mut secret = Secret::default();
-        secret.metadata = in_ns(name);
-        secret.type_ = Some("kubernetes.io/tls".to_owned());
         let data = [("tls.key".to_owned(), ByteString(key.into()))];
-        secret.data = Some(data.into());
+        let secret = Secret {
+            metadata: in_ns(name),
+            type_: Some("kubernetes.io/tls".to_owned()),
+            data: Some(data.into()),
+            ..Secret::default()
+        };
         self.secrets.insert(name.to_owned(), Arc::new(secret));
         self
     }

@@ -62,7 +62,7 @@ pub enum ClientError {
     #[error("the server's URL is longer than {0} characters")]
     LongUrl(usize),
     /// The token file cannot be read. Its path is not told: somebody may have put the token in its place.
-    #[error("cannot read the token file of the kubeconfig")]
+    #[error("cannot read the token file")]
     TokenFile {
         /// The file.
         path: PathBuf,

@@ -125,7 +125,7 @@ async fn dead_group_holds_its_own() {
     let latest = async |name: &str| {
         let snapshots = names(&stage, SNAPSHOTS).await;
         let of_it = snapshots.into_iter().filter(|one| one.starts_with(name));
-        of_it.last().unwrap()
+        of_it.max().unwrap()
     };
     assert_eq!(latest("shop").await, "shop-1-snapshot");
     let (first, message) = told(&stage, "shop").await;

@@ -318,21 +318,21 @@ fn tcp() -> String {
 fn endpoint(endpoint: &Endpoint) -> Endpoint {
     Endpoint {
         addresses: endpoint.addresses.clone(),
-        conditions: Some(spelled_out(endpoint.conditions.clone().unwrap_or_default())),
+        conditions: Some(spelled_out(endpoint.conditions.as_ref())),
         ..Endpoint::default()
     }
 }
 
 /// Returns the conditions without a gap: of one proxy, some readers go by `ready` alone and take an absent one for false,
 /// and others by `serving` alone and take an absent one for true.
-fn spelled_out(found: EndpointConditions) -> EndpointConditions {
-    let ready = found.ready.unwrap_or(true);
-    let ends = found.terminating.unwrap_or(false);
+fn spelled_out(found: Option<&EndpointConditions>) -> EndpointConditions {
+    let ready = found.and_then(|found| found.ready).unwrap_or(true);
+    let ends = found.and_then(|found| found.terminating).unwrap_or(false);
     EndpointConditions {
         ready: Some(ready),
         // One that ends keeps the requests and sessions it has as long as it serves.
         serving: Some(if ends {
-            found.serving.unwrap_or(ready)
+            found.and_then(|found| found.serving).unwrap_or(ready)
         } else {
             ready
         }),

@@ -56,7 +56,7 @@ pub(super) fn of_manifest(
                 compared,
                 before.drift_details.as_ref(),
                 now,
-            )
+            );
         }
         ManifestResult::Applied { compared: None, .. }
             if compares_all(work.spec.apply_strategy.as_ref()) =>
