@@ -431,7 +431,7 @@ const USER: &str = "somebody";
 const JOINER: &str = "joiner";
 
 /// Somebody who may do everything, as the admins of kubeadm, and is no member of `system:masters`.
-const ADMIN: &str = "admin";
+const ADMIN: &str = "kubeadm-admin";
 
 /// Returns the spec of the Work of an agent, whose Secret has this kubeconfig and token.
 fn agent(kubeconfig: &str, token: &str, image: &str) -> Value {

@@ -12,6 +12,7 @@ use super::super::{Attempt, allowed, attempt, named, play, send, until_refused};
 fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
     let own = "the ingress-controller writes what it made only";
     let services = "/api/v1/namespaces/shop/services";
+    let secrets = "/api/v1/namespaces/shop/secrets";
     let taken = json!({ "metadata": { "labels": {
         "app.kubernetes.io/managed-by": "karmada-rs.io_ingress-controller" } } });
     let service = |manager: &str| {
@@ -28,9 +29,10 @@ fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
             Value::Null,
             own,
         ),
+        attempt("POST", secrets, named("own", &json!({})), own),
         attempt(
             "GET",
-            "/api/v1/namespaces/shop/secrets",
+            "/api/v1/namespaces/shop/configmaps",
             Value::Null,
             "cannot list resource",
         ),
