@@ -305,7 +305,7 @@ mod tests {
 
     /// Returns a world that meets a condition.
     fn world(is_met: impl Fn(&World) -> bool) -> World {
-        (0..10_000).map(World::draw).find(is_met).unwrap()
+        (0..1_000_000).map(World::draw).find(is_met).unwrap()
     }
 
     fn real(is_right: bool) -> Real {
