@@ -133,7 +133,7 @@ fn of_propagation_controller() -> Vec<Attempt> {
             "PATCH",
             CLUSTER,
             json!({ "spec": { "apiEndpoint": "https://127.0.0.1:1" } }),
-            template,
+            EITHER,
         ),
         attempt(
             "PATCH",
@@ -294,8 +294,7 @@ fn of_cluster_controller() -> Vec<Attempt> {
             "PATCH",
             CLUSTER,
             json!({ "spec": { "secretRef": { "namespace": "shop" } } }),
-            // Two policies refuse it, and the API tells either.
-            "denied request",
+            EITHER,
         ),
         attempt(
             "PATCH",
@@ -423,6 +422,9 @@ fn of_agent() -> Vec<Attempt> {
         ),
     ]
 }
+
+/// What any policy says. Where two refuse a request, the API tells either.
+const EITHER: &str = "denied request";
 
 /// Somebody with every right over Clusters and Works, but not of the programs.
 const USER: &str = "somebody";
