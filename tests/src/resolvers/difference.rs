@@ -366,7 +366,7 @@ mod tests {
             Reason::ALL
                 .into_iter()
                 .filter(may_matter)
-                .eq([Reason::NoAaaa])
+                .eq([Reason::NoAaaa, Reason::LaterName])
                 && predicted(world, resolver, &[]).is_none()
                 && predicted(world, resolver, &reasons) == Some(Symptom::Fails)
         });
