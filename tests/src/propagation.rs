@@ -74,14 +74,26 @@ impl PropagationPrograms {
 
     /// Waits until each has reconciled something and has nothing left to do.
     pub async fn settled(&self) -> Result<()> {
+        self.settled_but_for(0).await
+    }
+
+    /// Waits until each has reconciled something and has nothing left to do, but for the Works that the
+    /// execution-controller looks at again after a while.
+    pub async fn settled_but_for(&self, works: u8) -> Result<()> {
         for (program, name) in self.all() {
             let metric = |metric: &str| format!("karmada_{name}_{metric}");
             let reconciles = metric("reconciles_total");
             program
                 .until_metric(&reconciles, |count| count > 0.0)
                 .await?;
+            let left = match name {
+                "execution_controller" => f64::from(works),
+                _ => 0.0,
+            };
             let queue = metric("queue_length");
-            program.until_metric(&queue, |length| length == 0.0).await?;
+            program
+                .until_metric(&queue, |length| (length - left).abs() < 0.5)
+                .await?;
         }
         Ok(())
     }
