@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use karmada_api::ResourceBinding;
 use objects::lenient;
+use objects::qualified_name::is_subdomain;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -205,7 +206,8 @@ impl Entry {
         if name.is_empty() {
             return Err("has neither an address nor a host name");
         }
-        if name.len() > 253 || !name.split('.').all(is_label) {
+        // Names of objects may have longer labels than DNS.
+        if !is_subdomain(&name) || name.split('.').any(|label| label.len() > 63) {
             return Err("is no host name");
         }
         if !name.contains('.') {
@@ -213,14 +215,6 @@ impl Entry {
         }
         Ok(Target::Name(name))
     }
-}
-
-fn is_label(label: &str) -> bool {
-    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    (1..=63).contains(&label.len())
-        && label.bytes().all(is_inner)
-        && !label.starts_with('-')
-        && !label.ends_with('-')
 }
 
 /// Returns the address as a slice takes it. The status of an object takes more (Kubernetes, validation of EndpointSlice).
