@@ -317,9 +317,9 @@ impl Index {
                 ),
                 (Binding::kind_of(scope), self.bindings.undecoded(scope)),
             ]);
+            undecoded.extend(self.runs.undecoded(scope));
         }
         undecoded.extend(self.overrides.undecoded());
-        undecoded.extend(self.runs.undecoded());
         undecoded
     }
 }

@@ -162,9 +162,15 @@ impl SharedIndex {
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
-        to.start_if_served("updateruns", Self::observe_run);
-        to.start_if_served("updatestrategies", Self::observe_strategy);
-        to.start_if_served("approvalrequests", Self::observe_approval);
+        to.start_scoped_if_served(["updateruns", "namespacedupdateruns"], Self::observe_run);
+        to.start_scoped_if_served(
+            ["updatestrategies", "namespacedupdatestrategies"],
+            Self::observe_strategy,
+        );
+        to.start_scoped_if_served(
+            ["approvalrequests", "namespacedapprovalrequests"],
+            Self::observe_approval,
+        );
         to.start_if_served(
             "clusteroverrides",
             Self::observe_override::<ClusterResourceOverride>,
@@ -358,18 +364,40 @@ impl Watching<'_> {
     ) where
         K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let (one, other) = (Arc::clone(self.shared), Arc::clone(self.shared));
-        let all = Config::default();
+        let shared = Arc::clone(self.shared);
         let api = Api::all_with(self.client.clone(), &Scope::Cluster);
         self.program
-            .watch(cluster_scoped, api, all.clone(), move |event| {
-                observe(&one, Scope::Cluster, event);
+            .watch(cluster_scoped, api, Config::default(), move |event| {
+                observe(&shared, Scope::Cluster, event);
             });
-        let api = Api::all_with(self.client.clone(), &Scope::Namespaced);
-        let source = (api, &Scope::Namespaced);
+        self.start_of_scope_if_served((namespaced, Scope::Namespaced), observe);
+    }
+
+    /// Starts the watches of two kinds that differ in scope, and are newer than the first release.
+    fn start_scoped_if_served<K>(
+        &mut self,
+        [cluster_scoped, namespaced]: [&'static str; 2],
+        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        self.start_of_scope_if_served((cluster_scoped, Scope::Cluster), observe);
+        self.start_of_scope_if_served((namespaced, Scope::Namespaced), observe);
+    }
+
+    fn start_of_scope_if_served<K>(
+        &mut self,
+        (name, scope): (&'static str, Scope),
+        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared);
+        let api = Api::all_with(self.client.clone(), &scope);
+        let all = Config::default();
         self.program
-            .watch_kind_if_served(namespaced, source, all, move |event| {
-                observe(&other, Scope::Namespaced, event);
+            .watch_kind_if_served(name, (api, &scope), all, move |event| {
+                observe(&shared, scope, event);
             });
     }
 }

@@ -42,5 +42,5 @@ pub use overrides::{
 };
 pub use placement::Placement;
 pub use snapshot::{PolicySnapshot, ResourceSnapshot};
-pub use update::{ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy};
+pub use update::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 pub use work::{AppliedWork, Work};

@@ -105,11 +105,6 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
             "is not served: only ClusterScopeOnly is",
         ),
         (
-            "spec.strategy.type",
-            strategy.type_ == "External" && placement.scope() == Scope::Namespaced,
-            "External is only for a ClusterResourcePlacement",
-        ),
-        (
             "spec",
             !label_selectors(placement).all(is_valid),
             "has a labelSelector that Kubernetes refuses",
