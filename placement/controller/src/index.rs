@@ -11,9 +11,10 @@ use karmada_api::Scope;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::overrides::OverrideSpec;
 use karmada_api::fleet::{
-    Binding, ClusterResourcePlacementEviction, InternalMemberCluster, Placement, PolicySnapshot,
-    ResourceSnapshot, Work,
+    Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus,
+    InternalMemberCluster, Placement, PolicySnapshot, ResourceSnapshot, Work,
 };
+use karmada_api::{ClusterProfile, Scope};
 use karmada_rules::placement::eviction::is_decided;
 use karmada_rules::placement::overrides::named_placement;
 use karmada_rules::placement::parents::{binding_of_work, placement_of};
@@ -61,6 +62,8 @@ pub(crate) struct Index {
     pub(crate) by_cluster: ReverseIndex<Key, String>,
     pub(crate) works: ByParent<StoredWork>,
     pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
+    /// The statuses of placements in the namespaces that they place.
+    pub(crate) status_copies: Cache<ClusterResourcePlacementStatus>,
     pub(crate) overrides: OverrideIndex,
     pub(crate) runs: RunIndex,
     pub(crate) fleet: Fleet,
@@ -86,6 +89,8 @@ pub(crate) struct Writes {
     pub(crate) bindings: Awaited,
     /// What was written for a binding: its Works, and what it says of them.
     pub(crate) works: Awaited,
+    /// The copies of the status of a placement.
+    pub(crate) status_copies: Awaited,
     /// What was written of a run itself.
     pub(crate) runs: Awaited,
     /// The approval requests that were written for a run.
@@ -174,6 +179,7 @@ impl Index {
             by_cluster: ReverseIndex::default(),
             works: ByParent::new(binding_of_work),
             evictions: Cache::default(),
+            status_copies: Cache::default(),
             overrides: OverrideIndex::default(),
             runs: RunIndex::default(),
             fleet: Fleet::new(heartbeat_timeout),
@@ -300,6 +306,10 @@ impl Index {
             (
                 "ClusterResourcePlacementEviction",
                 self.evictions.undecoded(),
+            ),
+            (
+                ClusterResourcePlacementStatus::KIND,
+                self.status_copies.undecoded(),
             ),
             ("MemberCluster", self.fleet.members.undecoded()),
             ("InternalMemberCluster", self.channels.undecoded()),

@@ -10,6 +10,7 @@ mod schedule;
 mod scoped;
 mod snapshots;
 mod stage;
+mod status_copies;
 mod takeover;
 mod updates;
 mod works;

@@ -162,6 +162,7 @@ impl SharedIndex {
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
+        to.start_if_served("statuscopies", Self::observe_status_copy);
         to.start_scoped_if_served(["updateruns", "namespacedupdateruns"], Self::observe_run);
         to.start_scoped_if_served(
             ["updatestrategies", "namespacedupdatestrategies"],

@@ -10,6 +10,9 @@ pub const SCHEDULED: &str = "Scheduled";
 /// member holds what it gives up.
 pub const REMOVING: &str = "Removing";
 
+/// The condition of a placement, after its kind: True once its status can be read in the namespace that it places.
+pub const STATUS_SYNCED: &str = "StatusSynced";
+
 /// The condition of a binding: True once its cluster is to have the latest snapshot.
 pub const ROLLOUT_STARTED: &str = "RolloutStarted";
 /// The reason of a False [`ROLLOUT_STARTED`]: the budget does not allow it yet.

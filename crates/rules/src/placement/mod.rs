@@ -9,7 +9,7 @@
 //! objects → availability → work_status → works → status  back: from the members to the placement
 //! ```
 //!
-//! - [`select`]: the objects that a placement selects.
+//! - [`select`]: the objects that a placement selects; [`accessible`]: where its status can be read, too.
 //! - [`parents`]: what something was made for, whether that is in a namespace or not.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
@@ -30,6 +30,7 @@
 //! - [`status`]: what the placement says of all; [`explain`]: what a person is told who asks; [`refuse`]: what it may not
 //!   ask for; [`deletion`]: its end.
 
+pub mod accessible;
 pub mod availability;
 mod condition;
 pub mod content;

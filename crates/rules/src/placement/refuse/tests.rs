@@ -45,8 +45,13 @@ fn what_is_out_is_named() {
             "spec.strategy.reportBackStrategy is not served: only Disabled is",
         ),
         (
-            json!({ "statusReportingScope": "NamespaceAccessible" }),
-            "spec.statusReportingScope is not served: only ClusterScopeOnly is",
+            json!({ "statusReportingScope": "Everybody" }),
+            "spec.statusReportingScope is not served: only ClusterScopeOnly and NamespaceAccessible are",
+        ),
+        (
+            json!({ "statusReportingScope": "NamespaceAccessible", "resourceSelectors": [
+                { "kind": "Namespace", "name": "a" }, { "kind": "Namespace", "name": "b" }] }),
+            "spec.statusReportingScope is NamespaceAccessible, which needs exactly one selector of a Namespace, by its name",
         ),
         (
             json!({ "strategy": { "applyStrategy": { "serverSideApplyConfig": { "force": true } } } }),
