@@ -7,7 +7,6 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Scope;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::overrides::OverrideSpec;
 use karmada_api::fleet::{
@@ -71,6 +70,9 @@ pub(crate) struct Index {
     pub(crate) roles: Cache<Role>,
     pub(crate) role_bindings: Cache<RoleBinding>,
     pub(crate) channels: Cache<InternalMemberCluster>,
+    /// The profiles of clusters, and whether the hub has the kind.
+    pub(crate) profiles: Cache<ClusterProfile>,
+    pub(crate) serves_profiles: bool,
     /// What each placement selected last.
     pub(crate) selected: BTreeMap<Key, Selected>,
     pub(crate) awaited: Writes,
@@ -81,6 +83,8 @@ pub(crate) struct Index {
 pub(crate) struct Writes {
     /// What was written for a cluster.
     pub(crate) belongings: Awaited,
+    /// The profile that was written of a cluster.
+    pub(crate) profiles: Awaited,
     /// The snapshots that were written for a placement, when its policy or what it selects changed.
     pub(crate) snapshots: Awaited,
     /// The snapshots that were written for an override.
@@ -187,6 +191,8 @@ impl Index {
             roles: Cache::default(),
             role_bindings: Cache::default(),
             channels: Cache::default(),
+            profiles: Cache::default(),
+            serves_profiles: false,
             selected: BTreeMap::new(),
             awaited: Writes::default(),
         }
@@ -313,6 +319,7 @@ impl Index {
             ),
             ("MemberCluster", self.fleet.members.undecoded()),
             ("InternalMemberCluster", self.channels.undecoded()),
+            (ClusterProfile::KIND, self.profiles.undecoded()),
         ];
         for scope in [Scope::Cluster, Scope::Namespaced] {
             undecoded.extend([

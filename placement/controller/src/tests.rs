@@ -5,6 +5,7 @@ mod evictions;
 mod membership;
 mod overrides;
 mod placements;
+mod profiles;
 mod refusals;
 mod schedule;
 mod scoped;

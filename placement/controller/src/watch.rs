@@ -32,6 +32,7 @@ use crate::args::Args;
 use crate::awaited::Awaited;
 use crate::bursts::Bursts;
 use crate::index::{Index, Writes};
+use crate::profiles;
 use crate::inventory::{HubObjects, LOOK_AGAIN, LOOK_FOR_ANSWER, depends_on, namespaced_kinds};
 use crate::requests::Written;
 
@@ -42,11 +43,12 @@ const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
 /// The time after a failure to look up the kinds of the hub, or a change of one, before the next look.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
-/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet` and `membership` of clusters, of
+/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet`, `membership` and `profiles` of clusters, of
 /// `overrides` of overrides, of `updates` of runs, and the others of placements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) membership: Queue<Key>,
+    pub(crate) profiles: Queue<Key>,
     pub(crate) fleet: Queue<Key>,
     pub(crate) snapshots: Queue<Key>,
     pub(crate) overrides: Queue<Key>,
@@ -189,6 +191,7 @@ impl SharedIndex {
         to.start("roles", Self::observe_role);
         to.start("rolebindings", Self::observe_role_binding);
         to.start("internalmemberclusters", Self::observe_channel);
+        to.start_profiles();
     }
 
     /// Reads from the index.
@@ -230,9 +233,16 @@ impl SharedIndex {
         let notify = Arc::clone(&changed);
         let definitions: Api<Decoded<PartialObjectMeta<CustomResourceDefinition>>> =
             Api::all(client.clone());
-        program.watch("definitions", definitions, Config::default(), move |_| {
-            notify.notify_one();
-        });
+        let index = Arc::clone(self);
+        program.watch(
+            "definitions",
+            definitions,
+            Config::default(),
+            move |event| {
+                index.observe_definition(&event);
+                notify.notify_one();
+            },
+        );
         let (shared, client) = (Arc::clone(self), client.clone());
         program.run_until_stopped("kinds", async move {
             let mut last_error = LastError::default();
@@ -355,6 +365,17 @@ impl Watching<'_> {
         let all = Config::default();
         self.program
             .watch_if_served(name, api, all, move |event| observe(&shared, event));
+    }
+
+    /// Starts the watch of the profiles of clusters. Others may be in other namespaces.
+    fn start_profiles(&mut self) {
+        let shared = Arc::clone(self.shared);
+        let api = Api::namespaced(self.client.clone(), profiles::NAMESPACE);
+        let all = Config::default();
+        self.program
+            .watch_if_served("clusterprofiles", api, all, move |event| {
+                shared.observe_profile(event);
+            });
     }
 
     /// Starts the watches of two kinds that differ in scope. The namespaced one is newer, too.

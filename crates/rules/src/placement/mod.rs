@@ -15,7 +15,7 @@
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
 //! - [`snapshot`]: the snapshots of all of these, in their order, and which is the latest.
 //! - [`membership`]: what a cluster of the fleet has on the hub, and what its agent says of it; [`heartbeat`]: what the
-//!   agent in the cluster says, and when.
+//!   agent in the cluster says, and when; [`profile`]: what programs of others read of it.
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
@@ -49,6 +49,7 @@ pub mod overrides;
 pub mod ownership;
 pub mod parents;
 pub mod pick;
+pub mod profile;
 mod property;
 pub mod refuse;
 pub mod rollout;
