@@ -60,6 +60,8 @@ pub const WORK_NOT_TRACKABLE: &str = "WorkNotTrackable";
 
 /// The condition of a cluster whose agent tells of its namespaces: True while these are all that it has.
 pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
+/// The condition of a cluster whose agent tells what its nodes cost: True if it knows the price of one at least.
+pub const COSTS_COLLECTED: &str = "AKSClusterCostPropertiesCollectionSucceeded";
 
 /// Returns the type of a condition of a placement: those of bindings, said of all of its clusters, follow its kind.
 pub fn of_placement(scope: Scope, condition: &str) -> String {
