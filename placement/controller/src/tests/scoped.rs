@@ -288,6 +288,40 @@ async fn absent_placement_is_told() {
     assert_eq!(notes, [note]);
 }
 
+/// Case F10: a kind that is installed later, and the first object of it, are placed out of a namespace as what was there.
+#[tokio::test(start_paused = true)]
+async fn later_kind_is_placed() {
+    let stage = Stage::with_clusters(&["m1"]).await;
+    fill(&stage, "application-1").await;
+    let mut new = placing("application-1", "Puppet", "first");
+    new["spec"]["resourceSelectors"][0]["group"] = json!("test.io");
+    let placements = path("application-1", "resourceplacements");
+    stage.send("POST", &placements, &new).await;
+    stage.settle().await;
+    let first = "ResourcePlacementScheduled False InvalidResourceSelectors";
+    assert_eq!(said(&stage, "application-1").await, [first]);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "puppets.test.io" },
+        "spec": {
+            "group": "test.io", "scope": "Namespaced",
+            "names": { "kind": "Puppet", "plural": "puppets", "singular": "puppet" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } } }],
+        },
+    });
+    stage.install([definition]);
+    stage.settle().await;
+    let puppet = json!({ "apiVersion": "test.io/v1", "kind": "Puppet",
+        "metadata": { "name": "first", "namespace": "application-1" } });
+    stage.create(&puppet).await;
+    stage.settle().await;
+    stage.agents().await;
+    assert_eq!(said(&stage, "application-1").await, COMPLETE);
+    let status = stage.get(&web("application-1")).await["status"].clone();
+    assert_eq!(status["selectedResources"][0]["kind"], "Puppet");
+}
+
 /// Case F115: a run of a namespace updates the placement there, with an approval there; the run of the hub with the same names
 /// finds no placement.
 #[tokio::test(start_paused = true)]
