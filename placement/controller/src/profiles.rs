@@ -10,12 +10,9 @@ use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
 use objects::{Key, Metadata};
 
-use crate::identity::IDENTITY;
+use crate::identity::NAMESPACE;
 use crate::requests::{HubApi, exists, unless_gone};
 use crate::watch::{Echo, SharedIndex};
-
-/// The namespace of the profiles, as KubeFleet has it.
-pub(crate) const NAMESPACE: &str = IDENTITY.lease_namespace;
 
 /// Reconciles profiles of clusters.
 pub(crate) struct ProfileReconciler {

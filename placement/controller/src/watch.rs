@@ -31,8 +31,8 @@ use tokio::sync::Notify;
 use crate::args::Args;
 use crate::awaited::Awaited;
 use crate::bursts::Bursts;
+use crate::identity::NAMESPACE;
 use crate::index::{Index, Writes};
-use crate::profiles;
 use crate::inventory::{HubObjects, LOOK_AGAIN, LOOK_FOR_ANSWER, depends_on, namespaced_kinds};
 use crate::requests::Written;
 
@@ -370,7 +370,7 @@ impl Watching<'_> {
     /// Starts the watch of the profiles of clusters. Others may be in other namespaces.
     fn start_profiles(&mut self) {
         let shared = Arc::clone(self.shared);
-        let api = Api::namespaced(self.client.clone(), profiles::NAMESPACE);
+        let api = Api::namespaced(self.client.clone(), NAMESPACE);
         let all = Config::default();
         self.program
             .watch_if_served("clusterprofiles", api, all, move |event| {
