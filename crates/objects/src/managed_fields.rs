@@ -4,7 +4,7 @@ mod parts;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::parts::{Element, element};
+pub(crate) use self::parts::{Element, element, is_union};
 use self::parts::{Part, displaced, has_more, is_replaced, lacks, part};
 use crate::metadata::Written;
 use crate::patch::JsonPatch;
