@@ -54,7 +54,8 @@ remove_conditions() { # kind, types
 
 # Conditions of Clusters, and the actions that only a Remedy controller sets.
 if has clusters.cluster.karmada.io; then
-  remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady HealthReporterReady
+  remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady ServiceNetworkReady HealthReporterReady \
+    ReachableFromGateway GatewayReporterReady
   api get clusters.cluster.karmada.io --output \
     go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
     while read -r name; do

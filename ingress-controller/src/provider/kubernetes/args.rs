@@ -26,6 +26,9 @@ pub(crate) struct KubernetesArgs {
     /// Copy the Secrets of type kubernetes.io/tls that a MultiClusterIngress names to the gateway cluster. Without it, they are the user's to put there.
     #[arg(long, env = "KARMADA_COPY_TLS_SECRETS", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     copy_tls_secrets: bool,
+    /// Keep the endpoints of blocked clusters in the gateway cluster, in EndpointSlices of no Service, which get no request. Agents on the gateway's nodes see there when a cluster can be reached again.
+    #[arg(long, env = "KARMADA_KEEP_BLOCKED_ENDPOINTS")]
+    keep_blocked_endpoints: bool,
 }
 
 impl KubernetesArgs {
@@ -41,6 +44,11 @@ impl KubernetesArgs {
     /// Returns `true` if TLS Secrets are copied.
     pub(crate) fn copy_tls_secrets(&self) -> bool {
         self.copy_tls_secrets
+    }
+
+    /// Returns `true` if the endpoints of blocked clusters stay in the gateway cluster.
+    pub(super) fn keep_blocked_endpoints(&self) -> bool {
+        self.keep_blocked_endpoints
     }
 
     pub(super) fn kubeconfigs(&self) -> Result<&[GatewayFile], StartError> {

@@ -84,10 +84,12 @@ pub(super) async fn connect(
         };
         let client = program.connect(label("gateway", name), &source).await?;
         let class = args.ingress_class().map(ToOwned::to_owned);
+        let gateway = Gateway::new(controller, class);
+        let gateway = gateway.keeping_blocked(args.keep_blocked_endpoints());
         let provider = Kubernetes {
             name,
             copies_secrets: args.copy_tls_secrets(),
-            ..Kubernetes::new(client, Gateway::new(controller, class))
+            ..Kubernetes::new(client, gateway)
         };
         let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
         all.push(NamedBalancer { name, balancer });

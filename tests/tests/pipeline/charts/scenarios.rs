@@ -121,6 +121,12 @@ pub(super) const ALL: [Scenario; 18] = [
     ),
     scenario(
         AGENT,
+        "karmada-rs",
+        &[NO_AGENT, r#"gatewayHealthAgent={"enabled":true}"#],
+        &["gateway/reachability"],
+    ),
+    scenario(
+        AGENT,
         "karmada-system",
         &[
             MEMBER,
@@ -161,6 +167,7 @@ pub(super) const ALL: [Scenario; 18] = [
         &[
             r#"place="karmada""#,
             r#"agents=["member1"]"#,
+            "gatewayAgents=true",
             r#"pull=["member1"]"#,
             r#"propagation={"enabled":true,"estimators":true}"#,
             "renew=true",
@@ -169,6 +176,7 @@ pub(super) const ALL: [Scenario; 18] = [
             "karmada",
             "karmada/kubectl-remedy.yaml",
             "karmada/agent.yaml",
+            "karmada/gateway-agent.yaml",
             "pull/rights.yaml",
             "propagation",
             "propagation/estimators/rights.yaml",

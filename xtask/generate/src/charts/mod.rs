@@ -27,6 +27,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "member/dns-service",
             "member/node-condition",
             "member/service-network",
+            "gateway/reachability",
             "pull/member",
             "placement/member",
             "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml",

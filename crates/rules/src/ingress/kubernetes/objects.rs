@@ -12,12 +12,14 @@ use objects::Key;
 use serde_json::json;
 
 use super::names::{managed_by, object_name};
+use super::probed::{CLUSTER_LABEL, unserved};
 use super::routes::all_routes;
 use super::scheme::{ingress_scheme, service_scheme};
-use crate::ingress::{Backend, Cached, ClusterEndpoints, ControllerName, Desired, TlsSecret};
+use crate::ingress::{
+    Admission, Backend, Cached, ClusterEndpoints, ControllerName, Desired, TlsSecret,
+};
 
 pub(in crate::ingress) const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
-pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
 /// Lists the annotations that an object has from the user's objects, as JSON.
 pub(super) const PASSED_ON_ANNOTATION: &str = "karmada-rs.io/passed-on-annotations";
@@ -28,6 +30,7 @@ pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-sli
 pub struct Gateway {
     managed_by: String,
     ingress_class: Option<String>,
+    keeps_blocked: bool,
 }
 
 /// The objects that serve one ingress.
@@ -57,6 +60,17 @@ impl Gateway {
         Self {
             managed_by: managed_by(controller),
             ingress_class,
+            keeps_blocked: false,
+        }
+    }
+
+    /// Keeps the endpoints of blocked clusters in the gateway cluster, in slices of no Service: nothing is sent there,
+    /// and agents on the gateway's nodes see when they can be reached again.
+    #[must_use]
+    pub fn keeping_blocked(self, keeps_blocked: bool) -> Self {
+        Self {
+            keeps_blocked,
+            ..self
         }
     }
 
@@ -109,6 +123,12 @@ impl Gateway {
             let mut slices: Vec<EndpointSlice> = slices.collect();
             keep_once(&mut slices);
             objects.slices.extend(slices);
+            let blocked = backend
+                .clusters
+                .iter()
+                .filter(|cluster| self.keeps_blocked && cluster.admission == Admission::Blocked);
+            let blocked = blocked.flat_map(|cluster| self.slices(key, backend, cluster));
+            objects.slices.extend(blocked.map(unserved));
         }
         objects
     }

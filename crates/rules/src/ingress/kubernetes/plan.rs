@@ -11,7 +11,8 @@ use objects::Key;
 use objects::patch::JsonPatch;
 
 use super::drift::Managed;
-use super::objects::{CLUSTER_LABEL, Gateway, Objects, SOURCE_ANNOTATION, ingress_of};
+use super::objects::{Gateway, Objects, SOURCE_ANNOTATION, ingress_of};
+use super::probed::CLUSTER_LABEL;
 use crate::ingress::{Admission, Cached, Desired, Held};
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that

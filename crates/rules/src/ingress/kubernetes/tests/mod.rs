@@ -104,10 +104,15 @@ impl Cluster {
     fn addresses(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for slice in self.slices.values() {
-            let service = &slice.metadata.labels.as_ref().unwrap()["kubernetes.io/service-name"];
+            let Some((service, _)) = slice_origin(slice) else {
+                continue;
+            };
             let endpoints = slice.endpoints.iter().flatten();
             let addresses = endpoints.flat_map(|e| e.addresses.clone());
-            found.entry(service.clone()).or_default().extend(addresses);
+            found
+                .entry(service.to_owned())
+                .or_default()
+                .extend(addresses);
         }
         for list in found.values_mut() {
             list.sort();

@@ -6,9 +6,11 @@ use karmada_api::MultiClusterIngressStatus;
 use objects::patch::JsonPatch;
 use serde_json::json;
 
-use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
+use super::{Cluster, addresses, desired, desired_of, fixture, gateway, key, service_name};
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
-use crate::ingress::kubernetes::{Clash, Existing, KubernetesPlan, Write, cutting, removal};
+use crate::ingress::kubernetes::{
+    Clash, Existing, KubernetesPlan, Write, cutting, probed, removal, slice_origin,
+};
 use crate::ingress::{BackendAddresses, Desired};
 
 /// A converged gateway is left unchanged.
@@ -43,6 +45,37 @@ fn blocked_endpoints_come_back() {
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
     gateway.apply(gateway.plan(&open));
     assert_eq!(gateway, before);
+}
+
+/// A gateway that keeps the endpoints of blocked clusters has them in slices of no Service, until the block ends.
+#[test]
+fn blocked_endpoints_are_kept_apart() {
+    let keeping = gateway().keeping_blocked(true);
+    let open = desired(&fixture(), &["s", "t"]);
+    let before = Cluster::converged(&open);
+    let mut cluster = before.clone();
+    let mut converge = |desired: &Desired| {
+        let existing = cluster.existing();
+        let plan = KubernetesPlan::new(desired, keeping.objects(desired), &existing).unwrap();
+        cluster.apply(plan);
+        cluster.clone()
+    };
+    let fixture = fixture().with_cluster(blocked("m1"));
+    let after = converge(&desired(&fixture, &["s", "t"]));
+    assert_eq!(after.addresses(), addresses(&[("s", &["10.0.0.2"])]));
+    let (served, kept): (Vec<_>, Vec<_>) = after
+        .slices
+        .values()
+        .partition(|slice| slice_origin(slice).is_some());
+    assert_eq!((served.len(), kept.len()), (1, 2));
+    let tried = kept.iter().filter_map(|slice| probed(slice));
+    let tried: BTreeSet<_> = tried.flat_map(|(_, addresses)| addresses).collect();
+    let ips: Vec<_> = tried
+        .iter()
+        .map(|address| address.ip().to_string())
+        .collect();
+    assert_eq!(ips, ["10.0.0.1", "10.0.0.3"]);
+    assert_eq!(converge(&open), before);
 }
 
 /// Endpoints excluded for another reason are deleted last.
