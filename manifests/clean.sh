@@ -107,7 +107,7 @@ if ((${#value} > 63)); then
   exit 1
 fi
 label="app.kubernetes.io/managed-by=$value"
-for kind in ingresses.networking.k8s.io services secrets endpointslices.discovery.k8s.io \
+for kind in ingresses.networking.k8s.io httproutes.gateway.networking.k8s.io services secrets endpointslices.discovery.k8s.io \
   serviceexports.multicluster.x-k8s.io propagationpolicies.policy.karmada.io; do
   if has "$kind"; then
     change delete "$kind" --all-namespaces --selector "$label" --ignore-not-found

@@ -9,8 +9,8 @@ use karmada_rules::health::quorum::Tally;
 use karmada_rules::health::report::Participation;
 use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::watch::{Decoded, events_of};
-use kube::runtime::watcher::{Config, Event};
 use kube::Api;
+use kube::runtime::watcher::{Config, Event};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 

@@ -14,6 +14,7 @@ pub mod crd;
 mod customization;
 mod export;
 pub mod fleet;
+pub mod gateway_api;
 mod ingress;
 mod interpreter_webhook;
 pub mod names;

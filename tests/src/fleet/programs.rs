@@ -57,6 +57,19 @@ impl Fleet {
             .await
     }
 
+    /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`.
+    pub async fn ingress_controller_at_gateway(&self) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let flags = [
+            flag("--kubeconfig", karmada),
+            "--provider=gateway-api".into(),
+            flag("--gateway-kubeconfig", gateway),
+            "--gateway=infra/web".into(),
+        ];
+        self.run(Binary::IngressController, flags).await
+    }
+
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
     /// a relay.
     pub async fn ingress_controller_through(&self, relay: &Relay) -> Result<Running> {

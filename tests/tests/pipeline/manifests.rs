@@ -42,7 +42,9 @@ fn deleting_spares_karmada() {
     for place in [
         "karmada",
         "gateway",
+        "gateway-api",
         "host",
+        "tls-secrets",
         "member",
         "propagation",
         "admission",

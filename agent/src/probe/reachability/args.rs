@@ -23,11 +23,7 @@ pub(crate) struct ReachabilityArgs {
     )]
     reachability_addresses: Vec<(Arc<str>, SocketAddr)>,
     /// Host and path to request of each address, if --detectors has reachability: a cluster is reached if the status of a response is below 500 [default: nothing is requested, and a connection, even a refused one, is enough].
-    #[arg(
-        long,
-        env = "KARMADA_REACHABILITY_HTTP",
-        value_name = "HOST/PATH"
-    )]
+    #[arg(long, env = "KARMADA_REACHABILITY_HTTP", value_name = "HOST/PATH")]
     reachability_http: Option<HttpRequest>,
 }
 

@@ -174,7 +174,9 @@ fn rule(remedy: &Remedy) -> String {
     let conditions = match &decision {
         Decision::AtOnce => return format!("{actions} on {clusters}, at once"),
         Decision::Unreadable(_) => return format!("{actions} on {clusters}, nobody can tell when"),
-        Decision::Any(_) if conditions.is_empty() => return format!("{actions} on {clusters}, never"),
+        Decision::Any(_) if conditions.is_empty() => {
+            return format!("{actions} on {clusters}, never");
+        }
         Decision::Any(_) => conditions.join(" or "),
         Decision::All(_) => conditions.join(" and "),
     };

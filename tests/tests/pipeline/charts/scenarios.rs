@@ -35,13 +35,19 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of `manifests/` is in one.
-pub(super) const ALL: [Scenario; 18] = [
+pub(super) const ALL: [Scenario; 20] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
         "karmada-system",
         &[r#"ingressController={"flags":["--export-services=false"]}"#],
         &["without-exports"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &["copyTlsSecrets=true"],
+        &["tls-secrets"],
     ),
     scenario(
         HOST,
@@ -158,8 +164,9 @@ pub(super) const ALL: [Scenario; 18] = [
             r#"place="karmada""#,
             "admission=false",
             "kubectlRemedy=false",
+            "copyTlsSecrets=true",
         ],
-        &["karmada"],
+        &["karmada", "tls-secrets/karmada.yaml"],
     ),
     scenario(
         RIGHTS,
@@ -221,8 +228,14 @@ pub(super) const ALL: [Scenario; 18] = [
     scenario(
         RIGHTS,
         "karmada-rs",
-        &[r#"place="gateway""#],
-        &["gateway", "admission/gateway"],
+        &[r#"place="gateway""#, "copyTlsSecrets=true"],
+        &["gateway", "tls-secrets/gateway.yaml", "admission/gateway"],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-rs",
+        &[r#"place="gateway""#, "gatewayApi=true"],
+        &["gateway-api", "admission/gateway"],
     ),
     scenario(
         RIGHTS,

@@ -39,6 +39,9 @@ const CHARTS: [(&str, &[&str]); 3] = [
         &[
             "karmada",
             "gateway",
+            "gateway-api/rights.yaml",
+            "tls-secrets/gateway.yaml",
+            "tls-secrets/karmada.yaml",
             "pull/rights.yaml",
             "propagation",
             "propagation/cluster",

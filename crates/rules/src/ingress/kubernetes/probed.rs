@@ -5,6 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use karmada_api::names::SERVICE_NAME;
 
+use super::managed_by::ManagedBy;
+use super::objects::{has_objects, slices};
+use crate::ingress::{Admission, Desired};
+
 /// The label of a slice with the member cluster that its endpoints belong to.
 pub const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 /// The label by which kube-proxy passes over a slice. Without it, one of no Service is an error in its log.
@@ -15,8 +19,23 @@ const TRAFFIC_POLICY_ANNOTATION: &str = "karmada-rs.io/external-traffic-policy";
 /// The most addresses of one slice: no more are tried of a cluster.
 const MOST: usize = 5;
 
+/// Returns the endpoints of blocked clusters in slices of no Service: nothing is sent there, and agents on the gateway's nodes see when
+/// they can be reached again.
+pub fn blocked_slices(
+    managed_by: &ManagedBy,
+    desired: &Desired,
+) -> impl Iterator<Item = EndpointSlice> {
+    let backends = desired.backends.iter().filter(|b| has_objects(b));
+    let blocked = backends.flat_map(move |backend| {
+        let clusters = backend.clusters.iter();
+        let blocked = clusters.filter(|cluster| cluster.admission == Admission::Blocked);
+        blocked.flat_map(move |cluster| slices(managed_by, &desired.key, backend, cluster))
+    });
+    blocked.map(unserved)
+}
+
 /// Returns the slice as one of no Service, with another name: a proxy that is told of a change alone would serve on.
-pub(super) fn unserved(mut slice: EndpointSlice) -> EndpointSlice {
+fn unserved(mut slice: EndpointSlice) -> EndpointSlice {
     let name = slice.metadata.name.take().unwrap_or_default();
     // The name ends with a hash, and is never longer than one of a Service.
     slice.metadata.name = Some(format!("{name}-blocked"));
