@@ -21,17 +21,16 @@ const MOST: usize = 5;
 
 /// Returns the endpoints of blocked clusters in slices of no Service: nothing is sent there, and agents on the gateway's nodes see when
 /// they can be reached again.
-pub fn blocked_slices(
-    managed_by: &ManagedBy,
-    desired: &Desired,
-) -> impl Iterator<Item = EndpointSlice> {
-    let backends = desired.backends.iter().filter(|b| has_objects(b));
-    let blocked = backends.flat_map(move |backend| {
+pub fn blocked_slices(managed_by: &ManagedBy, desired: &Desired) -> Vec<EndpointSlice> {
+    let mut blocked = Vec::new();
+    for backend in desired.backends.iter().filter(|b| has_objects(b)) {
         let clusters = backend.clusters.iter();
-        let blocked = clusters.filter(|cluster| cluster.admission == Admission::Blocked);
-        blocked.flat_map(move |cluster| slices(managed_by, &desired.key, backend, cluster))
-    });
-    blocked.map(unserved)
+        for cluster in clusters.filter(|cluster| cluster.admission == Admission::Blocked) {
+            let slices = slices(managed_by, &desired.key, backend, cluster);
+            blocked.extend(slices.map(unserved));
+        }
+    }
+    blocked
 }
 
 /// Returns the slice as one of no Service, with another name: a proxy that is told of a change alone would serve on.
