@@ -36,8 +36,8 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 
 pub(crate) use self::args::GatewayClusterArgs;
-pub use self::kind::GatewayKind;
-pub use self::objects::GatewayObjects;
+pub(super) use self::kind::GatewayKind;
+pub(super) use self::objects::GatewayObjects;
 
 use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{CreateOutcome, WriteResult};

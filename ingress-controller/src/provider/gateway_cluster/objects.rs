@@ -51,6 +51,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         self.index.lock().observe(event)
     }
 
+    #[cfg(test)]
     pub(in crate::provider) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.index.lock().get(key).cloned()
     }

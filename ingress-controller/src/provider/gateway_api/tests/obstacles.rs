@@ -77,7 +77,8 @@ async fn controllers_word_counts() {
         stage.api.send("PATCH", &status, &says(accepted)).await;
         let found = ensured(&stage, &shop()).await;
         assert_eq!(found.obstacles.len(), obstacles, "{accepted}");
-        let served = found.load_balancer.unwrap().ingress.is_some();
+        let reported = found.load_balancer.as_ref();
+        let served = reported.unwrap().ingress.is_some();
         assert_eq!(served, obstacles == 0);
         for (reason, said) in shown(&found) {
             assert_eq!(reason, Reason::RouteNotAccepted);
