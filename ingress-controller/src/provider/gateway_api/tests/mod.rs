@@ -66,9 +66,6 @@ async fn create_gateway(api: &TestApi) {
 
 impl TestRouting for HttpRouting {
     fn kinds() -> Vec<Value> {
-        if let Ok(path) = std::env::var("GATEWAY_CRDS") {
-            return serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        }
         vec![
             definition("HTTPRoute", "httproutes", "Namespaced"),
             definition("Gateway", "gateways", "Namespaced"),
