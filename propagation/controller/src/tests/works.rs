@@ -22,7 +22,7 @@ pub(super) fn work(cluster: &str) -> String {
 /// A Namespace stays in a cluster that its policy no longer names, and follows its edits there. Case P93.
 #[tokio::test(start_paused = true)]
 async fn narrowed_namespace_stays() {
-    let stage = dispatched().await;
+    let mut stage = dispatched().await;
     let policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "ClusterPropagationPolicy",
@@ -64,8 +64,17 @@ async fn narrowed_namespace_stays() {
     assert_eq!(manifest["metadata"]["labels"]["team"], "a");
     assert_eq!(manifest.annotation(names::CLUSTER_BINDING_NAME), None);
 
-    // Nor does it go with its binding, which somebody has deleted.
-    let wrote = stage.change("DELETE", &path, &json!({})).await;
+    // Nor does it go with its binding, which somebody has deleted, though it is not known at first after a restart.
+    stage.kill().await;
+    let deleted = stage.send("DELETE", &path, &json!({})).await;
+    stage.writes();
+    let no_discovery = stage.server.faults().inject(Fault::InternalError.kind(""));
+    stage.start(&[]).await;
+    stage.server.faults().remove(no_discovery);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    // It has another one now.
+    assert_ne!(stage.get(&path).await.uid(), deleted.uid());
+    let wrote = stage.written();
     let deleted = wrote.iter().filter(|write| write.starts_with("DELETE"));
     assert!(
         deleted.filter(|write| write.contains("/works/")).count() == 0,
