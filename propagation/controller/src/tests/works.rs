@@ -498,6 +498,30 @@ async fn deleted_binding_deletes_works() {
     assert_ne!(stage.binding().await.metadata.uid, before);
 }
 
+/// Case P87: a namespace is going while the program starts. Whether a workload in it is protected, and stays, is not known
+/// before its kind is listed: until then its Works stay.
+#[tokio::test(start_paused = true)]
+async fn unlisted_template_keeps_works() {
+    let mut stage = dispatched().await;
+    stage.kill().await;
+    let namespace = "/api/v1/namespaces/shop";
+    stage.send("DELETE", namespace, &json!({})).await;
+    let deletions_in = |writes: Vec<String>| {
+        let deletions = writes.into_iter();
+        let deletions = deletions.filter(|write| write.starts_with("DELETE"));
+        deletions.collect::<Vec<_>>()
+    };
+    let no_discovery = stage.server.faults().inject(Fault::InternalError.kind(""));
+    stage.start(&[]).await;
+    assert_eq!(deletions_in(stage.written()), [""; 0]);
+    assert!(stage.find(&bound()).await.is_some());
+    stage.server.faults().remove(no_discovery);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let deletions = ["m1", "m2"].map(|cluster| format!("DELETE {}", work(cluster)));
+    assert_eq!(deletions_in(stage.written()), deletions);
+    assert_eq!(stage.find(&bound()).await, None);
+}
+
 /// What no policy has stays in its clusters as it is.
 #[tokio::test(start_paused = true)]
 async fn unclaimed_workload_stays() {
