@@ -66,7 +66,8 @@ async fn left_alone(client: &Client, bindings: Vec<&Arc<ResourceBinding>>) -> Re
         futures::try_join!(served(client), customizations::interpreters(client))?;
     for (kind, bindings) in by_kind {
         for template in templates(client, &kinds, &kind).await? {
-            let Some(binding) = bindings.get(&Key::of(&template)) else {
+            let Some(binding) = bindings.get(&Key::new(template.namespace(), template.name()))
+            else {
                 continue;
             };
             let wanted = match interpreters.dependencies(&template).await {
