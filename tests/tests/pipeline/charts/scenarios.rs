@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of `manifests/` is in one.
-pub(super) const ALL: [Scenario; 20] = [
+pub(super) const ALL: [Scenario; 21] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
