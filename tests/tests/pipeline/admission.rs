@@ -11,7 +11,7 @@ pub(crate) fn is_refusal(refused: Option<&str>, expected: Option<&str>) -> bool 
 }
 
 mod real {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use anyhow::{Result, ensure};
     use k8s_openapi::{
@@ -544,8 +544,9 @@ mod real {
             let one = json!([{ "clusterConditionMatch": {
                 "conditionType": "Ready", "operator": "NotEqual", "conditionStatus": "True" } }]);
             let remedy = |when: Option<&str>, matches: &Value| -> Result<Remedy> {
+                let annotations: BTreeMap<_, _> = when.iter().map(|when| (WHEN, when)).collect();
                 Ok(from_value(json!({
-                    "metadata": { "name": "gone", "annotations": { WHEN: when } },
+                    "metadata": { "name": "gone", "annotations": annotations },
                     "spec": { "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] },
                 }))?)
             };
