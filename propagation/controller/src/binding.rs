@@ -151,7 +151,14 @@ impl BindingReconciler {
             let is_own = id.is_some() && work.metadata.label(binding.id_label()) == id;
             is_own && !work.metadata.is_deleting()
         });
-        let template = self.index.template(&template_of(binding.spec));
+        let key = template_of(binding.spec);
+        let is_listed = self.index.is_listed(&key.kind);
+        let template = self.index.template(&key);
+        let is_namespace = (&*key.kind.group, &*key.kind.kind) == ("", "Namespace");
+        // Nobody knows yet whether the Namespace is there. The end of the list wakes it.
+        if is_namespace && template.is_none() && !is_listed {
+            return Ok(());
+        }
         let namespace = template.filter(|template| is_everywhere(template, &self.skipped));
         if let Some(namespace) = &namespace {
             // With a copy everything in it would go.

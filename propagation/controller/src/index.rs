@@ -20,7 +20,7 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::template::priority;
 use karmada_runtime::cache::{Cache, Undecoded};
-use objects::{GroupVersionKind, Key};
+use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 
 use self::bound::Renamed;
@@ -138,6 +138,19 @@ impl Index {
 
     /// Returns the keys of the bindings that `policy` has.
     pub(crate) fn bindings_of(&self, policy: &Candidate<'_>) -> Vec<Key> {
+    /// Returns the keys of the bindings of this kind that are being deleted.
+    pub(crate) fn deleted_bindings(&self, kind: &GroupVersionKind) -> Vec<Key> {
+        let own = self.bindings.iter();
+        let own = own.map(|(key, b)| (key, &b.metadata, &b.spec));
+        let cluster = self.cluster_bindings.iter();
+        let cluster = cluster.map(|(key, b)| (key, &b.metadata, &b.spec));
+        own.chain(cluster)
+            .filter(|(_, metadata, _)| metadata.is_deleting())
+            .filter(|(_, _, spec)| template_of(spec).kind == *kind)
+            .map(|(key, _, _)| key.clone())
+            .collect()
+    }
+
         let own = self.bindings.iter().map(|(key, b)| (key, &b.metadata));
         let cluster = self.cluster_bindings.iter();
         let cluster = cluster.map(|(key, b)| (key, &b.metadata));

@@ -77,6 +77,14 @@ impl SharedIndex {
             .then_some(template)
     }
 
+    /// Returns `true` if all templates of a kind are known: one that is not among them is gone.
+    pub(crate) fn is_listed(&self, kind: &GroupVersionKind) -> bool {
+        match self.templates.state(kind) {
+            WatchState::Complete | WatchState::NotServed => true,
+            WatchState::Off | WatchState::Listing | WatchState::Forbidden => false,
+        }
+    }
+
     /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
     pub(crate) fn is_claimed_by(&self, policy: &Candidate<'_>) -> bool {
         let selected = kinds_of(Some(policy));
@@ -234,6 +242,8 @@ impl SharedIndex {
                 let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);
                 let concerned = self.read(|index| index.policies_where(selects));
                 self.queues.policies.add_all(concerned);
+                // So does a binding that is being deleted.
+                self.queues.bindings.add_all(index.deleted_bindings(kind));
             }
         }
     }
