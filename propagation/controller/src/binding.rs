@@ -36,7 +36,6 @@ use uuid::Uuid;
 use self::gauges::Counts;
 pub(crate) use self::gauges::WorkGauges;
 use self::known::{Known, is_everywhere};
-pub(crate) use self::versions::AskedKinds;
 use self::wanted::is_left;
 pub(crate) use self::wanted::{is_dispatched, is_free};
 pub(crate) use self::written::WrittenStatuses;
@@ -44,6 +43,7 @@ use crate::events::Events;
 use crate::identity::NAME;
 use crate::index::{StoredBinding, template_of};
 use crate::latest::SharedReads;
+use crate::preferred::PreferredVersions;
 use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
 use crate::work_writer::{WorkWrite, WorkWriter};
@@ -73,7 +73,7 @@ pub(crate) struct BindingReconciler {
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) gauges: WorkGauges,
     pub(crate) written: WrittenStatuses,
-    pub(crate) asked: AskedKinds,
+    pub(crate) preferred: PreferredVersions,
 }
 
 /// A part of a binding that is written by itself.
