@@ -19,6 +19,7 @@ pub mod names;
 pub mod overrides;
 pub mod placement;
 pub mod policy;
+pub mod provider;
 pub mod rebalancer;
 pub mod remedy;
 mod resource;

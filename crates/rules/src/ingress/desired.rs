@@ -168,6 +168,15 @@ impl Desired {
         names.cloned().collect()
     }
 
+    /// Returns `true` if what was made from the slice or the status `source` remains, as that cannot be read.
+    pub(super) fn is_unread(&self, source: &str) -> bool {
+        let mut unread = self.unread_slices.iter();
+        unread.any(|unread| {
+            let rest = source.strip_prefix(unread.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
     /// Returns the backend for `service`.
     pub fn backend(&self, service: &str) -> Option<&Backend> {
         self.backends.iter().find(|b| b.service == service)

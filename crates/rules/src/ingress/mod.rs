@@ -12,6 +12,7 @@
 //!   never lifted.
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there?
+//! - [`webhook`]: what is sent to a load balancer's own program?
 //! - `problem`: what must a user correct?
 //! - `export`: which exports does Karmada need to collect the endpoints of the Services?
 //! - `change`: what would another set of Remedies change? `kubectl remedy plan` asks.
@@ -33,6 +34,7 @@ pub mod kubernetes;
 mod locations;
 mod plan;
 mod problem;
+pub mod webhook;
 mod withheld;
 
 pub use addresses::{Unusable, same_reports};

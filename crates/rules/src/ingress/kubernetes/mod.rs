@@ -14,6 +14,7 @@ mod tests;
 
 pub(super) use names::{limited, managed_by};
 pub(super) use objects::MANAGED_BY_LABEL;
+pub(super) use routes::all_routes;
 
 pub use drift::Managed;
 pub use objects::{Gateway, Objects, ingress_of};

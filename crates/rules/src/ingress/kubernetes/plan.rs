@@ -227,13 +227,7 @@ fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
 fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     let annotations = slice.metadata.annotations.as_ref();
     let source = annotations.and_then(|a| a.get(SOURCE_ANNOTATION));
-    let is_unread = source.is_some_and(|source| {
-        let mut unread = desired.unread_slices.iter();
-        unread.any(|unread| {
-            let rest = source.strip_prefix(unread.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    });
+    let is_unread = source.is_some_and(|source| desired.is_unread(source));
     is_unread && admission(desired, slice).is_some_and(Admission::is_served)
 }
 
