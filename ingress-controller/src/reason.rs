@@ -18,7 +18,7 @@ karmada_runtime::event_reasons! {
     StatusContested: "MultiClusterIngress", "another client undoes every write to our part of the status";
     LoadBalancerContested: "MultiClusterIngress", "another client undoes every write to the addresses of the load balancer";
     FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
-    GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours";
-    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object; the note gives the reason";
+    GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours, or a provider has the ingress for another controller";
+    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, or a provider the ingress; the note gives the reason";
     GatewayContested: "MultiClusterIngress", "another client undoes every write to an object of ours in the gateway cluster";
 }

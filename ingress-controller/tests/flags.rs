@@ -45,12 +45,25 @@ fn provider_needs_its_gateway() {
     );
 }
 
+/// The webhook provider needs a program, and no other provider has a use for one.
+#[test]
+fn webhook_needs_its_program() {
+    assert_rejected(
+        &["--provider=webhook"],
+        "error: --provider webhook needs --provider-url: name the URL of the program that serves the traffic",
+    );
+    assert_rejected(
+        &["--provider-url=https://lb.example.com"],
+        "error: --provider-url has no use with --provider none; add --provider webhook or leave it out",
+    );
+}
+
 /// An unknown provider is rejected with the possible ones.
 #[test]
 fn unknown_provider_is_rejected() {
     assert_rejected(
         &["--provider=haproxy"],
-        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes]",
+        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, webhook]",
     );
 }
 

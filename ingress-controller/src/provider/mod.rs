@@ -9,6 +9,7 @@ mod balancer;
 mod contract;
 mod kubernetes;
 mod none;
+mod webhook;
 
 use clap::ValueEnum;
 use karmada_rules::ingress::ControllerName;
@@ -19,6 +20,7 @@ pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, Related
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
+use self::webhook::WebhookArgs;
 
 /// The flags of the providers.
 #[derive(clap::Args, Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct ProviderArgs {
     pub(crate) provider: ProviderName,
     #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
+    #[command(flatten)]
+    pub(crate) webhook: WebhookArgs,
 }
 
 /// The values of `--provider`.
@@ -37,6 +41,8 @@ pub(crate) enum ProviderName {
     None,
     /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
     Kubernetes,
+    /// The program at --provider-url, which configures a load balancer of any kind.
+    Webhook,
 }
 
 /// Connects to the load balancers that the flags select.
@@ -55,12 +61,22 @@ pub(crate) async fn connect(
         ProviderName::Kubernetes => {
             kubernetes::connect(&args.kubernetes, controller, program).await
         }
+        ProviderName::Webhook => webhook::connect(&args.webhook, controller, program).await,
     }
 }
 
 impl ProviderArgs {
+    /// Returns `true` if the load balancer gets the TLS Secrets of ingresses.
+    pub(crate) fn copy_tls_secrets(&self) -> bool {
+        let takes_none = matches!(self.provider, ProviderName::Webhook);
+        !takes_none && self.kubernetes.copy_tls_secrets()
+    }
+
     fn reject_unused(&self) -> Result<(), StartError> {
-        let flags = [(ProviderName::Kubernetes, self.kubernetes.first_set())];
+        let flags = [
+            (ProviderName::Kubernetes, self.kubernetes.first_set()),
+            (ProviderName::Webhook, self.webhook.first_set()),
+        ];
         for (owner, flag) in flags {
             if let Some(flag) = flag
                 && owner != self.provider
