@@ -11,6 +11,7 @@ mod component;
 pub mod condition;
 pub mod crd;
 mod customization;
+mod dns_endpoint;
 mod export;
 pub mod fleet;
 mod ingress;
@@ -39,6 +40,7 @@ pub use customization::{
     CustomizationRules, CustomizationSpec, CustomizationTarget, LuaScript,
     ResourceInterpreterCustomization,
 };
+pub use dns_endpoint::{DnsEndpoint, DnsEndpointSpec, DnsProviderProperty, DnsRecord};
 pub use export::ServiceExport;
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,

@@ -375,6 +375,7 @@ fn backend(service: &str, clusters: &[String]) -> Backend {
                 cluster: cluster.clone(),
                 admission: Admission::Admitted,
                 is_located: true,
+                only_names: BTreeSet::new(),
                 slices: vec![Arc::new(slice(cluster))],
             })
             .collect(),

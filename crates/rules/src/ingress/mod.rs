@@ -12,6 +12,7 @@
 //!   never lifted.
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there?
+//! - [`dns`]: which records lead to the clusters that may serve, and are they what names resolve to?
 //! - [`webhook`]: what is sent to a load balancer's own program?
 //! - `problem`: what must a user correct?
 //! - `export`: which exports does Karmada need to collect the endpoints of the Services?
@@ -25,6 +26,7 @@ mod class;
 mod decided;
 mod decision;
 mod desired;
+pub mod dns;
 mod export;
 mod facts;
 mod fail_open;

@@ -12,8 +12,10 @@ mod scheme;
 #[cfg(test)]
 mod tests;
 
-pub(super) use names::{limited, managed_by};
-pub(super) use objects::MANAGED_BY_LABEL;
+pub(super) use drift::{edit, edits_of_metadata};
+pub(super) use names::{hashed, limited, managed_by};
+pub(super) use objects::{INGRESS_ANNOTATION, MANAGED_BY_LABEL};
+pub(super) use plan::compare;
 pub(super) use routes::all_routes;
 
 pub use drift::Managed;

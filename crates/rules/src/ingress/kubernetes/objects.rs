@@ -18,7 +18,7 @@ use crate::ingress::{Backend, Cached, ClusterEndpoints, ControllerName, Desired,
 
 pub(in crate::ingress) const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
-const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
+pub(in crate::ingress) const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
 /// Lists the annotations that an object has from the user's objects, as JSON.
 pub(super) const PASSED_ON_ANNOTATION: &str = "karmada-rs.io/passed-on-annotations";
 pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-slice";
@@ -26,7 +26,7 @@ pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-sli
 /// The factory of objects in the gateway cluster, which also recognizes them.
 #[derive(Clone, Debug)]
 pub struct Gateway {
-    managed_by: String,
+    pub(in crate::ingress) managed_by: String,
     ingress_class: Option<String>,
 }
 
@@ -44,10 +44,13 @@ pub struct Objects {
     pub ingress: Option<Ingress>,
 }
 
-/// Returns the ingress for which one of our objects was created.
+/// Returns the ingress for which one of our objects was created. It is in the same namespace unless the object says another.
 pub fn ingress_of(meta: &ObjectMeta) -> Option<Key> {
-    let name = meta.annotations.as_ref()?.get(INGRESS_ANNOTATION)?;
-    Some(Key::new(meta.namespace.clone()?, name))
+    let ingress = meta.annotations.as_ref()?.get(INGRESS_ANNOTATION)?;
+    Some(match ingress.split_once('/') {
+        Some((namespace, name)) => Key::new(namespace, name),
+        None => Key::new(meta.namespace.clone()?, ingress),
+    })
 }
 
 impl Gateway {

@@ -161,12 +161,14 @@ pub fn cutting(slices: Vec<Arc<EndpointSlice>>, cut: &Held) -> KubernetesPlan {
     }
 }
 
-struct Compared<K> {
-    writes: Vec<Write<K>>,
-    stale: Vec<Arc<K>>,
+/// The writes to objects of one kind, and those of them that are wanted no more.
+pub(in crate::ingress) struct Compared<K> {
+    pub(in crate::ingress) writes: Vec<Write<K>>,
+    pub(in crate::ingress) stale: Vec<Arc<K>>,
 }
 
-fn compare<K: Managed>(
+/// Compares what is wanted for an ingress with what exists of it, or has a name that it needs.
+pub(in crate::ingress) fn compare<K: Managed>(
     ingress: &Key,
     wanted: Vec<K>,
     existing: &[Arc<K>],
@@ -187,7 +189,10 @@ fn compare<K: Managed>(
         if ingress_of(found.metadata()).is_some_and(|owner| owner != *ingress) {
             clashes.insert(Clash {
                 kind: K::KIND,
-                key: Key::new(&ingress.namespace, name.unwrap_or_default()),
+                key: Key::new(
+                    found.metadata().namespace.clone().unwrap_or_default(),
+                    name.unwrap_or_default(),
+                ),
             });
             continue;
         }
