@@ -21,4 +21,7 @@ karmada_runtime::event_reasons! {
     GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours, or a provider has the ingress for another controller";
     GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, or a provider the ingress; the note gives the reason";
     GatewayContested: "MultiClusterIngress", "another client undoes every write to an object of ours in the gateway cluster";
+    DnsHostRefused: "MultiClusterIngress", "with `--provider dns`: a host is not published, because it is no DNS name, no rule names one, or another MultiClusterIngress leads it elsewhere";
+    DnsTargetRefused: "MultiClusterIngress", "with `--provider dns`: an address is left out of a record, or no address serves every Service of a host; the note says which and why";
+    DnsRecordNotServed: "MultiClusterIngress", "with `--provider dns`: a host does not resolve to what was published, after the time that ExternalDNS and resolvers have";
 }

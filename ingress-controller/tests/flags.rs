@@ -45,6 +45,19 @@ fn provider_needs_its_gateway() {
     );
 }
 
+/// The dns provider needs a cluster, and addresses that those who ask DNS reach.
+#[test]
+fn dns_needs_reachable_addresses() {
+    assert_rejected(
+        &["--provider=dns", "--backend-addresses=ingresses"],
+        "error: --provider dns needs --dns-kubeconfig: name the kubeconfig of the cluster in which ExternalDNS runs",
+    );
+    assert_rejected(
+        &["--provider=dns", "--dns-kubeconfig=/k"],
+        "error: --provider dns needs --backend-addresses load-balancers or ingresses: those who ask DNS do not reach pods",
+    );
+}
+
 /// The webhook provider needs a program, and no other provider has a use for one.
 #[test]
 fn webhook_needs_its_program() {
@@ -63,7 +76,7 @@ fn webhook_needs_its_program() {
 fn unknown_provider_is_rejected() {
     assert_rejected(
         &["--provider=haproxy"],
-        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, webhook]",
+        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, dns, webhook]",
     );
 }
 

@@ -7,16 +7,18 @@
 mod balancer;
 #[cfg(test)]
 mod contract;
+mod dns;
 mod kubernetes;
 mod none;
 mod webhook;
 
 use clap::ValueEnum;
-use karmada_rules::ingress::ControllerName;
+use karmada_rules::ingress::{BackendAddresses, ControllerName};
 use karmada_runtime::program::{Program, StartError};
 
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use self::dns::DnsArgs;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
@@ -31,6 +33,8 @@ pub(crate) struct ProviderArgs {
     #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
     #[command(flatten)]
+    pub(crate) dns: DnsArgs,
+    #[command(flatten)]
     pub(crate) webhook: WebhookArgs,
 }
 
@@ -41,6 +45,8 @@ pub(crate) enum ProviderName {
     None,
     /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
     Kubernetes,
+    /// Records in DNS, which ExternalDNS makes.
+    Dns,
     /// The program at --provider-url, which configures a load balancer of any kind.
     Webhook,
 }
@@ -61,20 +67,31 @@ pub(crate) async fn connect(
         ProviderName::Kubernetes => {
             kubernetes::connect(&args.kubernetes, controller, program).await
         }
+        ProviderName::Dns => dns::connect(&args.dns, controller, program).await,
         ProviderName::Webhook => webhook::connect(&args.webhook, controller, program).await,
     }
 }
 
 impl ProviderArgs {
+    /// Fails if the load balancer can send no request to `addresses`.
+    pub(crate) fn reject(&self, addresses: BackendAddresses) -> Result<(), StartError> {
+        if self.provider == ProviderName::Dns && addresses == BackendAddresses::Endpoints {
+            let asked = "--provider dns needs --backend-addresses load-balancers or ingresses: those who ask DNS do not reach pods";
+            return Err(StartError::Config(asked.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Returns `true` if the load balancer gets the TLS Secrets of ingresses.
     pub(crate) fn copy_tls_secrets(&self) -> bool {
-        let takes_none = matches!(self.provider, ProviderName::Webhook);
+        let takes_none = matches!(self.provider, ProviderName::Dns | ProviderName::Webhook);
         !takes_none && self.kubernetes.copy_tls_secrets()
     }
 
     fn reject_unused(&self) -> Result<(), StartError> {
         let flags = [
             (ProviderName::Kubernetes, self.kubernetes.first_set()),
+            (ProviderName::Dns, self.dns.first_set()),
             (ProviderName::Webhook, self.webhook.first_set()),
         ];
         for (owner, flag) in flags {

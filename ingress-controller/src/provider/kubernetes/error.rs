@@ -9,7 +9,7 @@ use crate::reason::Reason;
 
 /// Errors that a retry may overcome.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum GatewayError {
+pub(in crate::provider) enum GatewayError {
     /// A write failed.
     #[error("could not write {kind} {key} to the gateway cluster")]
     Write {
@@ -34,7 +34,7 @@ pub(super) enum GatewayError {
 
 impl GatewayError {
     /// Returns `true` if the gateway cluster may not answer at all.
-    pub(super) fn is_outage(&self) -> bool {
+    pub(in crate::provider) fn is_outage(&self) -> bool {
         match self {
             Self::Write { source, .. } => {
                 source.kind() == WriteErrorKind::Transient
@@ -48,7 +48,7 @@ impl GatewayError {
 
 /// Obstacles in the gateway cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GatewayObstacle {
+pub(in crate::provider) enum GatewayObstacle {
     /// An object of another owner has the name of one of ours.
     Clash(Clash),
     /// The API server rejects an object, by validation, admission or authorization.

@@ -6,9 +6,9 @@
 //! seen.
 
 mod args;
-mod error;
+pub(in crate::provider) mod error;
 mod index;
-mod objects;
+pub(in crate::provider) mod objects;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -357,15 +357,17 @@ impl LoadBalancer for Kubernetes {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        async move {
-            match self.client.apiserver_version().await {
-                Ok(_) => Ok(()),
-                // It answers, and the user may not read its version.
-                Err(kube::Error::Api(status)) if status.code < 429 => Ok(()),
-                Err(error) => Err(error.into()),
-            }
-        }
-        .boxed()
+        answers(&self.client).boxed()
+    }
+}
+
+/// Asks an API for its version.
+pub(super) async fn answers(client: &Client) -> Result<(), BoxError> {
+    match client.apiserver_version().await {
+        Ok(_) => Ok(()),
+        // It answers, and the user may not read its version.
+        Err(kube::Error::Api(status)) if status.code < 429 => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

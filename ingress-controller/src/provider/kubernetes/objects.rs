@@ -22,7 +22,7 @@ use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
 
 /// A kind of object that this provider manages.
-pub(super) trait GatewayKind:
+pub(in crate::provider) trait GatewayKind:
     Managed
     + Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Serialize
@@ -38,7 +38,7 @@ pub(super) trait GatewayKind:
     const TARGET: &'static str;
 }
 
-pub(super) struct GatewayObjects<K> {
+pub(in crate::provider) struct GatewayObjects<K> {
     index: Mutex<ObjectIndex<K>>,
     client: Client,
     /// The objects that others change or delete as often as we write them.
@@ -46,10 +46,10 @@ pub(super) struct GatewayObjects<K> {
 }
 
 /// The result of a write: stored, met an obstacle, or failed.
-pub(super) type WriteResult = Result<Option<GatewayObstacle>, GatewayError>;
+pub(in crate::provider) type WriteResult = Result<Option<GatewayObstacle>, GatewayError>;
 
 /// The outcome of a creation.
-pub(super) enum CreateOutcome {
+pub(in crate::provider) enum CreateOutcome {
     /// The object exists, unless there is an obstacle.
     Done(Option<GatewayObstacle>),
     /// The object's namespace does not exist.
@@ -57,7 +57,7 @@ pub(super) enum CreateOutcome {
 }
 
 impl<K: GatewayKind> GatewayObjects<K> {
-    pub(super) fn new(client: Client) -> Self {
+    pub(in crate::provider) fn new(client: Client) -> Self {
         Self {
             index: Mutex::default(),
             client,
@@ -66,26 +66,26 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Applies an event of the watch and returns the ingresses it concerns.
-    pub(super) fn observe(&self, event: Event<Decoded<K>>) -> Vec<Key> {
+    pub(in crate::provider) fn observe(&self, event: Event<Decoded<K>>) -> Vec<Key> {
         self.index.lock().observe(event)
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
+    pub(in crate::provider) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.index.lock().get(key).cloned()
     }
 
     /// Returns the ingresses that have an object of this kind.
-    pub(super) fn ingresses(&self) -> Vec<Key> {
+    pub(in crate::provider) fn ingresses(&self) -> Vec<Key> {
         self.index.lock().ingresses().collect()
     }
 
     /// Returns the objects of `ingress`.
-    pub(super) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
+    pub(in crate::provider) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
         self.index.lock().of(ingress).cloned().collect()
     }
 
     /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.
-    pub(super) fn existing<'a>(
+    pub(in crate::provider) fn existing<'a>(
         &self,
         ingress: &Key,
         wanted: impl IntoIterator<Item = &'a K>,
@@ -124,7 +124,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Creates `object`.
-    pub(super) async fn create(
+    pub(in crate::provider) async fn create(
         &self,
         writer: &Writer,
         gateway: &Gateway,
@@ -158,7 +158,11 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Sets the fields we own, provided that the object is still the version that was seen.
-    pub(super) async fn update(&self, writer: &Writer, update: &Update<K>) -> WriteResult {
+    pub(in crate::provider) async fn update(
+        &self,
+        writer: &Writer,
+        update: &Update<K>,
+    ) -> WriteResult {
         let key = Key::of(&*update.existing);
         let value = serde_json::to_value(&update.edits)?;
         let seen = update.existing.meta().resource_version.as_deref();
@@ -185,7 +189,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Deletes `object`, provided that it is still the version that was seen.
-    pub(super) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
+    pub(in crate::provider) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
         match self.begin(&Key::of(object), &Value::Null, None) {
             Ok(attempt) => self.remove(writer, object, attempt).await,
             Err(contested) => Ok(Some(contested)),
@@ -193,7 +197,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
-    pub(super) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
+    pub(in crate::provider) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
         let attempt = Attempt::at_once(Key::of(object), &Value::Null);
         self.remove(writer, object, attempt).await
     }
