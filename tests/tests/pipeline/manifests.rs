@@ -42,6 +42,7 @@ fn deleting_spares_karmada() {
     for place in [
         "karmada",
         "gateway",
+        "dns",
         "host",
         "member",
         "propagation",
@@ -68,6 +69,7 @@ fn page_lists_every_account() {
     for (place, own) in [
         ("karmada", ""),
         ("gateway", ""),
+        ("dns", ""),
         ("member", "karmada-rs"),
         ("propagation", "karmada-system"),
         ("placement/hub", ""),
@@ -89,7 +91,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 16);
+    assert_eq!(listed, 17);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.

@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of `manifests/` is in one.
-pub(super) const ALL: [Scenario; 18] = [
+pub(super) const ALL: [Scenario; 19] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -216,6 +216,7 @@ pub(super) const ALL: [Scenario; 18] = [
         &[r#"place="gateway""#],
         &["gateway", "admission/gateway"],
     ),
+    scenario(RIGHTS, "karmada-rs", &[r#"place="dns""#], &["dns"]),
     scenario(
         RIGHTS,
         "fleet-system",

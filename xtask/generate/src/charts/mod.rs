@@ -38,6 +38,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
         &[
             "karmada",
             "gateway",
+            "dns",
             "pull/rights.yaml",
             "propagation",
             "propagation/cluster",
