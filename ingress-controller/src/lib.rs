@@ -170,7 +170,7 @@ fn backends(args: &Args) -> Backends {
     if args.export_services {
         backends = backends.with_exports();
     }
-    if args.provider.copy_tls_secrets() {
+    if args.provider.kubernetes.copy_tls_secrets() {
         backends = backends.with_secrets();
     }
     backends

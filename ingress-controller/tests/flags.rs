@@ -23,25 +23,41 @@ fn assert_rejected(flags: &[&str], line: &str) {
     assert_eq!(output.stdout, b"");
 }
 
-/// A gateway has no use without the kubernetes provider.
+/// A gateway has no use without a provider that writes there.
 #[test]
 fn gateway_needs_its_provider() {
     assert_rejected(
         &["--gateway-kubeconfig=/k"],
-        "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or leave it out",
+        "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or gateway-api, or leave it out",
     );
     assert_rejected(
         &["--provider=none", "--gateway-ingress-class=web"],
-        "error: --gateway-ingress-class has no use with --provider none; add --provider kubernetes or leave it out",
+        "error: --gateway-ingress-class has no use with --provider none; add --provider kubernetes, or leave it out",
+    );
+    assert_rejected(
+        &["--provider=gateway-api", "--copy-tls-secrets"],
+        "error: --copy-tls-secrets has no use with --provider gateway-api; add --provider kubernetes, or leave it out",
+    );
+    assert_rejected(
+        &["--provider=kubernetes", "--gateway=infra/web"],
+        "error: --gateway has no use with --provider kubernetes; add --provider gateway-api, or leave it out",
     );
 }
 
-/// The kubernetes provider needs a gateway.
+/// A provider needs its gateway.
 #[test]
 fn provider_needs_its_gateway() {
     assert_rejected(
         &["--provider=kubernetes"],
-        "error: --provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster whose ingress controller serves the traffic",
+        "error: --provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster that serves the traffic",
+    );
+    assert_rejected(
+        &["--provider=gateway-api", "--gateway-kubeconfig=/k"],
+        "error: --provider gateway-api needs --gateway NAMESPACE/NAME: name the Gateway to which routes are attached",
+    );
+    assert_rejected(
+        &["--provider=gateway-api", "--gateway=web"],
+        "error: invalid value 'web' for '--gateway <NAMESPACE/NAME>': must be the Gateway's namespace and name, such as infra/web",
     );
 }
 
@@ -67,7 +83,7 @@ fn webhook_needs_its_program() {
     );
     assert_rejected(
         &["--provider-url=https://lb.example.com"],
-        "error: --provider-url has no use with --provider none; add --provider webhook or leave it out",
+        "error: --provider-url has no use with --provider none; add --provider webhook, or leave it out",
     );
 }
 
@@ -76,7 +92,7 @@ fn webhook_needs_its_program() {
 fn unknown_provider_is_rejected() {
     assert_rejected(
         &["--provider=haproxy"],
-        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, dns, webhook]",
+        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, gateway-api, dns, webhook]",
     );
 }
 

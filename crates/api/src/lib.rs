@@ -6,6 +6,7 @@
 
 mod binding;
 mod cluster;
+pub mod cluster_profile;
 pub mod cluster_view;
 mod component;
 pub mod condition;
@@ -14,6 +15,7 @@ mod customization;
 mod dns_endpoint;
 mod export;
 pub mod fleet;
+pub mod gateway_api;
 mod ingress;
 mod interpreter_webhook;
 pub mod names;
@@ -33,6 +35,7 @@ pub use binding::{
     ResourceBindingSpec, ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups,
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use cluster_profile::ClusterProfile;
 pub use cluster_view::ClusterView;
 pub use component::{Component, TargetComponent};
 pub use condition::Condition;

@@ -2,12 +2,14 @@
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
 //! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the
-//! `contract` that all of them keep.
+//! `contract` that all of them keep. `kubernetes` and `gateway-api` share a `gateway_cluster`, and differ in its routes.
 
 mod balancer;
 #[cfg(test)]
 mod contract;
 mod dns;
+mod gateway_api;
+mod gateway_cluster;
 mod kubernetes;
 mod none;
 mod webhook;
@@ -19,6 +21,8 @@ use karmada_runtime::program::{Program, StartError};
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
 use self::dns::DnsArgs;
+use self::gateway_api::GatewayApiArgs;
+use self::gateway_cluster::GatewayClusterArgs;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
@@ -31,7 +35,11 @@ pub(crate) struct ProviderArgs {
     #[arg(long, env = "KARMADA_PROVIDER", value_enum, default_value_t = ProviderName::None)]
     pub(crate) provider: ProviderName,
     #[command(flatten)]
+    pub(crate) gateway_clusters: GatewayClusterArgs,
+    #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
+    #[command(flatten)]
+    pub(crate) gateway_api: GatewayApiArgs,
     #[command(flatten)]
     pub(crate) dns: DnsArgs,
     #[command(flatten)]
@@ -45,6 +53,8 @@ pub(crate) enum ProviderName {
     None,
     /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
     Kubernetes,
+    /// A Gateway of a gateway cluster, through Services, EndpointSlices and HTTPRoutes.
+    GatewayApi,
     /// Records in DNS, which ExternalDNS makes.
     Dns,
     /// The program at --provider-url, which configures a load balancer of any kind.
@@ -65,7 +75,12 @@ pub(crate) async fn connect(
     match args.provider {
         ProviderName::None => Ok(NamedBalancer::only(NoLoadBalancer)),
         ProviderName::Kubernetes => {
-            kubernetes::connect(&args.kubernetes, controller, program).await
+            let (clusters, own) = (&args.gateway_clusters, &args.kubernetes);
+            kubernetes::connect(clusters, own, controller, program).await
+        }
+        ProviderName::GatewayApi => {
+            let (clusters, own) = (&args.gateway_clusters, &args.gateway_api);
+            gateway_api::connect(clusters, own, controller, program).await
         }
         ProviderName::Dns => dns::connect(&args.dns, controller, program).await,
         ProviderName::Webhook => webhook::connect(&args.webhook, controller, program).await,
@@ -82,25 +97,28 @@ impl ProviderArgs {
         Ok(())
     }
 
-    /// Returns `true` if the load balancer gets the TLS Secrets of ingresses.
-    pub(crate) fn copy_tls_secrets(&self) -> bool {
-        let takes_none = matches!(self.provider, ProviderName::Dns | ProviderName::Webhook);
-        !takes_none && self.kubernetes.copy_tls_secrets()
-    }
-
     fn reject_unused(&self) -> Result<(), StartError> {
-        let flags = [
-            (ProviderName::Kubernetes, self.kubernetes.first_set()),
-            (ProviderName::Dns, self.dns.first_set()),
-            (ProviderName::Webhook, self.webhook.first_set()),
+        const KUBERNETES: ProviderName = ProviderName::Kubernetes;
+        const GATEWAY_API: ProviderName = ProviderName::GatewayApi;
+        let flags: [(&[ProviderName], Option<&str>); 5] = [
+            (
+                &[KUBERNETES, GATEWAY_API],
+                self.gateway_clusters.first_set(),
+            ),
+            (&[KUBERNETES], self.kubernetes.first_set()),
+            (&[GATEWAY_API], self.gateway_api.first_set()),
+            (&[ProviderName::Dns], self.dns.first_set()),
+            (&[ProviderName::Webhook], self.webhook.first_set()),
         ];
-        for (owner, flag) in flags {
+        for (owners, flag) in flags {
             if let Some(flag) = flag
-                && owner != self.provider
+                && !owners.contains(&self.provider)
             {
-                let [selected, owner] = [self.provider, owner].map(shown);
+                let selected = shown(self.provider);
+                let owners: Vec<String> = owners.iter().copied().map(shown).collect();
+                let owners = owners.join(" or ");
                 return Err(StartError::Config(format!(
-                    "{flag} has no use with --provider {selected}; add --provider {owner} or leave it out"
+                    "{flag} has no use with --provider {selected}; add --provider {owners}, or leave it out"
                 )));
             }
         }

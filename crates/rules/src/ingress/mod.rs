@@ -11,7 +11,8 @@
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
-//! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there?
+//! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
+//!   its routes are those of a Gateway?
 //! - [`dns`]: which records lead to the clusters that may serve, and are they what names resolve to?
 //! - [`webhook`]: what is sent to a load balancer's own program?
 //! - `problem`: what must a user correct?
@@ -32,6 +33,7 @@ mod facts;
 mod fail_open;
 #[cfg(test)]
 mod fixtures;
+pub mod gateway_api;
 pub mod kubernetes;
 mod locations;
 mod plan;

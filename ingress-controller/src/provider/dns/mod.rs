@@ -34,9 +34,9 @@ use tokio::time::sleep;
 use self::answers::Answers;
 pub(crate) use self::args::DnsArgs;
 use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
-use super::kubernetes::answers as api_answers;
-use super::kubernetes::error::{GatewayError, GatewayObstacle};
-use super::kubernetes::objects::{CreateOutcome, GatewayKind, GatewayObjects, WriteResult};
+use super::gateway_cluster::error::{GatewayError, GatewayObstacle};
+use super::gateway_cluster::objects::{CreateOutcome, WriteResult};
+use super::gateway_cluster::{GatewayKind, GatewayObjects, answers as api_answers};
 use crate::reason::Reason;
 
 /// The number of writes of one ingress at once.
@@ -56,6 +56,7 @@ pub(crate) struct Dns {
 
 impl GatewayKind for DnsEndpoint {
     const TARGET: &'static str = "dns_endpoint";
+    const WATCH: &'static str = "dns_endpoints";
 }
 
 /// Connects to the cluster of the flags.
@@ -218,8 +219,8 @@ impl Dns {
             Write::Update(update) => return self.objects.update(writer, update).await,
             Write::Create(object) => object,
         };
-        let gateway = self.publisher.gateway();
-        match self.objects.create(writer, gateway, object).await? {
+        let managed_by = self.publisher.managed_by();
+        match self.objects.create(writer, managed_by, object).await? {
             CreateOutcome::Done(obstacle) => Ok(obstacle),
             CreateOutcome::NoNamespace => Ok(Some(GatewayObstacle::Rejected {
                 kind: DnsEndpoint::KIND,
@@ -259,9 +260,9 @@ impl LoadBalancer for Dns {
 
     fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
         let api = Api::namespaced(self.client.clone(), self.publisher.namespace());
-        let ours = Config::default().labels(&self.publisher.gateway().selector());
+        let ours = Config::default().labels(&self.publisher.managed_by().selector());
         let (provider, observing) = (Arc::clone(&self), queue.clone());
-        program.watch_elsewhere("dns_endpoints", api, ours, move |event| {
+        program.watch_elsewhere(DnsEndpoint::WATCH, api, ours, move |event| {
             observing.add_all(provider.observe(event));
         });
         let queue = queue.clone();

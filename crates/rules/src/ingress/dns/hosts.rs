@@ -4,7 +4,7 @@ use k8s_openapi::api::networking::v1::IngressSpec;
 use objects::qualified_name::is_subdomain;
 
 use super::problem::DnsProblem;
-use crate::ingress::kubernetes::all_routes;
+use crate::ingress::kubernetes::all_rules;
 
 /// The longest part of a name between two dots (RFC 1035, section 2.3.4).
 const LONGEST_LABEL: usize = 63;
@@ -15,8 +15,7 @@ pub(super) fn hosts(
     problems: &mut BTreeSet<DnsProblem>,
 ) -> BTreeMap<String, BTreeSet<String>> {
     let mut hosts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let (_, rules) = all_routes(routes);
-    for rule in rules {
+    for rule in all_rules(routes) {
         let host = rule.host.unwrap_or_default();
         if host.is_empty() {
             // Every other host, which has no name.

@@ -11,10 +11,7 @@ use objects::{Key, Metadata};
 use super::hosts::hosts;
 use super::problem::DnsProblem;
 use super::targets::{Origin, targets};
-use crate::ingress::kubernetes::{
-    Gateway, INGRESS_ANNOTATION, MANAGED_BY_LABEL, Managed, edit, edits_of_metadata, hashed,
-    ingress_of,
-};
+use crate::ingress::kubernetes::{Managed, ManagedBy, edit, edits_of_metadata, hashed, ingress_of};
 use crate::ingress::{ControllerName, Desired};
 
 /// The annotation with the targets of a record and what each was read from, as JSON.
@@ -27,7 +24,7 @@ const PROPERTIES: [&str; 3] = ["aws", "scw", "webhook"];
 /// The factory of `DNSEndpoint`s, which also recognizes them.
 #[derive(Clone, Debug)]
 pub struct Publisher {
-    gateway: Gateway,
+    managed_by: ManagedBy,
     namespace: String,
     ttl: u32,
     set_identifier: String,
@@ -53,16 +50,16 @@ impl Publisher {
     ) -> Self {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         Self {
-            gateway: Gateway::new(controller, None),
+            managed_by: ManagedBy::new(controller),
             namespace,
             ttl: u32::try_from(seconds).unwrap_or(u32::MAX),
             set_identifier,
         }
     }
 
-    /// Returns what tells our objects from others'.
-    pub fn gateway(&self) -> &Gateway {
-        &self.gateway
+    /// Returns the label of our objects.
+    pub fn managed_by(&self) -> &ManagedBy {
+        &self.managed_by
     }
 
     /// Returns the namespace of the objects.
@@ -122,26 +119,15 @@ impl Publisher {
             set_identifier: self.set_identifier.clone(),
             provider_specific: properties.clone(),
         });
-        let Key { namespace, name } = &desired.key;
-        let annotations = [
-            (INGRESS_ANNOTATION, format!("{namespace}/{name}")),
-            (TARGETS_ANNOTATION, text(origins)),
-        ];
-        let labels = [(MANAGED_BY_LABEL, self.gateway.managed_by.clone())];
+        // The object is in another namespace than its ingress, so it names both.
+        let ingress = Key::new(&self.namespace, desired.key.to_string());
+        let mut metadata = self.managed_by.metadata(&ingress, self.name(host));
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations.insert(TARGETS_ANNOTATION.to_owned(), text(origins));
         DnsEndpoint {
             api_version: DnsEndpoint::API_VERSION.to_owned(),
             kind: DnsEndpoint::KIND.to_owned(),
-            metadata: ObjectMeta {
-                name: Some(self.name(host)),
-                namespace: Some(self.namespace.clone()),
-                labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
-                annotations: Some(
-                    annotations
-                        .map(|(key, value)| (key.to_owned(), value))
-                        .into(),
-                ),
-                ..ObjectMeta::default()
-            },
+            metadata,
             spec: DnsEndpointSpec {
                 endpoints: records.collect(),
             },
@@ -152,10 +138,8 @@ impl Publisher {
     /// another one.
     fn name(&self, host: &str) -> String {
         let readable = host.replace('*', "any");
-        hashed(
-            &readable,
-            [host, &self.gateway.managed_by, &self.set_identifier],
-        )
+        let owner = self.managed_by.selector();
+        hashed(&readable, [host, &owner, &self.set_identifier])
     }
 }
 

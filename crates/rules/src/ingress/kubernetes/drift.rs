@@ -8,7 +8,7 @@ use objects::Metadata;
 use objects::patch::JsonPatch;
 use serde::Serialize;
 
-use super::objects::PASSED_ON_ANNOTATION;
+use super::managed_by::PASSED_ON_ANNOTATION;
 
 /// A kind of object that we manage in the gateway cluster.
 pub trait Managed: Sized {

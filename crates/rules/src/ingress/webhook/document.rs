@@ -10,7 +10,7 @@ use karmada_api::provider::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::ingress::kubernetes::all_routes;
+use crate::ingress::kubernetes::all_rules;
 use crate::ingress::problem::described;
 use crate::ingress::{Backend, Cached, ControllerName, Desired};
 
@@ -54,35 +54,21 @@ pub(super) fn revised(mut document: ProviderIngress) -> serde_json::Result<Provi
 }
 
 fn routes(spec: &IngressSpec) -> Vec<Route> {
-    let (default, rules) = all_routes(spec);
-    let of_rules = rules.into_iter().flat_map(|rule| {
+    let rules = all_rules(spec).into_iter();
+    let routes = rules.flat_map(|rule| {
         let host = rule.host.unwrap_or_default();
         let paths = rule.http.into_iter().flat_map(|http| http.paths);
         paths.filter_map(move |path| {
+            let given = path.path.filter(|path| !path.is_empty());
             Some(Route {
                 host: host.clone(),
-                path: path
-                    .path
-                    .filter(|path| !path.is_empty())
-                    .unwrap_or_else(root),
+                path: given.unwrap_or_else(|| "/".to_owned()),
                 path_type: path.path_type,
                 backend: reference(&path.backend)?,
             })
         })
     });
-    let of_all_hosts = default.iter().filter_map(|backend| {
-        Some(Route {
-            host: String::new(),
-            path: root(),
-            path_type: "Prefix".to_owned(),
-            backend: reference(backend)?,
-        })
-    });
-    of_rules.chain(of_all_hosts).collect()
-}
-
-fn root() -> String {
-    "/".to_owned()
+    routes.collect()
 }
 
 /// Returns the Service of a backend; `None` for a resource, which no program outside Kubernetes can serve.

@@ -74,7 +74,7 @@ fn nowhere() -> Zone {
 
 /// Shows a provider a complete list, as a watch that begins does.
 async fn list(api: &TestApi, provider: &Dns) -> Vec<Key> {
-    let ours = ListParams::default().labels(&provider.publisher.gateway().selector());
+    let ours = ListParams::default().labels(&provider.publisher.managed_by().selector());
     let found = Api::<DnsEndpoint>::namespaced(api.user(), NAMESPACE);
     let found = found.list(&ours).await.unwrap();
     provider.observe(Event::Init);

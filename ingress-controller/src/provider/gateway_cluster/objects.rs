@@ -1,44 +1,25 @@
 //! Our objects of one kind in the gateway cluster, and the writes to them.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::NamespaceResourceScope;
-use karmada_rules::ingress::kubernetes::{Clash, Gateway, Managed, Update, ingress_of};
+use karmada_rules::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, ingress_of};
 use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::Event;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
+use super::kind::GatewayKind;
 
-/// A kind of object that this provider manages.
-pub(in crate::provider) trait GatewayKind:
-    Managed
-    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Serialize
-    + DeserializeOwned
-    + Clone
-    + Default
-    + Debug
-    + Send
-    + Sync
-    + 'static
-{
-    /// The label of its writes in the metrics.
-    const TARGET: &'static str;
-}
-
-pub(in crate::provider) struct GatewayObjects<K> {
+/// Our objects of one kind.
+pub struct GatewayObjects<K> {
     index: Mutex<ObjectIndex<K>>,
     client: Client,
     /// The objects that others change or delete as often as we write them.
@@ -84,6 +65,11 @@ impl<K: GatewayKind> GatewayObjects<K> {
         self.index.lock().of(ingress).cloned().collect()
     }
 
+    /// Returns the objects that route `host`, of every ingress.
+    pub(in crate::provider) fn with_host(&self, host: &str) -> Vec<Arc<K>> {
+        self.index.lock().with_host(host).cloned().collect()
+    }
+
     /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.
     pub(in crate::provider) fn existing<'a>(
         &self,
@@ -127,7 +113,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     pub(in crate::provider) async fn create(
         &self,
         writer: &Writer,
-        gateway: &Gateway,
+        managed_by: &ManagedBy,
         object: &K,
     ) -> Result<CreateOutcome, GatewayError> {
         let key = Key::of(object);
@@ -147,7 +133,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
             Err(error) => match error.kind() {
                 WriteErrorKind::Missing => Ok(CreateOutcome::NoNamespace),
                 WriteErrorKind::Conflict => {
-                    let obstacle = self.examine_conflict(gateway, object).await?;
+                    let obstacle = self.examine_conflict(managed_by, object).await?;
                     Ok(CreateOutcome::Done(Some(obstacle)))
                 }
                 WriteErrorKind::Invalid | WriteErrorKind::Transient => {
@@ -224,7 +210,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     /// made it, or we did and the watch lags behind.
     async fn examine_conflict(
         &self,
-        gateway: &Gateway,
+        managed_by: &ManagedBy,
         wanted: &K,
     ) -> Result<GatewayObstacle, GatewayError> {
         let key = Key::of(wanted);
@@ -241,7 +227,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         };
         let owner = ingress_of(Managed::metadata(&found));
         let theirs = owner.is_some() && owner != ingress_of(Managed::metadata(wanted));
-        if theirs || !gateway.owns(Managed::metadata(&found)) {
+        if theirs || !managed_by.owns(Managed::metadata(&found)) {
             return Ok(GatewayObstacle::Clash(Clash { kind, key }));
         }
         self.index.lock().stored(found);
