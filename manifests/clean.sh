@@ -26,7 +26,7 @@ change() {
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 if ! kinds=$(api api-resources --output name 2>"$errors"); then
-  ours='karmada\.io|networking\.k8s\.io|discovery\.k8s\.io|coordination\.k8s\.io|multicluster\.x-k8s\.io'
+  ours='karmada\.io|networking\.k8s\.io|discovery\.k8s\.io|externaldns\.k8s\.io|coordination\.k8s\.io|multicluster\.x-k8s\.io'
   if [[ -z $kinds ]] || grep -Eq "$ours" "$errors"; then
     cat "$errors" >&2
     exit 1
@@ -100,14 +100,14 @@ if has multiclusteringresses.networking.karmada.io; then
     done
 fi
 
-# What serves them in the gateway, and exports their Services in Karmada: it bears the controller's label.
+# What serves them in the gateway or in DNS, and exports their Services in Karmada: it bears the controller's label.
 value=$(printf %s "$controller" | tr / _)
 if ((${#value} > 63)); then
   echo "the label of a controller whose name is longer than 63 characters is a hash: read it from an object in the gateway" >&2
   exit 1
 fi
 label="app.kubernetes.io/managed-by=$value"
-for kind in ingresses.networking.k8s.io httproutes.gateway.networking.k8s.io services secrets endpointslices.discovery.k8s.io \
+for kind in ingresses.networking.k8s.io httproutes.gateway.networking.k8s.io services secrets endpointslices.discovery.k8s.io dnsendpoints.externaldns.k8s.io \
   serviceexports.multicluster.x-k8s.io propagationpolicies.policy.karmada.io; do
   if has "$kind"; then
     change delete "$kind" --all-namespaces --selector "$label" --ignore-not-found

@@ -73,6 +73,7 @@ use crate::watch::{Queues, SharedIndex};
 /// # Errors
 /// Fails if the flags contradict each other or name a file that cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    args.provider.reject(args.backend_addresses)?;
     let balancers =
         provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
     let client = program.connect("karmada", &args.client.source()).await?;

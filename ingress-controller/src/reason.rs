@@ -18,12 +18,15 @@ karmada_runtime::event_reasons! {
     StatusContested: "MultiClusterIngress", "another client undoes every write to our part of the status";
     LoadBalancerContested: "MultiClusterIngress", "another client undoes every write to the addresses of the load balancer";
     FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
-    GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours";
-    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object; the note gives the reason";
+    GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours, or a provider has the ingress for another controller";
+    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, or a provider the ingress; the note gives the reason";
     GatewayNotFound: "MultiClusterIngress", "the Gateway that `--gateway` names does not exist in the gateway cluster";
     RouteInvalid: "MultiClusterIngress", "a host or path of it cannot be had as an HTTPRoute; the note gives the reason, and the others are served";
     RouteConflict: "MultiClusterIngress", "another MultiClusterIngress, or an HTTPRoute that is not ours, has the same host and path at the Gateway";
     RouteNotAccepted: "MultiClusterIngress", "the Gateway does not serve one of its HTTPRoutes, or not all of it; the note gives the reason of the Gateway's controller";
     TlsNotServed: "MultiClusterIngress", "no listener of the Gateway serves TLS for a host for which it wants TLS";
     GatewayContested: "MultiClusterIngress", "another client undoes every write to an object of ours in the gateway cluster";
+    DnsHostRefused: "MultiClusterIngress", "with `--provider dns`: a host is not published, because it is no DNS name, no rule names one, or another MultiClusterIngress leads it elsewhere";
+    DnsTargetRefused: "MultiClusterIngress", "with `--provider dns`: an address is left out of a record, or no address serves every Service of a host; the note says which and why";
+    DnsRecordNotServed: "MultiClusterIngress", "with `--provider dns`: a host does not resolve to what was published, after the time that ExternalDNS and resolvers have";
 }

@@ -61,12 +61,38 @@ fn provider_needs_its_gateway() {
     );
 }
 
+/// The dns provider needs a cluster, and addresses that those who ask DNS reach.
+#[test]
+fn dns_needs_reachable_addresses() {
+    assert_rejected(
+        &["--provider=dns", "--backend-addresses=ingresses"],
+        "error: --provider dns needs --dns-kubeconfig: name the kubeconfig of the cluster in which ExternalDNS runs",
+    );
+    assert_rejected(
+        &["--provider=dns", "--dns-kubeconfig=/k"],
+        "error: --provider dns needs --backend-addresses load-balancers or ingresses: those who ask DNS do not reach pods",
+    );
+}
+
+/// The webhook provider needs a program, and no other provider has a use for one.
+#[test]
+fn webhook_needs_its_program() {
+    assert_rejected(
+        &["--provider=webhook"],
+        "error: --provider webhook needs --provider-url: name the URL of the program that serves the traffic",
+    );
+    assert_rejected(
+        &["--provider-url=https://lb.example.com"],
+        "error: --provider-url has no use with --provider none; add --provider webhook, or leave it out",
+    );
+}
+
 /// An unknown provider is rejected with the possible ones.
 #[test]
 fn unknown_provider_is_rejected() {
     assert_rejected(
         &["--provider=haproxy"],
-        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, gateway-api]",
+        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, gateway-api, dns, webhook]",
     );
 }
 

@@ -2,7 +2,7 @@
 //!
 //! This program depends on nothing that it builds, so that it starts soon: [`mod@test`] has cargo build tests and runs them; [`lint`] checks the code;
 //! [`build_times`] tells what builds cost; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
-//! does the rest; [`installed`] are programs of others that cargo installs.
+//! does the rest; [`provider_contract`] tries a program of somebody else's; [`installed`] are programs of others that cargo installs.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,6 +23,7 @@ mod installed;
 mod lint;
 mod phase;
 mod program;
+mod provider_contract;
 mod test;
 
 use self::test::Selection;
@@ -70,6 +71,8 @@ enum Command {
     Soak(Passed),
     /// Hand a fleet over from an earlier version to this one and back, while templates are edited
     Upgrade(Passed),
+    /// Try the contract of load balancers on a program that runs already: whether it keeps what `--provider webhook` needs
+    ProviderContract(provider_contract::Provider),
     /// Take the screenshots of the sandbox's page in docs/images, with Chromium
     Screenshots(Passed),
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
@@ -120,6 +123,7 @@ fn main() -> Result<()> {
         Command::Bench(passed) => on_real_parts("bench", &passed),
         Command::Soak(passed) => on_real_parts("soak", &passed),
         Command::Upgrade(passed) => on_real_parts("upgrade", &passed),
+        Command::ProviderContract(provider) => provider_contract::run(&provider),
         Command::Screenshots(passed) => program::become_it(
             "pipeline-tests",
             &test::BROWSER,

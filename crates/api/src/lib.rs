@@ -12,6 +12,7 @@ mod component;
 pub mod condition;
 pub mod crd;
 mod customization;
+mod dns_endpoint;
 mod export;
 pub mod fleet;
 pub mod gateway_api;
@@ -21,6 +22,7 @@ pub mod names;
 pub mod overrides;
 pub mod placement;
 pub mod policy;
+pub mod provider;
 pub mod rebalancer;
 pub mod remedy;
 mod resource;
@@ -41,6 +43,7 @@ pub use customization::{
     CustomizationRules, CustomizationSpec, CustomizationTarget, LuaScript,
     ResourceInterpreterCustomization,
 };
+pub use dns_endpoint::{DnsEndpoint, DnsEndpointSpec, DnsProviderProperty, DnsRecord};
 pub use export::ServiceExport;
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,

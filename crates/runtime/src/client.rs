@@ -47,8 +47,9 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{AuthInfo, Kubeconfig};
 use kube::{Client, Config};
 use tower::Service;
+use tower::layer::layer_fn;
 use tower::timeout::TimeoutLayer;
-use tower::util::{MapRequestLayer, option_layer};
+use tower::util::option_layer;
 
 pub use self::addresses::Addresses;
 pub use self::claims::Claims;
@@ -65,6 +66,7 @@ pub(crate) use self::restored::REWINDS;
 pub use self::server::Server;
 pub use self::source::Source;
 pub use self::tls::connector;
+pub use self::token::SentToken;
 pub(crate) use self::token::is_token;
 pub use self::transport::Transport;
 
@@ -74,7 +76,7 @@ use self::requests::CountRequests;
 use self::restored::EndRewoundWatches;
 use self::selected::{cluster_of, inline_token};
 use self::short_watches::FailShortWatches;
-use self::token::TokenFile;
+use self::token::{Authorize, TokenFile};
 use crate::error::BoxError;
 
 /// The timeout of a response's head. A watch sends its head at once and may then be silent for
@@ -222,7 +224,7 @@ where
     if config.cluster_url.to_string().len() > LONGEST_URL {
         return Err(ClientError::LongUrl(LONGEST_URL));
     }
-    let token = token.map(|token| MapRequestLayer::new(move |request| token.authorize(request)));
+    let token = token.map(|token| layer_fn(move |inner| Authorize::new(inner, token.clone())));
 
     let stack = tower::ServiceBuilder::new()
         .layer(config.base_uri_layer())

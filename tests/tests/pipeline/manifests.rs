@@ -42,6 +42,7 @@ fn deleting_spares_karmada() {
     for place in [
         "karmada",
         "gateway",
+        "dns",
         "gateway-api",
         "host",
         "tls-secrets",
@@ -70,6 +71,7 @@ fn page_lists_every_account() {
     for (place, own) in [
         ("karmada", ""),
         ("gateway", "karmada-rs"),
+        ("dns", ""),
         ("member", "karmada-rs"),
         ("propagation", "karmada-system"),
         ("placement/hub", ""),
@@ -91,7 +93,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 18);
+    assert_eq!(listed, 19);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.

@@ -57,6 +57,12 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
         "--provider=kubernetes".into(),
         file("gateway-kubeconfig"),
     ];
+    let dns = [
+        file("kubeconfig"),
+        "--provider=dns".into(),
+        file("dns-kubeconfig"),
+        "--backend-addresses=ingresses".into(),
+    ];
     let hub = [file("kubeconfig")];
     let mut programs = vec![
         registered(
@@ -73,7 +79,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
         .await?,
         registered(
             ingress_controller::IDENTITY,
-            &[&gateway],
+            &[&gateway, &dns],
             ingress_controller::start,
         )
         .await?,

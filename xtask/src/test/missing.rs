@@ -15,12 +15,17 @@ const IN_CHROMIUM: &str = "in_chromium::";
 
 /// A part of the names of the tests that need real resolvers.
 const WITH_RESOLVERS: &str = "with_resolvers::";
+/// A part of the names of the tests that need the interpreter of the example of a provider.
+const WITH_PYTHON: &str = "with_python::";
+/// That interpreter. Its package has the same name.
+const PYTHON: &str = "python3";
 /// Parts of the names of the tests on real parts.
-pub(super) const ON_REAL_PARTS: [&str; 4] = [
+pub(super) const ON_REAL_PARTS: [&str; 5] = [
     tools::NEEDED_BY[0],
     tools::NEEDED_BY[1],
     IN_CHROMIUM,
     WITH_RESOLVERS,
+    WITH_PYTHON,
 ];
 
 /// The programs that the commands of the install pages need.
@@ -80,6 +85,12 @@ impl Missing {
             missing.why.push(why);
             missing.names.push(WITH_RESOLVERS);
         }
+        if !there(PYTHON) {
+            let why = anyhow!("there is no `{PYTHON}` on the PATH, install it");
+            let why = why.context("the tests of the example of a provider cannot run");
+            missing.why.push(why);
+            missing.names.push(WITH_PYTHON);
+        }
         missing
     }
 
@@ -120,6 +131,9 @@ pub(super) fn install_packages(real: bool) {
     }
     if real && resolvers::build().is_err() {
         packages.extend(["gcc", "musl-tools"]);
+    }
+    if real && !there(PYTHON) {
+        packages.push(PYTHON);
     }
     if env::var_os("CI").is_none() || packages.is_empty() {
         return;

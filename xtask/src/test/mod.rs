@@ -37,7 +37,7 @@ pub(crate) const BROWSER: [&str; 2] = ["--features", "pipeline-tests/browser"];
 pub(crate) struct Selection {
     /// Run the tests that have one of these in their names, and build only their packages; without any, all tests
     names: Vec<String>,
-    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, Traefik, Helm, promtool, Chromium
+    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, Traefik, Helm, promtool, Chromium, Python
     #[arg(long)]
     real: bool,
     /// Run the long tests, too, which wait for minutes; with `--real`, every story on real APIs
@@ -180,7 +180,7 @@ impl Selection {
         let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
         if left > 0 {
             println!(
-                "{left} tests on real parts, and those in a browser, are left to `cargo xtask test --real`, which needs Go, jq, openssl and Chromium"
+                "{left} tests on real parts, and those in a browser, are left to `cargo xtask test --real`, which needs Go, jq, openssl, Python and Chromium"
             );
         }
         if ignored > 0 {

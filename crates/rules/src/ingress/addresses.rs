@@ -50,6 +50,8 @@ pub(super) struct Reported {
     pub(super) unusable: BTreeSet<Unusable>,
     /// The host names among the addresses.
     pub(super) names: BTreeSet<String>,
+    /// Those of each cluster that reports nothing else.
+    pub(super) only_names: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A port of a backend Service, and the port at which the reported addresses serve it.
@@ -98,6 +100,7 @@ pub(super) fn reported(
     for item in items.into_iter().flatten() {
         // By family and by the ports that have no error.
         let mut groups: BTreeMap<(&str, Vec<usize>), BTreeSet<IpAddr>> = BTreeMap::new();
+        let (mut names, mut has_address) = (BTreeSet::new(), false);
         for entry in entries(item.status.as_ref()) {
             let mut leave_out = |reason: String| {
                 reported.unusable.insert(Unusable {
@@ -116,9 +119,15 @@ pub(super) fn reported(
                 })
                 .collect();
             let ips = match entry.target() {
-                Ok(Target::Ip(ip)) => vec![ip],
+                Ok(Target::Ip(ip)) => {
+                    has_address = true;
+                    vec![ip]
+                }
                 Ok(Target::Name(name)) => {
                     let known = facts.addresses(&name);
+                    if !served.is_empty() {
+                        names.insert(name.clone());
+                    }
                     reported.names.insert(name);
                     known
                 }
@@ -148,6 +157,10 @@ pub(super) fn reported(
         let slices: Vec<_> = slices.collect();
         if !slices.is_empty() {
             reported.slices.insert(item.cluster_name.clone(), slices);
+        }
+        if !has_address && !names.is_empty() {
+            let cluster = item.cluster_name.clone();
+            reported.only_names.insert(cluster, names);
         }
     }
     reported
@@ -218,7 +231,7 @@ impl Entry {
 }
 
 /// Returns the address as a slice takes it. The status of an object takes more (Kubernetes, validation of EndpointSlice).
-fn usable(ip: IpAddr) -> Result<IpAddr, &'static str> {
+pub(super) fn usable(ip: IpAddr) -> Result<IpAddr, &'static str> {
     let ip = ip.to_canonical();
     let is_link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),

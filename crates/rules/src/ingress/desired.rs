@@ -90,6 +90,8 @@ pub struct ClusterEndpoints {
     pub admission: Admission,
     /// Set if the Service runs there, by its binding or, if that is unreadable, possibly.
     pub is_located: bool,
+    /// The host names that the member reports, if it reports no address besides. Their addresses are among the slices.
+    pub only_names: BTreeSet<String>,
     /// The slices as Karmada collected them, or those of the addresses that members report, sorted by name. Their ports have the names of the Service's
     /// ports.
     pub slices: Vec<Arc<EndpointSlice>>,
@@ -168,6 +170,15 @@ impl Desired {
         names.cloned().collect()
     }
 
+    /// Returns `true` if what was made from the slice or the status `source` remains, as that cannot be read.
+    pub(super) fn is_unread(&self, source: &str) -> bool {
+        let mut unread = self.unread_slices.iter();
+        unread.any(|unread| {
+            let rest = source.strip_prefix(unread.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
     /// Returns the backend for `service`.
     pub fn backend(&self, service: &str) -> Option<&Backend> {
         self.backends.iter().find(|b| b.service == service)
@@ -244,6 +255,7 @@ impl Backend {
                 cluster: name.to_owned(),
                 admission: Admission::NotLocated,
                 is_located: self.is_location_unread,
+                only_names: BTreeSet::new(),
                 slices: Vec::new(),
             };
             self.clusters.insert(place, cluster);
@@ -266,6 +278,9 @@ impl Backend {
     fn add(&mut self, reported: Reported) {
         for (cluster, slices) in reported.slices {
             self.entry(&cluster).slices = slices;
+        }
+        for (cluster, names) in reported.only_names {
+            self.entry(&cluster).only_names = names;
         }
         self.unusable = reported.unusable;
         self.names = reported.names;

@@ -63,7 +63,7 @@ impl ClusterEndpoints {
 
 /// Returns `true` if an endpoint takes requests: it is ready, or, as in a rolling update, the last of a pod that ends and
 /// serves until then. Proxies of Kubernetes fall back to these (KEP-1669).
-fn takes_requests(conditions: &EndpointConditions) -> bool {
+pub(super) fn takes_requests(conditions: &EndpointConditions) -> bool {
     let ends = conditions.terminating == Some(true) && conditions.serving == Some(true);
     // Unknown is to be taken for ready (Kubernetes API reference, EndpointConditions).
     conditions.ready != Some(false) || ends

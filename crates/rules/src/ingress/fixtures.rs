@@ -13,9 +13,12 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use karmada_api::{
-    Cluster, ClusterStatus, MultiClusterIngress, MultiClusterIngressSpec, ObjectReference,
-    ResourceBinding, ServiceLocation, TRAFFIC_CONTROL, TargetCluster, execution_namespace,
+    AggregatedStatusItem, Cluster, ClusterStatus, MultiClusterIngress, MultiClusterIngressSpec,
+    ObjectReference, ResourceBinding, ResourceBindingStatus, ServiceLocation, TRAFFIC_CONTROL,
+    TargetCluster, execution_namespace,
 };
+
+use serde_json::{Value, json};
 
 use super::facts::{Cached, Facts};
 use super::locations::binding_of;
@@ -224,6 +227,25 @@ pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
         },
         status: None,
     }
+}
+
+/// Returns the binding of an object with these entries of `status.loadBalancer.ingress` in each cluster.
+pub(super) fn bound(name: &str, clusters: &[(&str, Value)]) -> ResourceBinding {
+    let names: Vec<&str> = clusters.iter().map(|(cluster, _)| *cluster).collect();
+    let mut binding = binding(name, &names);
+    let items = clusters
+        .iter()
+        .map(|(cluster, entries)| AggregatedStatusItem {
+            cluster_name: (*cluster).to_owned(),
+            applied: Some(true),
+            status: Some(json!({ "loadBalancer": { "ingress": entries } })),
+            ..AggregatedStatusItem::default()
+        });
+    binding.status = Some(ResourceBindingStatus {
+        aggregated_status: Some(items.collect()),
+        ..ResourceBindingStatus::default()
+    });
+    binding
 }
 
 pub(super) fn location(service: &str, clusters: &[&str]) -> ServiceLocation {

@@ -13,6 +13,8 @@
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
 //!   its routes are those of a Gateway?
+//! - [`dns`]: which records lead to the clusters that may serve, and are they what names resolve to?
+//! - [`webhook`]: what is sent to a load balancer's own program?
 //! - `problem`: what must a user correct?
 //! - `export`: which exports does Karmada need to collect the endpoints of the Services?
 //! - `change`: what would another set of Remedies change? `kubectl remedy plan` asks.
@@ -25,6 +27,7 @@ mod class;
 mod decided;
 mod decision;
 mod desired;
+pub mod dns;
 mod export;
 mod facts;
 mod fail_open;
@@ -35,6 +38,7 @@ pub mod kubernetes;
 mod locations;
 mod plan;
 mod problem;
+pub mod webhook;
 mod withheld;
 
 pub use addresses::{Unusable, same_reports};

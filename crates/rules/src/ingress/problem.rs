@@ -220,7 +220,8 @@ pub(super) fn is_port(named: &ServiceBackendPort, port: &ServicePort) -> bool {
     }
 }
 
-fn described(port: &ServiceBackendPort) -> String {
+/// Returns the name or the number by which a backend names a port.
+pub(super) fn described(port: &ServiceBackendPort) -> String {
     match (&port.name, port.number) {
         (Some(name), _) if !name.is_empty() => name.clone(),
         (_, number) => number.unwrap_or_default().to_string(),

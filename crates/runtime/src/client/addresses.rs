@@ -117,7 +117,7 @@ impl Addresses {
     /// Looks a name up and keeps nothing, for who must know when it moves.
     ///
     /// # Errors
-    /// The lookup fails.
+    /// The lookup fails, with `NotFound` if the name has no address.
     pub async fn look_up_anew(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         match &*self.0 {
             Origin::Fixed(addresses) => Ok(addresses.iter().map(SocketAddr::ip).collect()),

@@ -103,7 +103,14 @@ async fn look_up_at(
 
 async fn ask(server: SocketAddr, conf: &ResolvConf, name: Name) -> io::Result<LookupIp> {
     let found = resolver(server, conf)?.lookup_ip(name).await;
-    found.map_err(|error| io::Error::other(format!("{error} from {server}")))
+    found.map_err(|error| {
+        let kind = if error.is_no_records_found() {
+            io::ErrorKind::NotFound
+        } else {
+            io::ErrorKind::Other
+        };
+        io::Error::new(kind, format!("{error} from {server}"))
+    })
 }
 
 fn resolver(server: SocketAddr, conf: &ResolvConf) -> io::Result<TokioResolver> {
@@ -257,6 +264,21 @@ mod tests {
         let found = look_up_at(&servers, &conf, name("karmada.example.")).await;
         assert_eq!(found.unwrap(), LOOPBACK);
         assert_eq!(second.received().len(), 0);
+    }
+
+    /// A name that does not exist is told apart from a DNS that fails.
+    #[tokio::test]
+    async fn missing_name_is_not_found() {
+        let conf = ResolvConf::parse(b"");
+        for (code, expected) in [
+            (ResponseCode::NXDomain, io::ErrorKind::NotFound),
+            (ResponseCode::ServFail, io::ErrorKind::Other),
+        ] {
+            let server = DnsServer::start(Response::Code(code)).await.unwrap();
+            let servers = [server.address()];
+            let error = look_up_at(&servers, &conf, name("karmada.example.")).await;
+            assert_eq!(error.unwrap_err().kind(), expected, "{code}");
+        }
     }
 
     /// A server that never answers holds up a lookup no longer than its deadline.

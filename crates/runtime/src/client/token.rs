@@ -2,15 +2,20 @@
 //! kube rereads such a file a minute later by the system clock; if that is set back by hours, kube
 //! keeps sending an expired token. This module measures the minute by monotonic time.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, header};
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
+use http::{HeaderValue, Request, Response, header};
 use kube::config::AuthInfo;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tower::Service;
 
 use super::error::ClientError;
 use super::selected::{bearer, inline_token};
@@ -84,6 +89,69 @@ impl TokenFile {
     }
 }
 
+/// A service whose requests have the token of a file, and whose responses tell [which](SentToken).
+#[derive(Clone)]
+pub(super) struct Authorize<S> {
+    inner: S,
+    token: TokenFile,
+}
+
+impl<S> Authorize<S> {
+    pub(super) fn new(inner: S, token: TokenFile) -> Self {
+        Self { inner, token }
+    }
+}
+
+impl<S, A, B> Service<Request<A>> for Authorize<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let request = self.token.authorize(request);
+        let sent = request.headers().get(header::AUTHORIZATION).cloned();
+        let response = self.inner.call(request);
+        let response = response.map_ok(|mut response| {
+            if let Some(sent) = sent {
+                response.extensions_mut().insert(SentToken(sent));
+            }
+            response
+        });
+        response.boxed()
+    }
+}
+
+/// The token of the request to which a response belongs, among the response's extensions: the server may quote it.
+#[derive(Clone)]
+pub struct SentToken(HeaderValue);
+
+impl SentToken {
+    /// Returns a text of the server without the token.
+    pub fn hidden_in(&self, text: &str) -> String {
+        let token = self.0.to_str().unwrap_or_default();
+        let token = token.strip_prefix("Bearer ").unwrap_or(token);
+        if token.is_empty() {
+            return text.to_owned();
+        }
+        text.replace(token, "(token)")
+    }
+}
+
+/// Shows no token.
+impl fmt::Debug for SentToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SentToken").finish_non_exhaustive()
+    }
+}
+
 /// Returns `true` if a request can carry this bearer token, as any that an API server knows.
 pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -106,7 +174,6 @@ fn read(path: &std::path::Path) -> io::Result<HeaderValue> {
 mod tests {
     use std::convert::Infallible;
 
-    use http::Response;
     use kube::Config;
     use kube::client::Body;
 
@@ -165,8 +232,13 @@ mod tests {
         let mut config = Config::new(http::Uri::from_static("http://api"));
         config.auth_info = of(&path);
         let client = super::super::with_service(tower::service_fn(echo), config, "test").unwrap();
-        let sent = client.request_text(Request::new(Vec::new())).await;
-        assert_eq!(sent.unwrap(), "Bearer secret");
+        let sent = client.request_text(Request::new(Vec::new())).await.unwrap();
+        assert_eq!(sent, "Bearer secret");
+        // Who shows what a server says hides the token in it.
+        let response = client.send(Request::new(Body::empty())).await.unwrap();
+        let token = response.extensions().get::<SentToken>().unwrap();
+        assert_eq!(token.hidden_in(&sent), "Bearer (token)");
+        assert!(!format!("{token:?}").contains("secret"));
     }
 
     /// What no request can carry is refused before a request would.

@@ -34,7 +34,7 @@ pub(in crate::provider) enum GatewayError {
 
 impl GatewayError {
     /// Returns `true` if the gateway cluster may not answer at all.
-    pub(super) fn is_outage(&self) -> bool {
+    pub(in crate::provider) fn is_outage(&self) -> bool {
         match self {
             Self::Write { source, .. } => {
                 source.kind() == WriteErrorKind::Transient

@@ -9,7 +9,7 @@ mod args;
 pub(super) mod error;
 mod index;
 mod kind;
-mod objects;
+pub(super) mod objects;
 #[cfg(test)]
 pub(super) mod stage;
 
@@ -355,15 +355,17 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        async move {
-            match self.client.apiserver_version().await {
-                Ok(_) => Ok(()),
-                // It answers, and the user may not read its version.
-                Err(kube::Error::Api(status)) if status.code < 429 => Ok(()),
-                Err(error) => Err(error.into()),
-            }
-        }
-        .boxed()
+        answers(&self.client).boxed()
+    }
+}
+
+/// Asks an API for its version.
+pub(super) async fn answers(client: &Client) -> Result<(), BoxError> {
+    match client.apiserver_version().await {
+        Ok(_) => Ok(()),
+        // It answers, and the user may not read its version.
+        Err(kube::Error::Api(status)) if status.code < 429 => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -27,10 +27,10 @@ pub struct GatewayObjects<K> {
 }
 
 /// The result of a write: stored, met an obstacle, or failed.
-pub(super) type WriteResult = Result<Option<GatewayObstacle>, GatewayError>;
+pub(in crate::provider) type WriteResult = Result<Option<GatewayObstacle>, GatewayError>;
 
 /// The outcome of a creation.
-pub(super) enum CreateOutcome {
+pub(in crate::provider) enum CreateOutcome {
     /// The object exists, unless there is an obstacle.
     Done(Option<GatewayObstacle>),
     /// The object's namespace does not exist.
@@ -111,7 +111,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Creates `object`.
-    pub(super) async fn create(
+    pub(in crate::provider) async fn create(
         &self,
         writer: &Writer,
         managed_by: &ManagedBy,
@@ -145,7 +145,11 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Sets the fields we own, provided that the object is still the version that was seen.
-    pub(super) async fn update(&self, writer: &Writer, update: &Update<K>) -> WriteResult {
+    pub(in crate::provider) async fn update(
+        &self,
+        writer: &Writer,
+        update: &Update<K>,
+    ) -> WriteResult {
         let key = Key::of(&*update.existing);
         let value = serde_json::to_value(&update.edits)?;
         let seen = update.existing.meta().resource_version.as_deref();
@@ -172,7 +176,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Deletes `object`, provided that it is still the version that was seen.
-    pub(super) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
+    pub(in crate::provider) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
         match self.begin(&Key::of(object), &Value::Null, None) {
             Ok(attempt) => self.remove(writer, object, attempt).await,
             Err(contested) => Ok(Some(contested)),
@@ -180,7 +184,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
-    pub(super) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
+    pub(in crate::provider) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
         let attempt = Attempt::at_once(Key::of(object), &Value::Null);
         self.remove(writer, object, attempt).await
     }

@@ -237,6 +237,7 @@ pub(super) const ALL: [Scenario; 21] = [
         &[r#"place="gateway""#, "gatewayApi=true"],
         &["gateway-api", "admission/gateway"],
     ),
+    scenario(RIGHTS, "karmada-rs", &[r#"place="dns""#], &["dns"]),
     scenario(
         RIGHTS,
         "fleet-system",

@@ -39,6 +39,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
         &[
             "karmada",
             "gateway",
+            "dns",
             "gateway-api/rights.yaml",
             "tls-secrets/gateway.yaml",
             "tls-secrets/karmada.yaml",

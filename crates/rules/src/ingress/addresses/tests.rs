@@ -1,29 +1,10 @@
-use karmada_api::{AggregatedStatusItem, MultiClusterIngressStatus, ResourceBindingStatus};
+use karmada_api::MultiClusterIngressStatus;
 use objects::Key;
 use serde_json::{Value, json};
 
-use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, template};
+use super::super::fixtures::{Fixture, blocked, bound, cluster, ingress, template};
 use super::super::{BackendAddresses, Cached, Desired};
 use super::*;
-
-/// Returns the binding of an object with these entries of `status.loadBalancer.ingress` in each cluster.
-fn bound(name: &str, clusters: &[(&str, Value)]) -> ResourceBinding {
-    let names: Vec<&str> = clusters.iter().map(|(cluster, _)| *cluster).collect();
-    let mut binding = binding(name, &names);
-    let items = clusters
-        .iter()
-        .map(|(cluster, entries)| AggregatedStatusItem {
-            cluster_name: (*cluster).to_owned(),
-            applied: Some(true),
-            status: Some(json!({ "loadBalancer": { "ingress": entries } })),
-            ..AggregatedStatusItem::default()
-        });
-    binding.status = Some(ResourceBindingStatus {
-        aggregated_status: Some(items.collect()),
-        ..ResourceBindingStatus::default()
-    });
-    binding
-}
 
 fn fixture(clusters: &[(&str, Value)]) -> Fixture {
     let fixture = Fixture::default()

@@ -54,10 +54,13 @@ impl ManagedBy {
     }
 }
 
-/// Returns the ingress for which one of our objects was created.
+/// Returns the ingress for which one of our objects was created. It is in the same namespace unless the object names another.
 pub fn ingress_of(meta: &ObjectMeta) -> Option<Key> {
-    let name = meta.annotations.as_ref()?.get(INGRESS_ANNOTATION)?;
-    Some(Key::new(meta.namespace.clone()?, name))
+    let ingress = meta.annotations.as_ref()?.get(INGRESS_ANNOTATION)?;
+    Some(match ingress.split_once('/') {
+        Some((namespace, name)) => Key::new(namespace, name),
+        None => Key::new(meta.namespace.clone()?, ingress),
+    })
 }
 
 /// Adds annotations that go when they are no longer wanted, which takes a record of them.

@@ -23,8 +23,9 @@ mod tests;
 
 pub(super) use drift::{edit, edits_of_metadata};
 pub(super) use managed_by::{MANAGED_BY_LABEL, add_recorded};
-pub(super) use names::{hash, limited, managed_by, object_name, service_name};
+pub(super) use names::{hash, hashed, limited, managed_by, object_name, service_name};
 pub(super) use objects::{backend_objects, empty_slices};
+pub(super) use plan::compare;
 pub(super) use routes::all_rules;
 
 pub use drift::Managed;

@@ -58,7 +58,10 @@ pub(in crate::ingress) fn limited(name: String, whole: &str) -> String {
 }
 
 /// Cuts `name`, which must be ASCII, and appends `-<hash of parts>`.
-fn hashed<'a>(name: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+pub(in crate::ingress) fn hashed<'a>(
+    name: &str,
+    parts: impl IntoIterator<Item = &'a str>,
+) -> String {
     let cut: String = name.chars().take(LONGEST - 1 - HASH_DIGITS).collect();
     let cut = cut.trim_end_matches(['-', '.', '_']);
     format!("{cut}-{:0HASH_DIGITS$x}", hash(parts))

@@ -167,12 +167,14 @@ pub fn cutting<R: Default>(slices: Vec<Arc<EndpointSlice>>, cut: &Held) -> Kuber
     }
 }
 
-struct Compared<K> {
-    writes: Vec<Write<K>>,
-    stale: Vec<Arc<K>>,
+/// The writes to objects of one kind, and those of them that are wanted no more.
+pub(in crate::ingress) struct Compared<K> {
+    pub(in crate::ingress) writes: Vec<Write<K>>,
+    pub(in crate::ingress) stale: Vec<Arc<K>>,
 }
 
-fn compare<K: Managed>(
+/// Compares what is wanted for an ingress with what exists of it, or has a name that it needs.
+pub(in crate::ingress) fn compare<K: Managed>(
     ingress: &Key,
     wanted: Vec<K>,
     existing: &[Arc<K>],
@@ -193,7 +195,10 @@ fn compare<K: Managed>(
         if ingress_of(found.metadata()).is_some_and(|owner| owner != *ingress) {
             clashes.insert(Clash {
                 kind: K::KIND,
-                key: Key::new(&ingress.namespace, name.unwrap_or_default()),
+                key: Key::new(
+                    found.metadata().namespace.clone().unwrap_or_default(),
+                    name.unwrap_or_default(),
+                ),
             });
             continue;
         }
@@ -235,13 +240,7 @@ fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
 fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     let annotations = slice.metadata.annotations.as_ref();
     let source = annotations.and_then(|a| a.get(SOURCE_ANNOTATION));
-    let is_unread = source.is_some_and(|source| {
-        let mut unread = desired.unread_slices.iter();
-        unread.any(|unread| {
-            let rest = source.strip_prefix(unread.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    });
+    let is_unread = source.is_some_and(|source| desired.is_unread(source));
     is_unread && admission(desired, slice).is_some_and(Admission::is_served)
 }
 

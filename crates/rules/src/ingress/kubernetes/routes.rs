@@ -9,7 +9,9 @@ use k8s_openapi::api::networking::v1::{
 /// Returns the default backend and the rules. Beside rules, a default backend is written as rules: some proxies serve the
 /// one, and others ignore it there. Each host gets it for the paths that its rules do not cover, and so does every other
 /// host.
-pub(super) fn all_routes(routes: &IngressSpec) -> (Option<IngressBackend>, Vec<IngressRule>) {
+pub(in crate::ingress) fn all_routes(
+    routes: &IngressSpec,
+) -> (Option<IngressBackend>, Vec<IngressRule>) {
     let mut rules = routes.rules.clone().unwrap_or_default();
     let default = routes.default_backend.clone();
     let Some(backend) = default.as_ref().filter(|_| !rules.is_empty()) else {

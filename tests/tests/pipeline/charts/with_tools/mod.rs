@@ -16,12 +16,13 @@ use super::{
 };
 
 /// What each chart must be told.
-const CHARTS: [(&str, &[&str]); 6] = [
+const CHARTS: [(&str, &[&str]); 7] = [
     ("karmada-rs", &[]),
     ("karmada-rs-agent", &[r#"clusterName="member1""#]),
     ("karmada-rs-rights", &[r#"place="karmada""#]),
     ("karmada-rs-rights", &[r#"place="fleet""#]),
     ("karmada-rs-rights", &[r#"place="gateway""#]),
+    ("karmada-rs-rights", &[r#"place="dns""#]),
     ("karmada-rs-rights", &[r#"place="hub""#]),
 ];
 

@@ -1,0 +1,37 @@
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The interval in which ExternalDNS brings its records up to date (its flag `--interval`).
+pub const INTERVAL: Duration = Duration::from_mins(1);
+
+/// What a name was found to resolve to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lookup {
+    /// The addresses that are published: those of the records, or what their name resolves to.
+    pub published: BTreeSet<IpAddr>,
+    /// The addresses of the host.
+    pub found: BTreeSet<IpAddr>,
+    /// Set if the record leads to another name. Its addresses may change between two questions.
+    pub is_alias: bool,
+}
+
+/// Returns `true` if a record that was published so long ago must be what its name resolves to.
+pub fn is_due(published_for: Duration, ttl: Duration) -> bool {
+    // A resolver may have asked just before the change.
+    published_for >= INTERVAL + ttl
+}
+
+/// Returns `true` if the name resolves to what is published. A resolver may leave out some of many addresses.
+pub fn is_served(lookup: &Lookup) -> bool {
+    let Lookup {
+        published,
+        found,
+        is_alias,
+    } = lookup;
+    if *is_alias {
+        !published.is_disjoint(found)
+    } else {
+        !found.is_empty() && found.is_subset(published)
+    }
+}

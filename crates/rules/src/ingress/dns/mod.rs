@@ -1,0 +1,27 @@
+//! The records in DNS that lead to the clusters that may serve a `MultiClusterIngress`, as ExternalDNS is told of them: one
+//! `DNSEndpoint` for each host, in one namespace.
+//!
+//! ```text
+//! Desired → hosts → targets of each host → DNSEndpoint → plan        acknowledgement ← what the name resolves to
+//! ```
+//!
+//! - `hosts`: which names does an ingress have, and which Services are behind each?
+//! - `targets`: which addresses of these Services may a name lead to, or which other name?
+//! - `records`: which objects say so?
+//! - `plan`: which writes lead there? Which of them take a cluster out of what is left as it is?
+//! - `acknowledgement`: does the name resolve to that?
+//! - `problem`: what must a user correct?
+
+mod acknowledgement;
+mod hosts;
+mod plan;
+mod problem;
+mod records;
+mod targets;
+#[cfg(test)]
+mod tests;
+
+pub use acknowledgement::{INTERVAL, Lookup, is_due, is_served};
+pub use plan::{DnsPlan, clusters, cutting};
+pub use problem::DnsProblem;
+pub use records::{Publisher, Wanted, alias_of, host_of, targets_of};

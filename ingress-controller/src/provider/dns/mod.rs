@@ -1,0 +1,324 @@
+//! The provider `dns`: records in DNS, which ExternalDNS makes of `DNSEndpoint`s in a cluster of its own or any other.
+//!
+//! Which objects there are is decided in `rules::ingress::dns`; they are kept as those of the provider `kubernetes` are. `answers`
+//! asks DNS whether they are followed.
+
+mod answers;
+mod args;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use karmada_api::DnsEndpoint;
+use karmada_rules::ingress::dns::{DnsPlan, DnsProblem, Publisher, clusters, cutting};
+use karmada_rules::ingress::kubernetes::{Write, ingress_of};
+use karmada_rules::ingress::{ControllerName, Desired, Held};
+use karmada_runtime::client::Addresses;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
+use karmada_runtime::write::Writer;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use objects::Key;
+use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::sleep;
+
+use self::answers::Answers;
+pub(crate) use self::args::DnsArgs;
+use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use super::gateway_cluster::error::{GatewayError, GatewayObstacle};
+use super::gateway_cluster::objects::{CreateOutcome, WriteResult};
+use super::gateway_cluster::{GatewayKind, GatewayObjects, answers as api_answers};
+use crate::reason::Reason;
+
+/// The number of writes of one ingress at once.
+const CONCURRENCY: usize = 8;
+/// The pause between two look-ups of what is published.
+const LOOK_UP_EVERY: Duration = Duration::from_secs(30);
+
+/// The records of a fleet.
+pub(crate) struct Dns {
+    publisher: Publisher,
+    client: Client,
+    objects: GatewayObjects<DnsEndpoint>,
+    /// The ingresses that another keeps from a host, by its object.
+    waiting: Mutex<BTreeMap<Key, BTreeSet<Key>>>,
+    answers: Answers,
+}
+
+impl GatewayKind for DnsEndpoint {
+    const TARGET: &'static str = "dns_endpoint";
+    const WATCH: &'static str = "dns_endpoints";
+}
+
+/// Connects to the cluster of the flags.
+pub(super) async fn connect(
+    args: &DnsArgs,
+    controller: &ControllerName,
+    program: &mut Program,
+) -> Result<Vec<NamedBalancer>, StartError> {
+    let client = program.connect("dns", &args.source()?).await?;
+    let unserved = Gauge::default();
+    program.registry.register(
+        "unserved_dns_records",
+        "Hosts with --provider dns that do not resolve to what was published, after the time that ExternalDNS and resolvers have",
+        unserved.clone(),
+    );
+    let (publisher, addresses) = (args.publisher(controller), program.addresses.clone());
+    let provider = Dns::new(client, publisher, addresses, unserved);
+    Ok(NamedBalancer::only(provider))
+}
+
+impl Dns {
+    /// Creates the provider for the cluster of `client`. Hosts are looked up in `addresses`.
+    pub(crate) fn new(
+        client: Client,
+        publisher: Publisher,
+        addresses: Addresses,
+        unserved: Gauge,
+    ) -> Self {
+        Self {
+            objects: GatewayObjects::new(client.clone()),
+            waiting: Mutex::default(),
+            answers: Answers::new(addresses, publisher.ttl(), unserved),
+            publisher,
+            client,
+        }
+    }
+
+    /// Applies an event of the watch, and returns the ingresses that it concerns, also those that wait for the host.
+    fn observe(&self, event: Event<Decoded<DnsEndpoint>>) -> Vec<Key> {
+        let waiting = self.waiting.lock();
+        let mut concerned: Vec<Key> = match &event {
+            Event::Apply(object) | Event::Delete(object) => waiting
+                .get(&Key::of(object))
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect(),
+            Event::InitDone => waiting.values().flatten().cloned().collect(),
+            Event::Init | Event::InitApply(_) => Vec::new(),
+        };
+        drop(waiting);
+        concerned.extend(self.objects.observe(event));
+        concerned
+    }
+
+    /// Notes for which hosts of others `ingress` waits.
+    fn wait_for(&self, ingress: &Key, hosts: BTreeSet<Key>) {
+        let mut waiting = self.waiting.lock();
+        waiting.retain(|_, ingresses| {
+            ingresses.remove(ingress);
+            !ingresses.is_empty()
+        });
+        for host in hosts {
+            waiting.entry(host).or_default().insert(ingress.clone());
+        }
+    }
+
+    async fn ensure_records(
+        &self,
+        writer: &Writer,
+        desired: &Desired,
+    ) -> Result<Ensured, BoxError> {
+        let key = &desired.key;
+        let wanted = self.publisher.wanted(desired, &self.objects.of(key));
+        let existing = self.objects.existing(key, &wanted.endpoints);
+        let others = existing
+            .iter()
+            .filter(|found| ingress_of(&found.metadata).as_ref() != Some(key));
+        let others: BTreeSet<Key> = others.map(|found| Key::of(&**found)).collect();
+        let mut own = wanted.endpoints.clone();
+        own.retain(|endpoint| !others.contains(&Key::of(endpoint)));
+        self.wait_for(key, others);
+        let plan = DnsPlan::new(key, wanted, &existing).map_err(GatewayError::Edit)?;
+        let mut problems = plan.problems.clone();
+        let met = self.apply(writer, plan).await?;
+        problems.extend(self.unserved(key, &own));
+        let problems = problems.iter().map(|problem| obstacle(key, problem));
+        Ok(Ensured {
+            load_balancer: None,
+            obstacles: problems
+                .chain(met.into_iter().map(Obstacle::from))
+                .collect(),
+        })
+    }
+
+    /// Returns which of the hosts that are published resolve to something else. The answer of a second fleet may be right, too.
+    fn unserved(&self, key: &Key, own: &[DnsEndpoint]) -> BTreeSet<DnsProblem> {
+        if self.publisher.shares_names() {
+            return BTreeSet::new();
+        }
+        self.answers.of(key, own)
+    }
+
+    async fn delete_records(&self, writer: &Writer, key: &Key) -> Result<Ensured, BoxError> {
+        self.wait_for(key, BTreeSet::new());
+        self.answers.of(key, &[]);
+        let plan = DnsPlan {
+            stale: self.objects.of(key),
+            ..DnsPlan::default()
+        };
+        match self.apply(writer, plan).await?.pop_first() {
+            // The finalizer must stay while a record is left that only this ingress leads to.
+            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
+            None => Ok(Ensured::default()),
+        }
+    }
+
+    async fn cut_records(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+        let plan = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
+        match self.apply(writer, plan).await?.pop_first() {
+            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Performs the writes of `plan`, of which none depends on another: all of them are tried. What exists comes first, as a
+    /// cluster may have to leave it.
+    async fn apply(
+        &self,
+        writer: &Writer,
+        plan: DnsPlan,
+    ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+        let (updates, creations): (Vec<_>, Vec<_>) = plan
+            .writes
+            .into_iter()
+            .partition(|write| matches!(write, Write::Update(_)));
+        let deletions = stream::iter(plan.stale)
+            .map(|object| async move { self.objects.cut(writer, &object).await })
+            .buffer_unordered(CONCURRENCY);
+        let writes = stream::iter(updates.into_iter().chain(creations))
+            .map(|write| async move { self.write(writer, &write).await })
+            .buffered(CONCURRENCY);
+        let results: Vec<WriteResult> = deletions.chain(writes).collect().await;
+        let mut obstacles = BTreeSet::new();
+        let mut failure = None;
+        for result in results {
+            match result {
+                Ok(obstacle) => obstacles.extend(obstacle),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(obstacles),
+        }
+    }
+
+    async fn write(&self, writer: &Writer, write: &Write<DnsEndpoint>) -> WriteResult {
+        let object = match write {
+            Write::Update(update) => return self.objects.update(writer, update).await,
+            Write::Create(object) => object,
+        };
+        let managed_by = self.publisher.managed_by();
+        match self.objects.create(writer, managed_by, object).await? {
+            CreateOutcome::Done(obstacle) => Ok(obstacle),
+            CreateOutcome::NoNamespace => Ok(Some(GatewayObstacle::Rejected {
+                kind: DnsEndpoint::KIND,
+                key: Key::of(object),
+                message: format!(
+                    "it has no namespace {} or no kind DNSEndpoint, which are yours to create",
+                    self.publisher.namespace()
+                ),
+            })),
+        }
+    }
+}
+
+fn obstacle(ingress: &Key, problem: &DnsProblem) -> Obstacle {
+    let reason = match problem {
+        DnsProblem::NoHost | DnsProblem::InvalidHost { .. } | DnsProblem::Taken { .. } => {
+            Reason::DnsHostRefused
+        }
+        DnsProblem::Apart { .. } | DnsProblem::Unusable { .. } => Reason::DnsTargetRefused,
+        DnsProblem::NotServed { .. } => Reason::DnsRecordNotServed,
+    };
+    Obstacle {
+        reason,
+        object: RelatedObject {
+            api_version: None,
+            kind: "MultiClusterIngress",
+            key: ingress.clone(),
+        },
+        message: problem.to_string(),
+    }
+}
+
+impl LoadBalancer for Dns {
+    fn serves(&self) -> bool {
+        true
+    }
+
+    fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
+        let api = Api::namespaced(self.client.clone(), self.publisher.namespace());
+        let ours = Config::default().labels(&self.publisher.managed_by().selector());
+        let (provider, observing) = (Arc::clone(&self), queue.clone());
+        program.watch_elsewhere(DnsEndpoint::WATCH, api, ours, move |event| {
+            observing.add_all(provider.observe(event));
+        });
+        let queue = queue.clone();
+        program.run_until_stopped("dns_answers", async move {
+            loop {
+                sleep(LOOK_UP_EVERY).await;
+                queue.add_all(self.answers.look_up().await);
+            }
+        });
+    }
+
+    fn ensure<'a>(
+        &'a self,
+        writer: &'a Writer,
+        desired: &'a Desired,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        self.ensure_records(writer, desired).boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+        _excluded: &'a BTreeSet<String>,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        self.delete_records(writer, key).boxed()
+    }
+
+    fn cut<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+        cut: &'a Held,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        self.cut_records(writer, key, cut).boxed()
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        let all: BTreeSet<Key> = self.objects.ingresses().into_iter().collect();
+        all.into_iter().collect()
+    }
+
+    fn holds(&self, key: &Key) -> bool {
+        !self.objects.of(key).is_empty()
+    }
+
+    /// Services are hosts here.
+    fn endpoints(&self, key: &Key) -> Held {
+        clusters(&self.objects.of(key))
+    }
+
+    fn is_outage(&self, error: &BoxError) -> bool {
+        error.downcast_ref().is_some_and(GatewayError::is_outage)
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        api_answers(&self.client).boxed()
+    }
+}

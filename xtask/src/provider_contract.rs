@@ -1,0 +1,62 @@
+//! The contract of providers, on a program that runs already.
+
+use std::path::{Path, PathBuf, absolute};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::cargo;
+
+/// The tests, one after the other: they share the program.
+const TESTS: [&str; 10] = [
+    "test",
+    "--locked",
+    "--package",
+    "ingress-controller",
+    "--features",
+    "provider-contract",
+    "--lib",
+    "--",
+    "--test-threads=1",
+    "provider::webhook::tests::at_url",
+];
+
+/// The program, as the flags of the ingress-controller name it.
+#[derive(Debug, Args)]
+pub(crate) struct Provider {
+    /// URL of the program, which must hold nothing of anybody's in the namespace `ns`
+    #[arg(long)]
+    url: String,
+    /// File of the certificates by which it is known
+    #[arg(long, value_name = "PATH")]
+    certificate_authority: Option<PathBuf>,
+    /// File of the bearer token for it
+    #[arg(long, value_name = "PATH")]
+    token_file: Option<PathBuf>,
+}
+
+/// Runs the contract.
+///
+/// # Errors
+/// Fails if the program does not keep it.
+pub(crate) fn run(provider: &Provider) -> Result<()> {
+    let file = |path: &Option<PathBuf>| -> Result<String> {
+        // The tests run in another folder.
+        let path = path.as_deref().map(absolute).transpose()?;
+        Ok(path.as_deref().map_or_else(String::new, shown))
+    };
+    let (ca, token) = (
+        file(&provider.certificate_authority)?,
+        file(&provider.token_file)?,
+    );
+    let variables = [
+        ("PROVIDER_URL", &*provider.url),
+        ("PROVIDER_CERTIFICATE_AUTHORITY", &ca),
+        ("PROVIDER_TOKEN_FILE", &token),
+    ];
+    cargo::run(&TESTS, &variables)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
