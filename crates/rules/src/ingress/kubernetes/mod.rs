@@ -31,6 +31,6 @@ pub(super) use routes::all_rules;
 pub use drift::Managed;
 pub use ingresses::Ingresses;
 pub use managed_by::{ManagedBy, ingress_of};
-pub use objects::Objects;
+pub use objects::{CLUSTER_LABEL, Objects};
 pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, cutting, removal, slice_origin};
-pub use probed::{CLUSTER_LABEL, blocked_slices, probed};
+pub use probed::{blocked_slices, probed};

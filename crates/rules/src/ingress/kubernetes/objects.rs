@@ -8,10 +8,11 @@ use objects::Key;
 
 use super::managed_by::{ManagedBy, add_recorded, map};
 use super::names::{object_name, service_name};
-use super::probed::CLUSTER_LABEL;
 use super::scheme::service_scheme;
 use crate::ingress::{Backend, Cached, ClusterEndpoints, Desired};
 
+/// The label of a slice with the member cluster that its endpoints belong to.
+pub const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-slice";
 
 /// The objects that serve one ingress. Its routes are of the kind `R`.

@@ -12,8 +12,7 @@ use objects::patch::JsonPatch;
 use super::drift::Managed;
 use super::managed_by::ingress_of;
 use super::names::{secret_name, service_name};
-use super::objects::{Objects, SOURCE_ANNOTATION};
-use super::probed::CLUSTER_LABEL;
+use super::objects::{CLUSTER_LABEL, Objects, SOURCE_ANNOTATION};
 use crate::ingress::{Admission, Cached, Desired, Held};
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that

@@ -6,11 +6,9 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use karmada_api::names::SERVICE_NAME;
 
 use super::managed_by::ManagedBy;
-use super::objects::{has_objects, slices};
+use super::objects::{CLUSTER_LABEL, has_objects, slices};
 use crate::ingress::{Admission, Desired};
 
-/// The label of a slice with the member cluster that its endpoints belong to.
-pub const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 /// The label by which kube-proxy passes over a slice. Without it, one of no Service is an error in its log.
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 /// The annotation of a slice of node ports with the Service's `externalTrafficPolicy`. With `Local`, a node without a pod of
