@@ -19,6 +19,8 @@ karmada_runtime::event_reasons! {
     LoadBalancerContested: "MultiClusterIngress", "another client undoes every write to the addresses of the load balancer";
     FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
     GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours";
-    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object; the note gives the reason";
+    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, or HAProxy a command; the note gives the reason";
     GatewayContested: "MultiClusterIngress", "another client undoes every write to an object of ours in the gateway cluster";
+    BackendMissing: "MultiClusterIngress", "the configuration of HAProxy has no backend for a Service; the note names what to add";
+    ConnectionsOpen: "MultiClusterIngress", "connections to an address that is taken out of HAProxy stay open after the grace; the note says where";
 }

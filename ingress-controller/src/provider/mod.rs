@@ -7,7 +7,9 @@
 mod balancer;
 #[cfg(test)]
 mod contract;
+mod haproxy;
 mod kubernetes;
+mod named;
 mod none;
 
 use clap::ValueEnum;
@@ -16,6 +18,7 @@ use karmada_runtime::program::{Program, StartError};
 
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use self::haproxy::HaproxyArgs;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
@@ -28,6 +31,8 @@ pub(crate) struct ProviderArgs {
     pub(crate) provider: ProviderName,
     #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
+    #[command(flatten)]
+    pub(crate) haproxy: HaproxyArgs,
 }
 
 /// The values of `--provider`.
@@ -37,6 +42,8 @@ pub(crate) enum ProviderName {
     None,
     /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
     Kubernetes,
+    /// A running HAProxy, through the servers of its backends.
+    Haproxy,
 }
 
 /// Connects to the load balancers that the flags select.
@@ -55,12 +62,21 @@ pub(crate) async fn connect(
         ProviderName::Kubernetes => {
             kubernetes::connect(&args.kubernetes, controller, program).await
         }
+        ProviderName::Haproxy => haproxy::connect(&args.haproxy, controller),
     }
 }
 
 impl ProviderArgs {
+    /// Returns `true` if the Secrets of TLS are needed. HAProxy's are in its configuration.
+    pub(crate) fn copies_tls_secrets(&self) -> bool {
+        self.provider != ProviderName::Haproxy && self.kubernetes.copy_tls_secrets()
+    }
+
     fn reject_unused(&self) -> Result<(), StartError> {
-        let flags = [(ProviderName::Kubernetes, self.kubernetes.first_set())];
+        let flags = [
+            (ProviderName::Kubernetes, self.kubernetes.first_set()),
+            (ProviderName::Haproxy, self.haproxy.first_set()),
+        ];
         for (owner, flag) in flags {
             if let Some(flag) = flag
                 && owner != self.provider

@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 
 use anyhow::anyhow;
-use tools::{Tool, chromium, namespaces, resolvers};
+use tools::{Tool, chromium, haproxy, namespaces, resolvers};
 
 use super::executable::Executable;
 
@@ -15,12 +15,15 @@ const IN_CHROMIUM: &str = "in_chromium::";
 
 /// A part of the names of the tests that need real resolvers.
 const WITH_RESOLVERS: &str = "with_resolvers::";
+/// A part of the names of the tests that need HAProxy.
+const WITH_HAPROXY: &str = "with_haproxy::";
 /// Parts of the names of the tests on real parts.
-pub(super) const ON_REAL_PARTS: [&str; 4] = [
+pub(super) const ON_REAL_PARTS: [&str; 5] = [
     tools::NEEDED_BY[0],
     tools::NEEDED_BY[1],
     IN_CHROMIUM,
     WITH_RESOLVERS,
+    WITH_HAPROXY,
 ];
 
 /// The programs that the commands of the install pages need.
@@ -80,6 +83,11 @@ impl Missing {
             missing.why.push(why);
             missing.names.push(WITH_RESOLVERS);
         }
+        if let Err(why) = haproxy::executable() {
+            let why = why.context("the tests beside a real HAProxy cannot run");
+            missing.why.push(why);
+            missing.names.push(WITH_HAPROXY);
+        }
         missing
     }
 
@@ -120,6 +128,9 @@ pub(super) fn install_packages(real: bool) {
     }
     if real && resolvers::build().is_err() {
         packages.extend(["gcc", "musl-tools"]);
+    }
+    if real && haproxy::executable().is_err() {
+        packages.push("haproxy");
     }
     if env::var_os("CI").is_none() || packages.is_empty() {
         return;

@@ -1,13 +1,12 @@
 //! The flags of the provider.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::ArgAction;
 use clap::builder::NonEmptyStringValueParser;
 use karmada_runtime::program::StartError;
+
+use crate::provider::named::{Named, check_names};
 
 /// The flags of the gateway clusters.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub(crate) struct KubernetesArgs {
         value_name = "[NAME=]PATH",
         value_delimiter = ','
     )]
-    gateway_kubeconfig: Vec<GatewayFile>,
+    gateway_kubeconfig: Vec<Named<PathBuf>>,
     /// Ingress class in the gateway cluster; defaults to that cluster's default class.
     #[arg(long, env = "KARMADA_GATEWAY_INGRESS_CLASS", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     gateway_ingress_class: Option<String>,
@@ -43,52 +42,19 @@ impl KubernetesArgs {
         self.copy_tls_secrets
     }
 
-    pub(super) fn kubeconfigs(&self) -> Result<&[GatewayFile], StartError> {
+    pub(super) fn kubeconfigs(&self) -> Result<&[Named<PathBuf>], StartError> {
         let files = &self.gateway_kubeconfig;
-        let wrong = |text: &str| Err(StartError::Config(text.to_owned()));
         if files.is_empty() {
-            return wrong(
-                "--provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster whose ingress controller serves the traffic",
-            );
+            return Err(StartError::Config(
+                "--provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster whose ingress controller serves the traffic".to_owned(),
+            ));
         }
-        let names: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
-        if files.len() > 1 && (names.len() < files.len() || names.contains("")) {
-            return wrong(
-                "each of several --gateway-kubeconfig needs a name of its own: --gateway-kubeconfig NAME=PATH",
-            );
-        }
+        check_names("--gateway-kubeconfig", "PATH", files)?;
         Ok(files)
     }
 
     pub(super) fn ingress_class(&self) -> Option<&str> {
         self.gateway_ingress_class.as_deref()
-    }
-}
-
-/// The kubeconfig of a gateway cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct GatewayFile {
-    /// The gateway's name, empty without one.
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-}
-
-impl FromStr for GatewayFile {
-    type Err = Infallible;
-
-    /// Reads a path, with a name if what is before a first `=` is one: lower-case letters, digits and dashes.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let is_name = |name: &str| {
-            let mut bytes = name.bytes();
-            !name.is_empty()
-                && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
-        let named = text.split_once('=').filter(|(name, _)| is_name(name));
-        let (name, path) = named.unwrap_or(("", text));
-        Ok(Self {
-            name: name.to_owned(),
-            path: path.into(),
-        })
     }
 }
 
@@ -114,7 +80,7 @@ mod tests {
             let [file] = args.kubernetes.kubeconfigs().unwrap() else {
                 panic!("{args:?}");
             };
-            assert_eq!((file.name.as_str(), file.path.to_str()), ("", Some("/k")));
+            assert_eq!((file.name.as_str(), file.value.to_str()), ("", Some("/k")));
             assert_eq!(args.kubernetes.ingress_class(), class);
         }
     }
@@ -129,7 +95,7 @@ mod tests {
             let all = ["i".to_owned(), "--provider=kubernetes".to_owned()];
             let args = Args::try_parse_from(all.into_iter().chain(flags)).unwrap();
             let files = args.provider.kubernetes.kubeconfigs().ok()?.iter();
-            let shown = files.map(|file| format!("{}:{}", file.name, file.path.display()));
+            let shown = files.map(|file| format!("{}:{}", file.name, file.value.display()));
             Some(shown.collect::<Vec<_>>().join(" "))
         };
         assert_eq!(names(&["eu=/a", "us-1=/b=c"]).unwrap(), "eu:/a us-1:/b=c");

@@ -79,7 +79,7 @@ pub(super) async fn connect(
     for file in args.kubeconfigs()? {
         let name: &'static str = file.name.clone().leak();
         let source = Source {
-            kubeconfig: Some(file.path.clone()),
+            kubeconfig: Some(file.value.clone()),
             ..Source::default()
         };
         let client = program.connect(label("gateway", name), &source).await?;

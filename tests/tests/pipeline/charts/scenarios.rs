@@ -34,14 +34,23 @@ const NO_INGRESSES: &str = r#"ingressController={"enabled":false}"#;
 const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
-/// The scenarios. Every kustomization and every component of `manifests/` is in one.
-pub(super) const ALL: [Scenario; 18] = [
+/// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
+pub(super) const ALL: [Scenario; 19] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
         "karmada-system",
         &[r#"ingressController={"flags":["--export-services=false"]}"#],
         &["without-exports"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            r#"loadBalancer="haproxy""#,
+            r#"ingressController={"flags":["--haproxy-socket=haproxy-0=tcp:haproxy-0.haproxy:9999,haproxy-1=tcp:haproxy-1.haproxy:9999"]}"#,
+        ],
+        &["haproxy/host"],
     ),
     scenario(
         HOST,

@@ -27,7 +27,7 @@ const WRONG: [(&str, &str, &str); 19] = [
     (
         "karmada-rs",
         "loadBalancer=nginx",
-        "- at '/loadBalancer': value must be one of 'kubernetes', 'none'",
+        "- at '/loadBalancer': value must be one of 'kubernetes', 'haproxy', 'none'",
     ),
     (
         "karmada-rs",
