@@ -54,7 +54,8 @@ remove_conditions() { # kind, types
 
 # Conditions of Clusters, and the actions that only a Remedy controller sets.
 if has clusters.cluster.karmada.io; then
-  remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady HealthReporterReady
+  remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady ServiceNetworkReady HealthReporterReady \
+    ReachableFromGateway GatewayReporterReady
   api get clusters.cluster.karmada.io --output \
     go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
     while read -r name; do
@@ -106,7 +107,7 @@ if ((${#value} > 63)); then
   exit 1
 fi
 label="app.kubernetes.io/managed-by=$value"
-for kind in ingresses.networking.k8s.io services secrets endpointslices.discovery.k8s.io \
+for kind in ingresses.networking.k8s.io httproutes.gateway.networking.k8s.io services secrets endpointslices.discovery.k8s.io \
   serviceexports.multicluster.x-k8s.io propagationpolicies.policy.karmada.io; do
   if has "$kind"; then
     change delete "$kind" --all-namespaces --selector "$label" --ignore-not-found

@@ -12,7 +12,8 @@
 //! - When does this node's vote change: `vote`; who reads it: `peers` (other agents), `node_condition`.
 //! - Who else votes, and what do they say: `peers/`.
 //! - Which agent leads: `campaign`.
-//! - What is written to the Cluster, or to the `MemberCluster` of a fleet: `report/`, `cluster_kind`.
+//! - What is written to the Cluster, or to the `MemberCluster` of a fleet, or from a gateway to each Cluster: `report/`,
+//!   `cluster_kind`.
 //! - Which flags are there: `args/`, and those of a probe in its folder; `flag_values` checks what both have.
 //! - Which names must stay known while DNS is dead: `addresses`.
 
@@ -30,6 +31,7 @@ mod probe;
 mod report;
 mod vote;
 
+use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_rules::health::dns::DNS;
 use karmada_rules::health::signal::PerSignal;
 use karmada_rules::health::threshold::Round;
@@ -49,8 +51,8 @@ use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
 pub use crate::probe::SIGNALS;
-use crate::report::Report;
-use crate::vote::Votes;
+use crate::report::{Report, Subject};
+use crate::vote::{Rounds, Votes};
 
 /// Connects to the APIs that the flags name and spawns the tasks of `program`.
 ///
@@ -95,7 +97,7 @@ pub fn observe(
     rounds: mpsc::Receiver<Round>,
     program: &mut Program,
 ) -> Result<(), StartError> {
-    let rounds = PerSignal::from_iter([(&DNS, rounds)]);
+    let rounds = Rounds::Own(PerSignal::from_iter([(&DNS, rounds)]));
     run(Config::try_from(args)?, client, None, rounds, program)
 }
 
@@ -103,7 +105,7 @@ fn run(
     config: Config,
     client: Client,
     member: Option<Client>,
-    rounds: PerSignal<mpsc::Receiver<Round>>,
+    rounds: Rounds,
     program: &mut Program,
 ) -> Result<(), StartError> {
     warn_of_ignored(&config.ignored);
@@ -125,7 +127,7 @@ fn run(
     }
     addresses::start(program, addresses.clone());
     // Every signal has the thresholds and the quorum of the flags.
-    let quorums = rounds.map(|_, _| config.quorum);
+    let quorums = rounds.per_signal(&config.quorum);
     let votes = vote::start(program, config.thresholds, rounds);
     let settings = PeerSettings {
         source: config.peers,
@@ -133,6 +135,7 @@ fn run(
         addresses,
         election,
         period: config.pace.period,
+        quorums: quorums.clone(),
     };
     let peers::Started {
         peers,
@@ -154,7 +157,7 @@ fn run(
     let report = Report {
         client,
         kind: config.cluster_kind,
-        cluster: config.cluster,
+        subject: config.subject,
         pace: config.pace,
         metrics: VerdictMetrics::register(&mut program.registry, &quorums),
         quorums,
@@ -193,7 +196,10 @@ fn elect(
 ) -> Election {
     let leadership = if config.leader_elect {
         let own = LeaseConfig {
-            namespace: config.cluster_kind.namespace(&config.cluster),
+            namespace: match &config.subject {
+                Subject::Own(cluster) => config.cluster_kind.namespace(cluster),
+                Subject::Members => GATEWAY_REPORTER_NAMESPACE.to_owned(),
+            },
             name: NAME.to_owned(),
             host: config.node.clone(),
             id,
@@ -215,7 +221,11 @@ fn report_node(
     writes: &WriteMetrics,
 ) {
     writes.announce("node_condition");
-    let signals: Vec<_> = votes.borrow().iter().map(|(signal, _)| signal).collect();
+    let signals: Vec<_> = votes
+        .borrow()
+        .iter()
+        .map(|(target, _)| target.signal)
+        .collect();
     for signal in signals {
         let condition = NodeCondition {
             client: member.clone(),

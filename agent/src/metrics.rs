@@ -1,8 +1,9 @@
 //! The agent's metrics, but for those of each probe. Labels are closed sets; the only names are those of
 //! the few failing nodes that the condition's message names. The metrics of a signal other than DNS have its
-//! prefix before their names.
+//! prefix before their names, and the label `member` where it is about other clusters.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use karmada_rules::health::quorum::Tally;
 use karmada_rules::health::signal::{PerSignal, Signal};
 use karmada_rules::health::threshold::Vote;
-use karmada_runtime::metrics::Registry;
-use prometheus_client::encoding::EncodeLabelSet;
+use karmada_runtime::metrics::{LabelSet, Registry};
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,10 +24,70 @@ fn name(signal: &Signal, of: &str) -> String {
     format!("{}{of}", signal.metric_prefix)
 }
 
+/// The labels of a gauge about a cluster that is not the agents' own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct OfMember<L> {
+    member: Arc<str>,
+    labels: L,
+}
+
+impl<L: EncodeLabelSet> EncodeLabelSet for OfMember<L> {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), fmt::Error> {
+        ("member", &*self.member).encode(encoder.encode_label())?;
+        self.labels.encode(encoder)
+    }
+}
+
+/// A gauge about the agents' own cluster, or one about each of the others.
+#[derive(Clone, Debug)]
+enum Gauges<L> {
+    Own(Family<L, Gauge>),
+    Members(Family<OfMember<L>, Gauge>),
+}
+
+impl<L: LabelSet + Default> Gauges<L> {
+    /// Registers the metric of `signal` that is called so.
+    fn register(registry: &mut Registry, signal: &Signal, of: &str, help: &str) -> Self {
+        let name = name(signal, of);
+        if signal.is_of_own_cluster() {
+            let gauges = Family::default();
+            registry.register(&name, help, gauges.clone());
+            Self::Own(gauges)
+        } else {
+            let gauges = Family::default();
+            registry.register(&name, help, gauges.clone());
+            Self::Members(gauges)
+        }
+    }
+
+    /// Sets the gauge with these labels of the agents' own cluster, or of `member`.
+    fn set(&self, member: Option<&Arc<str>>, labels: L, value: i64) {
+        match (self, member) {
+            (Self::Own(gauges), _) => {
+                gauges.get_or_create(&labels).set(value);
+            }
+            (Self::Members(gauges), Some(member)) => {
+                let member = Arc::clone(member);
+                let labels = OfMember { member, labels };
+                gauges.get_or_create(&labels).set(value);
+            }
+            // Of each member, and of nothing else.
+            (Self::Members(_), None) => {}
+        }
+    }
+
+    /// Removes the gauges of all members: of each there may be one that is there no more.
+    fn clear_members(&self) {
+        if let Self::Members(gauges) = self {
+            gauges.clear();
+        }
+    }
+}
+
 /// Shows this node's vote on one signal.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct VoteMetrics {
-    vote: Family<VoteLabels, Gauge>,
+    vote: Gauges<VoteLabels>,
     hold: Gauge<f64, AtomicU64>,
 }
 
@@ -37,24 +98,33 @@ struct VoteLabels {
 
 impl VoteMetrics {
     pub(crate) fn register(registry: &mut Registry, signal: &Signal) -> Self {
-        let metrics = Self::default();
         let subject = signal.subject;
-        registry.register(
-            &name(signal, "vote"),
-            &format!("1 for this node's current vote on the cluster's {subject}; 0 for all others, and for all while it has no vote"),
-            metrics.vote.clone(),
-        );
-        registry.register_with_unit(
-            &name(signal, "recovery_hold"),
-            &format!("Duration for which {subject} must work on this node before it votes healthy; longer after repeated failures"),
-            Unit::Seconds,
-            metrics.hold.clone(),
-        );
-        metrics.set(None);
+        let metrics = Self {
+            vote: Gauges::register(
+                registry,
+                signal,
+                "vote",
+                &format!(
+                    "1 for this node's current vote on the cluster's {subject}; 0 for all others, and for all while it has no vote"
+                ),
+            ),
+            hold: Gauge::default(),
+        };
+        // Of each of many clusters there would be one.
+        if signal.is_of_own_cluster() {
+            registry.register_with_unit(
+                &name(signal, "recovery_hold"),
+                &format!("Duration for which {subject} must work on this node before it votes healthy; longer after repeated failures"),
+                Unit::Seconds,
+                metrics.hold.clone(),
+            );
+        }
+        metrics.set(None, None);
         metrics
     }
 
-    pub(crate) fn set(&self, vote: Option<Vote>) {
+    /// Shows the vote on the agents' own cluster, or on another one.
+    pub(crate) fn set(&self, cluster: Option<&Arc<str>>, vote: Option<Vote>) {
         let current = vote.map(|vote| match vote {
             Vote::FirstSuccess => "first_success",
             Vote::Healthy | Vote::Partial(_) => "healthy",
@@ -62,8 +132,8 @@ impl VoteMetrics {
         });
         // Every value of the label, so that the one shown before goes back to 0.
         for vote in ["first_success", "healthy", "unhealthy"] {
-            let gauge = self.vote.get_or_create(&VoteLabels { vote });
-            gauge.set(i64::from(current == Some(vote)));
+            let is = i64::from(current == Some(vote));
+            self.vote.set(cluster, VoteLabels { vote }, is);
         }
     }
 
@@ -84,9 +154,9 @@ pub(crate) struct PeerMetrics {
 }
 
 /// Shows the votes on one signal that a leader counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct TallyMetrics {
-    nodes: Family<BallotLabels, Gauge>,
+    nodes: Gauges<BallotLabels>,
     failing: Family<NodeLabels, Gauge>,
     /// The nodes that `failing` has series of.
     named: Arc<Mutex<BTreeSet<String>>>,
@@ -115,7 +185,7 @@ impl PeerMetrics {
             namesakes: Gauge::default(),
             requests: Family::default(),
             duration: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
-            tallies: signals.map(|signal, _| TallyMetrics::register(registry, signal)),
+            tallies: signals.map(|target, _| TallyMetrics::register(registry, target.signal)),
         };
         registry.register(
             "known_agents",
@@ -172,30 +242,54 @@ impl PeerMetrics {
 
     /// Shows the tallies; `None` while this agent does not lead.
     pub(crate) fn set_tallies(&self, tallies: Option<&PerSignal<Tally>>) {
-        for (signal, metrics) in self.tallies.iter() {
-            metrics.set(tallies.and_then(|tallies| tallies.get(signal)));
+        for (target, metrics) in self.tallies.iter() {
+            let signal = target.signal;
+            if signal.is_of_own_cluster() {
+                metrics.set(tallies.and_then(|tallies| tallies.get(signal)));
+                continue;
+            }
+            // Those that are there no more go with their series.
+            metrics.nodes.clear_members();
+            let all = tallies.into_iter().flat_map(PerSignal::iter);
+            for (target, tally) in all.filter(|(target, _)| target.signal == signal) {
+                metrics.set_nodes(target.cluster.as_ref(), Some(tally));
+            }
         }
     }
 }
 
 impl TallyMetrics {
     fn register(registry: &mut Registry, signal: &Signal) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            &name(signal, "nodes"),
-            "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
-            metrics.nodes.clone(),
-        );
-        registry.register(
-            &name(signal, "failing_node"),
-            "1 for each failing node that the condition's message names, at most three; none while this agent does not lead",
-            metrics.failing.clone(),
-        );
+        let metrics = Self {
+            nodes: Gauges::register(
+                registry,
+                signal,
+                "nodes",
+                "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
+            ),
+            failing: Family::default(),
+            named: Arc::default(),
+        };
+        // Of another cluster, the condition's message alone names nodes: a series for each would be many.
+        if signal.is_of_own_cluster() {
+            registry.register(
+                &name(signal, "failing_node"),
+                "1 for each failing node that the condition's message names, at most three; none while this agent does not lead",
+                metrics.failing.clone(),
+            );
+        }
         metrics.set(None);
         metrics
     }
 
+    /// Shows the votes on the agents' own cluster.
     fn set(&self, tally: Option<&Tally>) {
+        self.set_nodes(None, tally);
+        let failing = tally.into_iter().flat_map(Tally::named);
+        self.set_failing(failing.map(ToOwned::to_owned).collect());
+    }
+
+    fn set_nodes(&self, cluster: Option<&Arc<str>>, tally: Option<&Tally>) {
         let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
         let counts = [
             ("healthy", of(|tally| tally.healthy + tally.first_success)),
@@ -204,11 +298,9 @@ impl TallyMetrics {
             ("silent", of(|tally| tally.silent)),
         ];
         for (answer, count) in counts {
-            let gauge = self.nodes.get_or_create(&BallotLabels { answer });
-            gauge.set(whole(count));
+            self.nodes
+                .set(cluster, BallotLabels { answer }, whole(count));
         }
-        let failing = tally.into_iter().flat_map(Tally::named);
-        self.set_failing(failing.map(ToOwned::to_owned).collect());
     }
 
     /// Replaces the failing nodes that have series.
@@ -229,7 +321,7 @@ impl TallyMetrics {
 /// Shows the leader's verdicts.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictMetrics {
-    verdicts: PerSignal<Family<VerdictLabels, Gauge>>,
+    verdicts: PerSignal<Gauges<VerdictLabels>>,
     resignations: Counter,
 }
 
@@ -241,14 +333,9 @@ struct VerdictLabels {
 impl VerdictMetrics {
     /// Registers the metrics of an agent that reports on the signals of `signals`.
     pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
-        let verdicts = signals.map(|signal, _| {
-            let verdict = Family::default();
-            registry.register(
-                &name(signal, "verdict"),
-                "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead",
-                verdict.clone(),
-            );
-            verdict
+        let verdicts = signals.map(|target, _| {
+            let help = "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead";
+            Gauges::register(registry, target.signal, "verdict", help)
         });
         let metrics = Self {
             verdicts,
@@ -259,7 +346,7 @@ impl VerdictMetrics {
             "Times this agent gave the lease back because too few nodes voted for too long",
             metrics.resignations.clone(),
         );
-        metrics.set(None);
+        metrics.clear();
         metrics
     }
 
@@ -267,15 +354,23 @@ impl VerdictMetrics {
         self.resignations.inc();
     }
 
-    /// Shows the verdicts, of which `true` stands for healthy; `None` while this agent does not lead.
-    pub(crate) fn set(&self, verdicts: Option<&PerSignal<Option<bool>>>) {
-        for (signal, metric) in self.verdicts.iter() {
-            let healthy = verdicts.and_then(|verdicts| *verdicts.get(signal)?);
+    /// Shows the verdicts on one cluster, of which `true` stands for healthy.
+    pub(crate) fn set(&self, verdicts: &PerSignal<Option<bool>>) {
+        for (target, healthy) in verdicts.iter() {
+            let Some(metric) = self.verdicts.get(target.signal) else {
+                continue;
+            };
             for (verdict, is) in [("healthy", true), ("unhealthy", false)] {
-                let gauge = metric.get_or_create(&VerdictLabels { verdict });
-                gauge.set(i64::from(healthy == Some(is)));
+                let is = i64::from(*healthy == Some(is));
+                metric.set(target.cluster.as_ref(), VerdictLabels { verdict }, is);
             }
         }
+    }
+
+    /// Shows no verdict, as while this agent does not lead.
+    pub(crate) fn clear(&self) {
+        self.set(&self.verdicts.map(|_, _| None));
+        self.verdicts.values().for_each(Gauges::clear_members);
     }
 }
 

@@ -169,7 +169,7 @@ fn backends(args: &Args) -> Backends {
     if args.export_services {
         backends = backends.with_exports();
     }
-    if args.provider.copies_tls_secrets() {
+    if args.provider.kubernetes.copy_tls_secrets() {
         backends = backends.with_secrets();
     }
     backends

@@ -20,6 +20,11 @@ karmada_runtime::event_reasons! {
     FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
     GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours";
     GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, or HAProxy a command; the note gives the reason";
+    GatewayNotFound: "MultiClusterIngress", "the Gateway that `--gateway` names does not exist in the gateway cluster";
+    RouteInvalid: "MultiClusterIngress", "a host or path of it cannot be had as an HTTPRoute; the note gives the reason, and the others are served";
+    RouteConflict: "MultiClusterIngress", "another MultiClusterIngress, or an HTTPRoute that is not ours, has the same host and path at the Gateway";
+    RouteNotAccepted: "MultiClusterIngress", "the Gateway does not serve one of its HTTPRoutes, or not all of it; the note gives the reason of the Gateway's controller";
+    TlsNotServed: "MultiClusterIngress", "no listener of the Gateway serves TLS for a host for which it wants TLS";
     GatewayContested: "MultiClusterIngress", "another client undoes every write to an object of ours in the gateway cluster";
     BackendMissing: "MultiClusterIngress", "the configuration of HAProxy has no backend for a Service; the note names what to add";
     ConnectionsOpen: "MultiClusterIngress", "connections to an address that is taken out of HAProxy stay open after the grace; the note says where";

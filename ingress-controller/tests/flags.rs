@@ -23,25 +23,41 @@ fn assert_rejected(flags: &[&str], line: &str) {
     assert_eq!(output.stdout, b"");
 }
 
-/// A gateway has no use without the kubernetes provider.
+/// A gateway has no use without a provider that writes there.
 #[test]
 fn gateway_needs_its_provider() {
     assert_rejected(
         &["--gateway-kubeconfig=/k"],
-        "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or leave it out",
+        "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or gateway-api, or leave it out",
     );
     assert_rejected(
         &["--provider=none", "--gateway-ingress-class=web"],
-        "error: --gateway-ingress-class has no use with --provider none; add --provider kubernetes or leave it out",
+        "error: --gateway-ingress-class has no use with --provider none; add --provider kubernetes, or leave it out",
+    );
+    assert_rejected(
+        &["--provider=gateway-api", "--copy-tls-secrets"],
+        "error: --copy-tls-secrets has no use with --provider gateway-api; add --provider kubernetes, or leave it out",
+    );
+    assert_rejected(
+        &["--provider=kubernetes", "--gateway=infra/web"],
+        "error: --gateway has no use with --provider kubernetes; add --provider gateway-api, or leave it out",
     );
 }
 
-/// The kubernetes provider needs a gateway.
+/// A provider needs its gateway.
 #[test]
 fn provider_needs_its_gateway() {
     assert_rejected(
         &["--provider=kubernetes"],
-        "error: --provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster whose ingress controller serves the traffic",
+        "error: --provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster that serves the traffic",
+    );
+    assert_rejected(
+        &["--provider=gateway-api", "--gateway-kubeconfig=/k"],
+        "error: --provider gateway-api needs --gateway NAMESPACE/NAME: name the Gateway to which routes are attached",
+    );
+    assert_rejected(
+        &["--provider=gateway-api", "--gateway=web"],
+        "error: invalid value 'web' for '--gateway <NAMESPACE/NAME>': must be the Gateway's namespace and name, such as infra/web",
     );
 }
 
@@ -58,7 +74,7 @@ fn haproxy_needs_its_socket() {
     );
     assert_rejected(
         &["--provider=kubernetes", "--haproxy-socket=unix:/a"],
-        "error: --haproxy-socket has no use with --provider kubernetes; add --provider haproxy or leave it out",
+        "error: --haproxy-socket has no use with --provider kubernetes; add --provider haproxy, or leave it out",
     );
 }
 
@@ -67,7 +83,7 @@ fn haproxy_needs_its_socket() {
 fn unknown_provider_is_rejected() {
     assert_rejected(
         &["--provider=nginx"],
-        "error: invalid value 'nginx' for '--provider <PROVIDER>' [possible values: none, kubernetes, haproxy]",
+        "error: invalid value 'nginx' for '--provider <PROVIDER>' [possible values: none, kubernetes, gateway-api, haproxy]",
     );
 }
 

@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::Condition;
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::ClusterApprovalRequest;
+use karmada_api::fleet::ApprovalRequest;
 use karmada_api::fleet::conditions::APPROVED;
+use karmada_api::{Condition, Scope};
+use karmada_runtime::scope::objects_in;
+use kube::Client;
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::{Api, Client};
 use objects::Metadata;
 use objects::condition::{find, upsert};
 use objects::patch::guarded;
@@ -19,22 +20,42 @@ use crate::error::Error;
 use crate::identity::NAME;
 use crate::terminal;
 
-/// Approves what a run waits for at a stage.
+/// What stands before the name of a run that is in a namespace.
+const PREFIXES: [&str; 2] = ["sur/", "stagedupdaterun/"];
+
+/// Returns the scope and the name of a run that an argument names.
+fn named(argument: &str) -> (Scope, &str) {
+    let mut names = PREFIXES
+        .iter()
+        .filter_map(|prefix| argument.strip_prefix(prefix));
+    match names.next() {
+        Some(name) => (Scope::Namespaced, name),
+        None => (Scope::Cluster, argument),
+    }
+}
+
+/// Approves what a run waits for at a stage; `namespace` is that of a run which has one.
 pub(crate) async fn run(
     args: &ApproveArgs,
     client: &Client,
+    namespace: &str,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let requests: Api<ClusterApprovalRequest> = Api::all(client.clone());
+    let (scope, run) = named(&args.run);
+    let kind = ApprovalRequest::kind_of(scope);
+    let namespace = match scope {
+        Scope::Cluster => "",
+        Scope::Namespaced => namespace,
+    };
+    let requests = objects_in::<ApprovalRequest>(client.clone(), namespace);
     let all = requests.list(&ListParams::default()).await;
-    let all = all.map_err(|source| Error::request("list ClusterApprovalRequests", source))?;
+    let all = all.map_err(|source| Error::request(format!("list {kind}s"), source))?;
     let mut waiting = all.items;
     waiting.retain(|one| !one.metadata.is_deleting() && !is_approved(one));
-    let is_asked =
-        |one: &&ClusterApprovalRequest| one.spec.run == args.run && one.spec.stage == args.stage;
+    let is_asked = |one: &&ApprovalRequest| one.spec.run == run && one.spec.stage == args.stage;
     let asked: Vec<_> = waiting.iter().filter(is_asked).collect();
     if asked.is_empty() {
-        terminal::print_error(&nothing(args, &waiting));
+        terminal::print_error(&nothing((run, &args.stage), &waiting));
         return Ok(Answer::No);
     }
     for request in asked {
@@ -47,26 +68,25 @@ pub(crate) async fn run(
             };
             let patch = Patch::Merge(approval(request, now));
             let written = requests.patch_status(name, &parameters, &patch).await;
-            written.map_err(|source| {
-                Error::request(format!("approve ClusterApprovalRequest {name}"), source)
-            })?;
+            written.map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
         }
         let suffix = dry_run.suffix();
         terminal::print(&format!(
-            "clusterapprovalrequest.placement.kubernetes-fleet.io/{name} approved{suffix}\n"
+            "{}.placement.kubernetes-fleet.io/{name} approved{suffix}\n",
+            kind.to_lowercase()
         ));
     }
     Ok(Answer::Yes)
 }
 
-fn is_approved(request: &ClusterApprovalRequest) -> bool {
+fn is_approved(request: &ApprovalRequest) -> bool {
     let status = request.status.as_ref();
     let approved = status.and_then(|status| find(&status.conditions, APPROVED));
     approved.is_some_and(|approved| approved.status == TRUE)
 }
 
 /// Returns the patch of the status that approves a request.
-fn approval(request: &ClusterApprovalRequest, now: Timestamp) -> serde_json::Value {
+fn approval(request: &ApprovalRequest, now: Timestamp) -> serde_json::Value {
     let mut conditions = request.status.clone().unwrap_or_default().conditions;
     upsert(
         &mut conditions,
@@ -88,9 +108,8 @@ fn approval(request: &ClusterApprovalRequest, now: Timestamp) -> serde_json::Val
 }
 
 /// Returns the line about a stage that asks for nothing.
-fn nothing(args: &ApproveArgs, waiting: &[ClusterApprovalRequest]) -> String {
-    let ApproveArgs { run, stage, .. } = args;
-    let of_run = waiting.iter().filter(|one| one.spec.run == *run);
+fn nothing((run, stage): (&str, &str), waiting: &[ApprovalRequest]) -> String {
+    let of_run = waiting.iter().filter(|one| one.spec.run == run);
     let stages: Vec<_> = of_run.map(|one| &*one.spec.stage).collect();
     let hint = if stages.is_empty() {
         "it waits for no approval".to_owned()
@@ -108,17 +127,20 @@ mod tests {
     use super::*;
     use crate::args::DryRunArgs;
 
-    const REQUESTS: &str =
-        "/apis/placement.kubernetes-fleet.io/v1beta1/clusterapprovalrequests/go-after-canary";
+    const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
+
+    fn request(kind: &str) -> serde_json::Value {
+        json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
+            "metadata": { "name": "go-after-canary" },
+            "spec": { "parentStageRollout": "go", "targetStage": "canary" } })
+    }
 
     /// The request of the stage is approved, once; another stage, and another run, ask for nothing.
     #[tokio::test]
     async fn request_is_approved_once() {
         let api = TestApi::with_kinds(definitions());
-        let request = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterApprovalRequest", "metadata": { "name": "go-after-canary" },
-            "spec": { "parentStageRollout": "go", "targetStage": "canary" } });
-        api.create(&request).await;
+        api.create(&request("ClusterApprovalRequest")).await;
+        let path = format!("{API}/clusterapprovalrequests/go-after-canary");
         for (run_name, stage, dry_run, expected, is_there) in [
             ("go", "prod", DryRun::None, Answer::No, false),
             ("other", "canary", DryRun::None, Answer::No, false),
@@ -131,18 +153,43 @@ mod tests {
                 stage: stage.to_owned(),
                 dry_run: DryRunArgs { dry_run },
             };
-            let answer = run(&args, &api.client(), Timestamp::now()).await.unwrap();
-            assert_eq!(answer, expected, "{run_name} {stage}");
-            let stored = api.get(REQUESTS).await;
+            let answer = run(&args, &api.client(), "shop", Timestamp::now()).await;
+            assert_eq!(answer.unwrap(), expected, "{run_name} {stage}");
+            let stored = api.get(&path).await;
             let approved = &stored["status"]["conditions"][0];
             assert_eq!(approved["status"] == "True", is_there);
         }
-        let stored = api.get(REQUESTS).await;
+        let stored = api.get(&path).await;
         let approved = &stored["status"]["conditions"][0];
         assert_eq!(approved["type"], APPROVED);
         assert_eq!(
             approved["observedGeneration"],
             stored["metadata"]["generation"]
         );
+    }
+
+    /// A run of a namespace has its requests there, and the one of the same name that has none is another.
+    #[tokio::test]
+    async fn namespaced_run_is_approved() {
+        let api = TestApi::with_kinds(definitions());
+        api.create_namespace("shop").await;
+        let mut request = request("ApprovalRequest");
+        request["metadata"]["namespace"] = json!("shop");
+        api.create(&request).await;
+        let mut args = ApproveArgs {
+            run: "go".to_owned(),
+            stage: "canary".to_owned(),
+            dry_run: DryRunArgs {
+                dry_run: DryRun::None,
+            },
+        };
+        for (run_name, expected) in [("go", Answer::No), ("sur/go", Answer::Yes)] {
+            run_name.clone_into(&mut args.run);
+            let answer = run(&args, &api.client(), "shop", Timestamp::now()).await;
+            assert_eq!(answer.unwrap(), expected, "{run_name}");
+        }
+        let path = format!("{API}/namespaces/shop/approvalrequests/go-after-canary");
+        let stored = api.get(&path).await;
+        assert_eq!(stored["status"]["conditions"][0]["status"], "True");
     }
 }

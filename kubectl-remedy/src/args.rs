@@ -250,7 +250,7 @@ pub(crate) struct UnblockArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ApproveArgs {
-    /// The `ClusterStagedUpdateRun`.
+    /// The `ClusterStagedUpdateRun`; as sur/NAME, the `StagedUpdateRun` in the namespace.
     pub(crate) run: String,
     /// The stage.
     pub(crate) stage: String,

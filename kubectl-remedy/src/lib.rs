@@ -134,7 +134,10 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
-        FleetCommand::Approve(args) => approve::run(&args, &client, now).await,
+        FleetCommand::Approve(args) => {
+            let own = namespace.unwrap_or_else(|| client.default_namespace());
+            approve::run(&args, &client, own, now).await
+        }
         FleetCommand::Evict(args) => evict::run(&args, &client).await,
         FleetCommand::Check(args) => check::run(&args, &source, &client, namespace).await,
         FleetCommand::Join(args) if args.fleet => members::join(&args, &source, &client, now).await,

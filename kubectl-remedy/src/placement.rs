@@ -2,14 +2,12 @@
 //! were not picked.
 
 use karmada_api::fleet::names::PARENT_PLACEMENT;
-use karmada_api::fleet::{
-    Binding, ClusterStagedUpdateRun, Placement, PolicySnapshot, ResourceSnapshot,
-};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot, StagedUpdateRun};
 use karmada_api::{Condition, Scope};
 use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
 use karmada_runtime::scope::objects_in;
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client};
 use objects::Key;
 
 use crate::answer::Answer;
@@ -75,11 +73,7 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
         .map_err(failed)?;
     let bindings = objects_in::<Binding>(client.clone(), namespace);
     let bindings = bindings.list(&of_placement).await.map_err(failed)?;
-    // No run is for the placement of a namespace, whose users may not list them.
-    let runs = match placement.scope() {
-        Scope::Cluster => runs(client).await?,
-        Scope::Namespaced => Vec::new(),
-    };
+    let runs = runs(client, namespace).await?;
     let snapshots: Vec<_> = snapshots.iter().map(|one| &one.metadata).collect();
     Ok(explain(&ExplainFacts {
         placement: &placement,
@@ -90,8 +84,9 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
     }))
 }
 
-async fn runs(client: &Client) -> Result<Vec<ClusterStagedUpdateRun>, Error> {
-    let runs = Api::<ClusterStagedUpdateRun>::all(client.clone());
+/// Returns the runs of a namespace, or those without one if it is empty.
+async fn runs(client: &Client, namespace: &str) -> Result<Vec<StagedUpdateRun>, Error> {
+    let runs = objects_in::<StagedUpdateRun>(client.clone(), namespace);
     match runs.list(&ListParams::default()).await {
         Ok(runs) => Ok(runs.items),
         // A hub with older definitions has none.
@@ -152,10 +147,12 @@ fn text(explanation: &PlacementExplanation) -> String {
     if !explanation.runs.is_empty() {
         lines.push("\nRuns".to_owned());
     }
+    let is_namespaced = explanation.placement.contains('/');
+    let request = if is_namespaced { "areq" } else { "careq" };
     for run in &explanation.runs {
         lines.push(format!("  {} {}", run.name, run.state));
         let approvals = run.approvals.iter();
-        lines.extend(approvals.map(|name| format!("    waits for approval of careq/{name}")));
+        lines.extend(approvals.map(|name| format!("    waits for approval of {request}/{name}")));
     }
     if !explanation.others.is_empty() {
         lines.push("\nNot picked".to_owned());

@@ -92,6 +92,7 @@ fn reason_of(problem: &Problem) -> Reason {
         Problem::IncompleteMatch { .. } => Reason::IncompleteMatch,
         Problem::InvalidExpiry { .. } => Reason::InvalidExpiry,
         Problem::InvalidObserveOnly { .. } => Reason::InvalidObserveOnly,
+        Problem::InvalidWhen(_) => Reason::InvalidWhen,
         Problem::UnknownStatus { .. } => Reason::UnknownStatus,
         Problem::ClusterNotFound { .. } => Reason::ClusterNotFound,
         Problem::ConditionNotFound { .. } => Reason::ConditionNotFound,

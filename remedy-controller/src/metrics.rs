@@ -58,13 +58,13 @@ impl Collector for FleetMetrics {
         let mut gauges = self.index.read(gauges);
         gauges.push((
             "silent_reporters",
-            "1 for a cluster whose agents' lease nobody renews any more",
+            "1 for a cluster whose agents' lease nobody renews any more, and for `(gateway)`, the agents on the nodes of gateways",
             Shown::ByLabel(
                 "member",
                 self.reporters
                     .silent()
                     .into_iter()
-                    .map(|member| (member, 1))
+                    .map(|reporter| (reporter.to_string(), 1))
                     .collect(),
             ),
         ));

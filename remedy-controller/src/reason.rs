@@ -5,6 +5,8 @@ karmada_runtime::event_reasons! {
     ServiceDomainNameResolutionFailed: "Cluster", "the verdict has become that DNS is dead";
     ServiceNetworkReady: "Cluster", "the verdict has become that connections to a Service reach its endpoints";
     ServiceNetworkFailed: "Cluster", "the verdict has become that they do not";
+    ReachableFromGateway: "Cluster", "the verdict has become that connections from the gateway reach the cluster";
+    UnreachableFromGateway: "Cluster", "the verdict has become that they do not";
     Reporting: "Cluster", "the verdict is fresh again";
     InsufficientObservations: "Cluster", "the verdict is stale, because too few nodes vote";
     ReporterSilent: "Cluster", "the verdict is stale, because no agent renews the cluster's lease";
@@ -17,11 +19,12 @@ karmada_runtime::event_reasons! {
     RemedyActionsRefused: "Cluster", "the API refuses every write to its actions, for example by an admission policy; the note gives the reason";
     StatusRefused: "Remedy", "the API refuses every write to its status, for example by an admission policy; the note gives the reason";
     SelectsNoCluster: "Remedy", "its clusterAffinity names no cluster";
-    NeverMatches: "Remedy", "its decisionMatches are empty";
+    NeverMatches: "Remedy", "its decisionMatches are empty, and no annotation says when it acts";
     NoActions: "Remedy", "it has no action";
     IncompleteMatch: "Remedy", "a match lacks what it needs";
     InvalidExpiry: "Remedy", "its annotation expires-at is no time";
     InvalidObserveOnly: "Remedy", "its annotation observe-only is neither true nor false";
+    InvalidWhen: "Remedy", "its annotation when names no conditions, or its decisionMatches are not empty";
     UnknownStatus: "Remedy", "a match names a status that no condition has";
     ClusterNotFound: "Remedy", "it names a cluster that does not exist";
     ConditionNotFound: "Remedy", "it names a condition that no cluster has";
@@ -44,6 +47,8 @@ mod tests {
             condition::DNS_FAILED_REASON,
             condition::SERVICE_NETWORK_READY_REASON,
             condition::SERVICE_NETWORK_FAILED_REASON,
+            condition::REACHABLE_REASON,
+            condition::UNREACHABLE_REASON,
             condition::REPORTING_REASON,
             condition::INSUFFICIENT_OBSERVATIONS_REASON,
             condition::REPORTER_SILENT_REASON,

@@ -182,7 +182,7 @@ impl Reconciler {
             matches!(
                 change,
                 ActionChange::Set {
-                    cause: Cause::Condition { .. },
+                    cause: Cause::Conditions(_),
                     ..
                 }
             )

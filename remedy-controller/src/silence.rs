@@ -1,4 +1,4 @@
-//! Marks the reporter of a cluster as silent once nobody renews its lease any more.
+//! Marks the reporter of a cluster, or that of the gateways, as silent once nobody renews its lease any more.
 //!
 //! It takes away nothing else: the verdict keeps its last value, and a reporter that returns writes the
 //! condition itself.
@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::condition::{REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
-use karmada_api::{Cluster, cluster_of_execution_namespace, execution_namespace};
-use karmada_rules::remedy::{Reporters, reporter_silent};
+use karmada_api::Cluster;
+use karmada_api::condition::{REACHABLE, REPORTER_LEASE, REPORTER_SILENT_REASON};
+use karmada_rules::remedy::{ReporterOf, Reporters, reporter_silent};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -22,7 +22,7 @@ use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use objects::Key;
 use objects::condition::upsert_patch;
 use objects::lease::Renewal;
@@ -45,14 +45,14 @@ impl SharedReporters {
         Self(Mutex::new(Reporters::new(grace)))
     }
 
-    /// Watches the leases of all reporters, and adds clusters whose reporter is silent to `queue`.
+    /// Watches the leases of all reporters, and adds those that are silent to `queue`.
     ///
     /// Trouble with the leases holds up nothing else: unlike [`Program::watch`], this has no gate.
     pub(crate) fn watch(
         self: &Arc<Self>,
         program: &mut Program,
         client: &Client,
-        queue: Queue<Key>,
+        queue: Queue<ReporterOf>,
     ) {
         // The API server sends no other lease, of which each node of a cluster has one.
         let ours = Config::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
@@ -86,18 +86,18 @@ impl SharedReporters {
             Event::InitDone => reporters.listed(),
             Event::InitApply(lease) | Event::Apply(lease) => observe(&mut reporters, lease),
             Event::Delete(lease) => {
-                if let Some(cluster) = cluster_of(lease) {
-                    reporters.remove(cluster);
+                if let Some(reporter) = reporter_of(lease) {
+                    reporters.remove(&reporter);
                 }
             }
         }
     }
 
-    /// Returns the clusters whose reporter is silent, and the moment of the next look.
-    fn look(&self) -> (Vec<Key>, Instant) {
+    /// Returns the silent reporters, and the moment of the next look.
+    fn look(&self) -> (Vec<ReporterOf>, Instant) {
         let now = Instant::now().into_std();
         let reporters = self.0.lock();
-        let silent = reporters.all_silent(now).map(Key::cluster_scoped).collect();
+        let silent = reporters.all_silent(now).cloned().collect();
         // A grace period beyond what an `Instant` holds leaves nothing to look for.
         let next = reporters
             .next_look(now)
@@ -105,15 +105,15 @@ impl SharedReporters {
         (silent, Instant::from_std(next))
     }
 
-    /// Returns the clusters whose reporter is silent.
-    pub(crate) fn silent(&self) -> Vec<String> {
+    /// Returns the silent reporters.
+    pub(crate) fn silent(&self) -> Vec<ReporterOf> {
         let now = Instant::now().into_std();
         self.0.lock().all_silent(now).cloned().collect()
     }
 }
 
 fn observe(reporters: &mut Reporters, lease: &Decoded<Lease>) {
-    let Some(cluster) = cluster_of(lease) else {
+    let Some(reporter) = reporter_of(lease) else {
         return;
     };
     let spec = match lease {
@@ -121,11 +121,11 @@ fn observe(reporters: &mut Reporters, lease: &Decoded<Lease>) {
         Decoded::Invalid { .. } => None,
     };
     let renewal = spec.map(Renewal::from).unwrap_or_default();
-    reporters.observe(cluster, renewal, DURATION, Instant::now().into_std());
+    reporters.observe(&reporter, renewal, DURATION, Instant::now().into_std());
 }
 
-fn cluster_of(lease: &Decoded<Lease>) -> Option<&str> {
-    cluster_of_execution_namespace(lease.metadata().namespace.as_deref()?)
+fn reporter_of(lease: &Decoded<Lease>) -> Option<ReporterOf> {
+    ReporterOf::of_namespace(lease.metadata().namespace.as_deref()?)
 }
 
 /// Reconciles the reporters.
@@ -142,44 +142,68 @@ pub(crate) struct SilenceReconciler {
 }
 
 impl Controller for SilenceReconciler {
-    type Key = Key;
+    type Key = ReporterOf;
 
-    fn keys(&self) -> Vec<Key> {
+    fn keys(&self) -> Vec<ReporterOf> {
         self.reporters.look().0
     }
 
-    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let cluster = &key.name;
-        let marked = |found: &Cluster| {
-            found.metadata.deletion_timestamp.is_some()
-                || found
-                    .condition(REPORTER_READY)
-                    .is_some_and(|condition| condition.reason == REPORTER_SILENT_REASON)
+    async fn reconcile(&self, reporter: &ReporterOf) -> Result<(), BoxError> {
+        let reported = match reporter {
+            ReporterOf::Member(member) => {
+                let member = self.index.cluster(&Key::cluster_scoped(member));
+                member.into_iter().collect()
+            }
+            // The gateway's agents have nothing to say of the others.
+            ReporterOf::Gateway => self.index.clusters_with(REACHABLE),
         };
-        if self.index.cluster(key).is_none_or(|found| marked(&found)) {
+        let unmarked = reported.into_iter().filter(|cluster| {
+            let freshness = cluster.condition(reporter.freshness());
+            cluster.metadata.deletion_timestamp.is_none()
+                && freshness.is_none_or(|it| it.reason != REPORTER_SILENT_REASON)
+        });
+        let unmarked: Vec<String> = unmarked.map(|cluster| cluster.name_any()).collect();
+        if unmarked.is_empty() {
             return Ok(());
         }
-        let Some(patience) = self.confirm(cluster).await? else {
+        let Some(patience) = self.confirm(reporter).await? else {
             return Ok(());
         };
+        for cluster in unmarked {
+            self.mark_soon(reporter, &cluster, patience).await?;
+        }
+        Ok(())
+    }
+}
+
+impl SilenceReconciler {
+    /// As [`Self::mark`], again at once where another writer has succeeded: the next attempt reads what was in the way.
+    async fn mark_soon(
+        &self,
+        reporter: &ReporterOf,
+        cluster: &str,
+        patience: Duration,
+    ) -> Result<(), WriteError> {
         let mut conflicts = 0;
         loop {
-            match self.mark(cluster, patience).await {
-                // Another writer has succeeded, so the next attempt reads what was in the way at once.
+            match self.mark(reporter, cluster, patience).await {
                 Err(error)
                     if error.kind() == WriteErrorKind::Conflict && conflicts < MOST_CONFLICTS =>
                 {
                     conflicts += 1;
                 }
-                marked => return Ok(marked?),
+                marked => return marked,
             }
         }
     }
-}
 
-impl SilenceReconciler {
-    /// Writes that the reporter of `cluster` is silent, unless it is marked so.
-    async fn mark(&self, cluster: &str, patience: Duration) -> Result<(), WriteError> {
+    /// Writes to `cluster` that its reporter is silent, unless it is marked so.
+    async fn mark(
+        &self,
+        reporter: &ReporterOf,
+        cluster: &str,
+        patience: Duration,
+    ) -> Result<(), WriteError> {
         let resource = ApiResource::erase::<Cluster>(&());
         let clusters: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         // Read now and raw: the conditions of others go back as the server stores them.
@@ -188,7 +212,7 @@ impl SilenceReconciler {
         };
         let conditions = &found.data["status"]["conditions"];
         let conditions = conditions.as_array().map_or(&[][..], Vec::as_slice);
-        let Some(silent) = reporter_silent(cluster, conditions, patience, (self.clock)()) else {
+        let Some(silent) = reporter_silent(reporter, conditions, patience, (self.clock)()) else {
             return Ok(());
         };
         let version = found.meta().resource_version.as_deref();
@@ -201,7 +225,7 @@ impl SilenceReconciler {
             self.events.record(found.object_ref(&resource), event);
         }
         match written {
-            Ok(_) => tracing::warn!(cluster, ?patience, "Reporter is silent"),
+            Ok(_) => tracing::warn!(cluster, %reporter, ?patience, "Reporter is silent"),
             Err(error) if error.kind() == WriteErrorKind::Missing => {
                 self.refusals.forget(&cluster.to_owned());
             }
@@ -210,25 +234,25 @@ impl SilenceReconciler {
         Ok(())
     }
 
-    /// Returns the time for which the reporter of `cluster` may be silent, if it has been for longer.
+    /// Returns the time for which `reporter` may be silent, if it has been for longer.
     ///
     /// Reads the lease, because while the API was away no renewal could be observed: a silence is real
     /// only if the version that was observed before it is still the newest after it.
-    async fn confirm(&self, cluster: &str) -> Result<Option<Duration>, BoxError> {
+    async fn confirm(&self, reporter: &ReporterOf) -> Result<Option<Duration>, BoxError> {
         let silent = |reporters: &Reporters| {
             let now = Instant::now().into_std();
-            reporters.silent(cluster, now)
+            reporters.silent(reporter, now)
         };
         if silent(&self.reporters.0.lock()).is_none() {
             return Ok(None);
         }
-        let namespace = execution_namespace(cluster);
+        let namespace = reporter.namespace();
         let leases: Api<Decoded<Lease>> = Api::namespaced(self.client.clone(), &namespace);
         let lease = leases.get_opt(REPORTER_LEASE).await?;
         let mut reporters = self.reporters.0.lock();
         match lease {
             Some(lease) => observe(&mut reporters, &lease),
-            None => reporters.remove(cluster),
+            None => reporters.remove(reporter),
         }
         Ok(silent(&reporters))
     }

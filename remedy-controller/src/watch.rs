@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Remedy};
-use karmada_rules::remedy::{MaxBlocked, Mode, Scope, required_conditions};
+use karmada_rules::remedy::{Decision, MaxBlocked, Mode, Scope, required_conditions};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
@@ -163,6 +163,14 @@ impl SharedIndex {
         self.index.lock().clusters.get(key).map(Arc::clone)
     }
 
+    /// Returns the clusters that have a condition of this type.
+    pub(crate) fn clusters_with(&self, kind: &str) -> Vec<Arc<Cluster>> {
+        let index = self.index.lock();
+        let clusters = index.clusters.iter();
+        let found = clusters.filter(|(_, cluster)| cluster.condition(kind).is_some());
+        found.map(|(_, cluster)| Arc::clone(cluster)).collect()
+    }
+
     /// Remembers whether the decision about the cluster `key` is a write.
     pub(crate) fn set_unsettled(&self, key: &Key, writes: bool) {
         let mut index = self.index.lock();
@@ -221,6 +229,7 @@ impl Index {
             self.expiries.replace(&key.name, new.as_deref());
             if let (Some(old), Some(new)) = (&old, &new)
                 && old.spec == new.spec
+                && Decision::of(old) == Decision::of(new)
                 && self.same_mode(old, new)
                 && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
             {

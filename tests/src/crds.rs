@@ -42,6 +42,20 @@ pub fn exports() -> PathBuf {
     manifests::path("fleet/multicluster.x-k8s.io_serviceexports.yaml")
 }
 
+/// Returns the files of the kinds of the Gateway API that a controller of Gateways reads, of those in `folder`.
+pub fn gateway_api(folder: &Path) -> Vec<PathBuf> {
+    let kinds = [
+        "gatewayclasses",
+        "gateways",
+        "httproutes",
+        "grpcroutes",
+        "referencegrants",
+        "backendtlspolicies",
+    ];
+    let file = |kind| folder.join(format!("gateway.networking.k8s.io_{kind}.yaml"));
+    kinds.map(file).into()
+}
+
 /// Returns the definition of a namespaced kind whose `spec` has these fields, each with its schema.
 pub fn definition(group: &str, kind: &str, plural: &str, fields: &Value) -> Result<DynamicObject> {
     let spec = json!({ "type": "object", "properties": fields });

@@ -110,6 +110,19 @@ pub fn add_address(address: IpAddr) -> Result<()> {
     ip(&[&["address", "add", &address, "dev", "lo"], options].concat())
 }
 
+/// Removes an address that [`add_address`] added: then there is no route to it.
+pub fn remove_address(address: IpAddr) -> Result<()> {
+    ensure_inside()?;
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    ip(&[
+        "address",
+        "delete",
+        &format!("{address}/{bits}"),
+        "dev",
+        "lo",
+    ])
+}
+
 /// Replaces `/etc/resolv.conf` in this namespace.
 pub fn mount_resolv_conf(text: &str) -> Result<()> {
     ensure_inside()?;

@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_api::names::SERVICE_NAME;
 use kube::{
     Api, Client, ResourceExt,
     runtime::{
@@ -105,8 +106,11 @@ async fn follow(slices: Api<EndpointSlice>, record: Arc<Mutex<Record>>, grow: wa
             Ok(Event::InitDone) => {}
             Err(_) => continue,
         }
+        // A slice of no Service gets no request.
+        let of_service = |slice: &&EndpointSlice| slice.labels().contains_key(SERVICE_NAME);
         let endpoints = known
             .values()
+            .filter(of_service)
             .filter_map(|slice| slice.endpoints.as_ref())
             .flatten();
         let served = endpoints

@@ -1,5 +1,4 @@
-//! The ingress controller of a gateway cluster: a real Traefik, which serves the Ingresses of an API
-//! server.
+//! The proxy of a gateway cluster: a real Traefik, which serves the Ingresses of an API server, or its Gateways.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -15,6 +14,9 @@ use crate::{process::Process, scratch};
 
 /// The limit until Traefik is ready, which takes about a second on two free cores.
 const READY_WITHIN: Duration = Duration::from_mins(1);
+
+/// The `controllerName` of its GatewayClasses.
+pub const GATEWAY_CONTROLLER: &str = "traefik.io/gateway-controller";
 
 /// A running Traefik. Dropping it ends it.
 #[derive(Debug)]
@@ -34,6 +36,28 @@ impl Traefik {
         kubeconfig: &Path,
         ingress_class: Option<&str>,
     ) -> Result<Self> {
+        let provider = "--providers.kubernetesingress";
+        let mut flags = vec![
+            format!("{provider}=true"),
+            format!("{provider}.throttleduration=0s"),
+        ];
+        flags.extend(ingress_class.map(|class| format!("{provider}.ingressclass={class}")));
+        Self::run(address, kubeconfig, flags).await
+    }
+
+    /// Starts Traefik on `address` as [`Self::start`] does, as the controller of the Gateways of every class with
+    /// [`GATEWAY_CONTROLLER`].
+    pub async fn start_for_gateways(address: SocketAddr, kubeconfig: &Path) -> Result<Self> {
+        let provider = "--providers.kubernetesgateway";
+        let flags = vec![
+            format!("{provider}=true"),
+            format!("{provider}.throttleduration=0s"),
+            format!("{provider}.statusaddress.ip={}", address.ip()),
+        ];
+        Self::run(address, kubeconfig, flags).await
+    }
+
+    async fn run(address: SocketAddr, kubeconfig: &Path, flags: Vec<String>) -> Result<Self> {
         let folder = scratch::folder("traefik")?;
         let mut ping = address;
         ping.set_port(address.port() + 1);
@@ -45,18 +69,12 @@ impl Traefik {
             .args([
                 "--ping=true",
                 "--ping.entrypoint=ping",
-                "--providers.kubernetesingress=true",
-                "--providers.kubernetesingress.throttleduration=0s",
                 "--global.checknewversion=false",
                 "--global.sendanonymoususage=false",
                 "--log.level=INFO",
             ])
+            .args(flags)
             .current_dir(folder.path());
-        if let Some(class) = ingress_class {
-            command.arg(format!(
-                "--providers.kubernetesingress.ingressclass={class}"
-            ));
-        }
         let mut process = Process::start("traefik", command, folder.path())?;
         let client: Client<_, Empty<&[u8]>> = Client::builder(TokioExecutor::new()).build_http();
         let url = format!("http://{ping}/ping");

@@ -9,7 +9,7 @@ use crate::flag_values::expanded;
 /// The flags for the object that stands for this member cluster.
 #[derive(clap::Args, Debug)]
 pub(super) struct ClusterArgs {
-    /// Name of this member cluster's Cluster object [default: that of the cluster in whose namespace the account of the kubeconfig's token is: NAME for karmada-es-NAME].
+    /// Name of this member cluster's Cluster object [default: that of the cluster in whose namespace the account of the kubeconfig's token is: NAME for karmada-es-NAME]. With --detectors=reachability a name that all agents of the gateways share [default: gateway].
     #[arg(long, env = "KARMADA_CLUSTER_NAME", value_name = "NAME", value_parser = cluster_name)]
     cluster_name: Option<String>,
     /// Kind of that object [default: Cluster; without a name, what the namespace of that account belongs to].
@@ -17,7 +17,22 @@ pub(super) struct ClusterArgs {
     cluster_kind: Option<ClusterKind>,
 }
 
+/// The name of the group of agents on the nodes of gateways.
+const GATEWAY: &str = "gateway";
+
 impl ClusterArgs {
+    /// Returns the name that agents on the nodes of gateways share.
+    ///
+    /// # Errors
+    /// Fails if a kind is given that gateways do not report on.
+    pub(super) fn gateway(self) -> Result<String, StartError> {
+        if self.cluster_kind == Some(ClusterKind::MemberCluster) {
+            let problem = "reachability is reported on each Cluster, and not on MemberClusters: leave --cluster-kind out";
+            return Err(StartError::Config(problem.to_owned()));
+        }
+        Ok(self.cluster_name.unwrap_or_else(|| GATEWAY.to_owned()))
+    }
+
     /// Returns the kind and the name of the object: those that are given, or by the account of the token in `source`.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub(super) struct DetectorArgs {
         conflicts_with = "listen_address"
     )]
     pub(super) healthz_port: Option<u16>,
-    /// Detectors to run: coredns-detector, for which * stands too, and service-network.
+    /// Detectors to run: coredns-detector, for which * stands too, and service-network; or, on the nodes of a gateway, reachability alone.
     // An entry such as `-coredns-detector` disables a detector, hence the hyphens.
     #[arg(
         long,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use karmada_rules::health::quorum::Quorum;
 use karmada_rules::health::report::Pace;
+use karmada_rules::health::signal::Signal;
 use karmada_rules::health::threshold::Thresholds;
 use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
@@ -25,10 +26,11 @@ use crate::cluster_kind::ClusterKind;
 use crate::flag_values::{expanded, within_a_day};
 use crate::peers::PeerSource;
 use crate::probe::{ProbeArgs, Probes, SIGNALS};
+use crate::report::Subject;
 
 const LONGEST_HOST_NAME: usize = 253;
 
-/// Probes the DNS of a member cluster from this node and reports its health to the Karmada control plane.
+/// Probes the DNS of a member cluster from this node, or the way from a gateway to each member, and reports their health to the Karmada control plane.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::identity::NAME, version)]
 pub struct Args {
@@ -107,7 +109,9 @@ pub struct Args {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) source: Source,
+    /// The cluster whose agents are one group, by the name that they tell each other.
     pub(crate) cluster: String,
+    pub(crate) subject: Subject,
     pub(crate) cluster_kind: ClusterKind,
     pub(crate) node: String,
     pub(crate) listen_address: SocketAddr,
@@ -173,12 +177,19 @@ impl TryFrom<Args> for Config {
             addresses: args.karmada_addresses,
             ..Source::default()
         };
-        let (cluster_kind, cluster) = args.cluster.identify(&source)?;
+        let (cluster_kind, cluster, subject) = if probes.reachability.is_some() {
+            let gateway = args.cluster.gateway()?;
+            (ClusterKind::Cluster, gateway, Subject::Members)
+        } else {
+            let (kind, name) = args.cluster.identify(&source)?;
+            (kind, name.clone(), Subject::Own(name))
+        };
         let host = || gethostname::gethostname().to_string_lossy().into_owned();
         Ok(Self {
             source,
             node_condition: args.member.node_condition,
             cluster,
+            subject,
             cluster_kind,
             node: args
                 .host_name
@@ -215,11 +226,26 @@ impl Args {
         within_a_day("--detect-failure-threshold", self.detect_failure_threshold)?;
         within_a_day("--detect-success-threshold", self.detect_success_threshold)?;
         within_a_day("--max-recovery-hold", self.max_recovery_hold)?;
-        if !SIGNALS.iter().any(|signal| self.detector.enables(signal)) {
+        let enabled = SIGNALS.iter().filter(|it| self.detector.enables(it));
+        let enabled: Vec<&&Signal> = enabled.collect();
+        if enabled.is_empty() {
             let names = SIGNALS.map(|signal| signal.name).join(" and ");
             return Err(format!(
                 "--detectors disables {names}, the only detectors of this program: leave the flag out, or do not run the agent"
             ));
+        }
+        if let Some(signal) = enabled.iter().find(|it| !it.is_of_own_cluster()) {
+            let name = signal.name;
+            if enabled.len() > 1 {
+                return Err(format!(
+                    "--detectors has {name} beside others, and it is about other clusters: run it in agents of its own, with --detectors={name}"
+                ));
+            }
+            if self.member.node_condition {
+                return Err(format!(
+                    "--node-condition is for detectors of the agent's own cluster, and {name} is about others: leave it out"
+                ));
+            }
         }
         Ok(())
     }

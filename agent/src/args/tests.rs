@@ -230,6 +230,46 @@ fn flag_spares_the_member_api() {
     assert!(error.unwrap_err().contains("--service-network-address"));
 }
 
+/// Agents on the nodes of a gateway are about the members, and need no cluster of their own.
+#[test]
+fn reachability_runs_alone() {
+    let gateway = |flags: &[&str]| {
+        let flags = REQUIRED[..2].iter().chain(flags);
+        let args = Args::try_parse_from(flags).map_err(|error| error.to_string())?;
+        Config::try_from(args).map_err(|error| error.to_string())
+    };
+    let own = gateway(&["--detectors=reachability"]).unwrap();
+    assert_eq!(
+        (&*own.cluster, &own.subject),
+        ("gateway", &Subject::Members)
+    );
+    assert!(own.probes.dns.is_none() && own.probes.needs_member());
+    let flags = [
+        "--detectors=reachability",
+        "--reachability-address=m1=10.0.0.7:443",
+    ];
+    assert!(!gateway(&flags).unwrap().probes.needs_member());
+    for (flags, words) in [
+        (
+            ["--detectors=*,reachability", "--host-name=g1"],
+            "--detectors=reachability",
+        ),
+        (
+            ["--detectors=reachability", "--cluster-kind=MemberCluster"],
+            "leave --cluster-kind out",
+        ),
+    ] {
+        let error = gateway(&flags).err().unwrap_or_default();
+        assert!(error.contains(words), "{flags:?}: {error}");
+    }
+    let flags = [
+        "--detectors=reachability",
+        "--member-kubeconfig=k",
+        "--node-condition",
+    ];
+    assert!(gateway(&flags).unwrap_err().contains("--node-condition"));
+}
+
 #[test]
 fn values_that_make_no_sense_are_refused() {
     let cases: [(&[&str], &str); 18] = [

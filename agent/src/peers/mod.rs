@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use karmada_rules::health::campaign::LeaderContact;
+use karmada_rules::health::quorum::Quorum;
+use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
@@ -75,6 +77,8 @@ pub(crate) struct PeerSettings {
     pub(crate) election: Election,
     /// The interval of polls.
     pub(crate) period: Duration,
+    /// The quorum of each signal that the agents vote on.
+    pub(crate) quorums: PerSignal<Quorum>,
 }
 
 /// The running parts of this module.
@@ -103,6 +107,7 @@ pub(crate) fn start(
         addresses,
         election,
         period,
+        quorums,
     } = settings;
     let own = Arc::new(own);
     let (contacted, contacts) = watch::channel(None);
@@ -110,7 +115,7 @@ pub(crate) fn start(
     let task = serve::date_votes(votes.clone(), dating, program.stopping.clone());
     program.tasks.spawn("observation", task);
 
-    let metrics = PeerMetrics::register(&mut program.registry, &votes.borrow());
+    let metrics = PeerMetrics::register(&mut program.registry, &quorums);
     let directory = Arc::new(Directory::new(&own, metrics.clone()));
     let callers = serve::Callers {
         directory: Arc::clone(&directory),

@@ -219,15 +219,16 @@ impl Poll<'_> {
     /// Logs the tallies that differ from those before.
     fn log(&self, before: Option<&PerSignal<Tally>>) {
         let tallies = self.tallies.borrow();
-        for (signal, tally) in tallies.iter().flat_map(PerSignal::iter) {
-            if before.and_then(|before| before.get(signal)) == Some(tally) {
+        for (target, tally) in tallies.iter().flat_map(PerSignal::iter) {
+            if before.and_then(|before| before.of(target)) == Some(tally) {
                 continue;
             }
             let unhealthy = tally.failing.len();
             let names: Vec<_> = tally.named().collect();
             let silent_names: Vec<_> = self.roster.silent_nodes().take(NAMED).collect();
             tracing::info!(
-                signal = signal.subject,
+                signal = target.signal.subject,
+                cluster = target.cluster.as_deref(),
                 healthy = tally.healthy + tally.first_success,
                 unhealthy,
                 no_vote = tally.no_vote + tally.absent,

@@ -186,16 +186,18 @@ impl Roster {
         }
     }
 
-    /// Counts the ballots of all agents on each signal of `own`, our votes. An agent counts once, however
+    /// Counts the ballots of all agents on each target of `own`, our votes. An agent counts once, however
     /// many addresses it has, and two agents of one name count twice.
     pub(super) fn tallies(&self, own: &Votes) -> PerSignal<Tally> {
         let agents = self.agents();
-        own.map(|signal, vote| {
+        own.map(|target, vote| {
             let mut tally = Tally::default();
             tally.count(&self.own.node, vote.map_or(Ballot::NoVote, Ballot::Vote));
             for (name, ballots) in &agents {
-                let ballot = ballots.and_then(|ballots| ballots.get(signal));
-                tally.count(name, ballot.copied().unwrap_or(Ballot::Silent));
+                // One that this node has known since the last request only has no ballot of others yet.
+                let ballot = ballots.map(|ballots| ballots.of(target).copied());
+                let ballot = ballot.map(|ballot| ballot.unwrap_or(Ballot::NoVote));
+                tally.count(name, ballot.unwrap_or(Ballot::Silent));
             }
             tally
         })

@@ -58,7 +58,7 @@ pub(super) async fn date_votes(
         loop {
             let newest = dated_now(&votes.borrow_and_update());
             dated.send_modify(|before| {
-                *before = newest.map(|signal, now| match before.get(signal) {
+                *before = newest.map(|target, now| match before.of(target) {
                     Some(before) if kind(before.vote) == kind(now.vote) => DatedVote {
                         since: before.since,
                         ..*now

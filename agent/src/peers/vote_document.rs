@@ -1,7 +1,8 @@
 //! The response body of `GET /v1/observation`: the votes of one agent's node.
 //!
 //! The vote on DNS is at the top, where agents of versions with no other signal have it and look for it. The
-//! votes on the others are in `signals`, by name.
+//! votes on the others are in `signals`, by name. Those on other clusters than that of the agents, which the agents of a
+//! gateway have, are in `clusters`, by the cluster and then by the signal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -66,7 +67,19 @@ pub(crate) struct VoteDocument {
         deserialize_with = "read_each"
     )]
     signals: ByName<SignalVote>,
+    /// The votes on other clusters.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "read_each"
+    )]
+    clusters: ByName<ClusterVotes>,
 }
+
+/// The votes on one other cluster, by signal, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct ClusterVotes(#[serde(deserialize_with = "read_each")] ByName<SignalVote>);
 
 /// A vote on one signal as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,11 +149,19 @@ impl PodsLookup {
 impl VoteDocument {
     /// Creates the document of an agent's votes.
     pub(super) fn new(own: &Identity, votes: &PerSignal<DatedVote>) -> Self {
-        let others = votes.iter().filter(|(signal, _)| *signal != &DNS);
-        let others = others.map(|(signal, vote)| {
+        let mut signals = ByName::new();
+        let mut clusters: ByName<ClusterVotes> = ByName::new();
+        for (target, vote) in votes.iter().filter(|(target, _)| target.signal != &DNS) {
+            let of_cluster = match &target.cluster {
+                None => &mut signals,
+                Some(cluster) => {
+                    let votes = clusters.entry(cluster.to_string()).or_default();
+                    &mut votes.get_or_insert_default().0
+                }
+            };
             let vote = SignalVote::new(vote.vote, vote.since.elapsed());
-            (signal.name.to_owned(), Some(vote))
-        });
+            of_cluster.insert(target.signal.name.to_owned(), Some(vote));
+        }
         let dns = votes.get(&DNS);
         Self {
             cluster: own.cluster.clone(),
@@ -150,19 +171,32 @@ impl VoteDocument {
                 dns.and_then(|dns| dns.vote),
                 dns.map_or(Duration::ZERO, |dns| dns.since.elapsed()),
             ),
-            signals: others.collect(),
+            signals,
+            clusters,
         }
     }
 
-    /// Returns the ballots on the signals of `own`, or `None` if the document does not hold a vote on DNS
+    /// Returns the ballots on the targets of `own`, or `None` if the document does not hold a vote on DNS
     /// that this version knows: then no agent wrote it.
     pub(super) fn ballots<T>(&self, own: &PerSignal<T>) -> Option<PerSignal<Ballot>> {
         let dns = self.dns.ballot(&DNS)?;
-        Some(own.map(|signal, _| {
+        Some(own.map(|target, _| {
+            let signal = target.signal;
             if signal == &DNS {
                 return dns;
             }
-            let Some(vote) = self.signals.get(signal.name) else {
+            let vote = match &target.cluster {
+                None => self.signals.get(signal.name),
+                Some(cluster) => {
+                    let votes = self.clusters.get(&**cluster).and_then(Option::as_ref);
+                    match votes.and_then(|votes| votes.0.get(signal.name)) {
+                        // It knows no address of the cluster.
+                        None => return Ballot::NoVote,
+                        vote => vote,
+                    }
+                }
+            };
+            let Some(vote) = vote else {
                 return Ballot::Absent;
             };
             let ballot = vote.as_ref().and_then(|vote| vote.ballot(signal));
@@ -278,6 +312,9 @@ fn since(age: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use karmada_api::condition::REPORTER_READY;
     use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
     use karmada_rules::health::dns::DnsClass;
     use karmada_rules::health::failure::FailureClass;
@@ -435,6 +472,7 @@ mod tests {
         condition: "LanReady",
         ready_reason: "LanReady",
         failed_reason: "LanFailed",
+        reporter: REPORTER_READY,
         works: "it works",
         unobserved: "it is unknown",
         classes: &[FailureClass::new(0, "cut")],
@@ -463,6 +501,62 @@ mod tests {
             let text = serde_json::to_string(&document).unwrap();
             let expected = [dns, lan].map(|vote| vote.map_or(Ballot::NoVote, Ballot::Vote));
             assert_eq!(both_ballots(&text), Some(expected), "{text}");
+        }
+    }
+
+    /// The agents of a gateway vote on other clusters, beside whatever they vote of their own.
+    #[test]
+    fn each_cluster_has_its_vote() {
+        let of = |cluster: &str, vote| {
+            let signals = PerSignal::from_iter([(&LAN, dated(vote))]);
+            signals.about(&Arc::from(cluster)).into_iter()
+        };
+        let cut = Vote::Unhealthy(Failure::without_server(FailureClass::new(0, "cut")));
+        let own = on_both(None, Some(Vote::Healthy)).into_iter();
+        let own = own.chain(of("m1", Some(cut))).chain(of("m2", None));
+        let votes: PerSignal<DatedVote> = own.collect();
+        let text = serde_json::to_string(&VoteDocument::new(&self::own(), &votes)).unwrap();
+        let document: VoteDocument = serde_json::from_str(&text).unwrap();
+        let known: PerSignal<()> = votes
+            .into_iter()
+            .map(|(target, _)| target)
+            .chain(of("m3", None).map(|(target, _)| target))
+            .map(|target| (target, ()))
+            .collect();
+        let ballots = document.ballots(&known).unwrap();
+        let ballots: Vec<Ballot> = ballots.values().copied().collect();
+        let expected = [
+            Ballot::NoVote,
+            Ballot::Vote(Vote::Healthy),
+            Ballot::Vote(cut),
+            Ballot::NoVote,
+            Ballot::NoVote,
+        ];
+        assert_eq!(ballots, expected, "{text}");
+        // A leader that knows no such vote reads the others.
+        let expected = [Ballot::NoVote, Ballot::Vote(Vote::Healthy)];
+        assert_eq!(both_ballots(&text), Some(expected));
+    }
+
+    /// What cannot be read of one cluster spoils no other.
+    #[test]
+    fn odd_clusters_spoil_nothing() {
+        let target = PerSignal::from_iter([(&LAN, ())]).about(&Arc::from("m1"));
+        for (clusters, expected) in [
+            ("7", Ballot::NoVote),
+            (r#"{"m1":7,"m2":{}}"#, Ballot::NoVote),
+            (r#"{"m1":{"lan":7}}"#, Ballot::NoVote),
+            (r#"{"m1":{"lan":{"vote":"maybe"}}}"#, Ballot::NoVote),
+            (
+                r#"{"m0":null,"m1":{"lan":{"vote":"healthy"},"new":7}}"#,
+                Ballot::Vote(Vote::Healthy),
+            ),
+        ] {
+            let text =
+                format!(r#"{{"cluster":"c","node":"n","vote":"no_vote","clusters":{clusters}}}"#);
+            let document: VoteDocument = serde_json::from_str(&text).unwrap();
+            let ballots = document.ballots(&target).unwrap();
+            assert_eq!(ballots.values().collect::<Vec<_>>(), [&expected], "{text}");
         }
     }
 

@@ -5,14 +5,16 @@
 //! rounds is made elsewhere, and in the same way for all.
 
 mod dns;
+mod reachability;
 mod schedule;
 mod service_network;
 
 use std::time::Duration;
 
 use karmada_rules::health::dns::DNS;
+use karmada_rules::health::reachability::REACHABILITY;
 use karmada_rules::health::service_network::SERVICE_NETWORK;
-use karmada_rules::health::signal::{PerSignal, Signal};
+use karmada_rules::health::signal::Signal;
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::args::duration;
 use karmada_runtime::program::{Program, StartError};
@@ -21,9 +23,10 @@ use tokio::sync::mpsc;
 
 use self::schedule::Schedule;
 use crate::flag_values::within_a_day;
+use crate::vote::Rounds;
 
 /// Every signal that this program can probe, by the names that `--detectors` takes.
-pub const SIGNALS: [&Signal; 2] = [&DNS, &SERVICE_NETWORK];
+pub const SIGNALS: [&Signal; 3] = [&DNS, &SERVICE_NETWORK, &REACHABILITY];
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 /// The default of `--probe-timeout`, unless the period is short.
@@ -49,6 +52,8 @@ pub(crate) struct ProbeArgs {
     dns: dns::DnsArgs,
     #[command(flatten)]
     service_network: service_network::ServiceNetworkArgs,
+    #[command(flatten)]
+    reachability: reachability::ReachabilityArgs,
 }
 
 /// The checked flags of the probes to run.
@@ -58,6 +63,8 @@ pub(crate) struct Probes {
     pub(crate) period: Duration,
     pub(crate) dns: Option<dns::DnsProbe>,
     pub(crate) service_network: Option<service_network::ServiceNetworkProbe>,
+    /// Runs alone, since it is about other clusters.
+    pub(crate) reachability: Option<reachability::ReachabilityProbe>,
 }
 
 impl ProbeArgs {
@@ -86,12 +93,14 @@ impl ProbeArgs {
         let Self {
             dns,
             service_network,
+            reachability,
             ..
         } = self;
         Probes {
             period: self.detect_period,
             dns: enabled(&DNS).then(|| dns.probe(timeout)),
             service_network: enabled(&SERVICE_NETWORK).then(|| service_network.probe(timeout)),
+            reachability: enabled(&REACHABILITY).then(|| reachability.probe(timeout)),
         }
     }
 
@@ -106,8 +115,10 @@ impl Probes {
     pub(crate) fn needs_member(&self) -> bool {
         let dns = self.dns.as_ref();
         let service_network = self.service_network.as_ref();
+        let reachability = self.reachability.as_ref();
         dns.is_some_and(|probe| probe.direct.needs_member())
             || service_network.is_some_and(|probe| probe.address.needs_member())
+            || reachability.is_some_and(|probe| probe.addresses.needs_member())
     }
 
     /// Spawns the probes as tasks of `program` and returns the finished rounds of each.
@@ -119,7 +130,12 @@ impl Probes {
         program: &mut Program,
         cluster: &str,
         member: Option<Client>,
-    ) -> Result<PerSignal<mpsc::Receiver<Round>>, StartError> {
+    ) -> Result<Rounds, StartError> {
+        if let Some(probe) = &self.reachability {
+            let (schedule, finished) = self.schedule(program, REACHABILITY.name);
+            probe.start(program, schedule, member)?;
+            return Ok(Rounds::Others(&REACHABILITY, finished));
+        }
         let mut rounds = Vec::new();
         if let Some(probe) = &self.dns {
             let (schedule, finished) = self.schedule(program, "probe");
@@ -131,11 +147,15 @@ impl Probes {
             probe.start(program, schedule, cluster, member)?;
             rounds.push((&SERVICE_NETWORK, finished));
         }
-        Ok(rounds.into_iter().collect())
+        Ok(Rounds::Own(rounds.into_iter().collect()))
     }
 
     /// Returns the schedule of a probe, whose first round opens `gate`, and its finished rounds.
-    fn schedule(&self, program: &Program, gate: &'static str) -> (Schedule, mpsc::Receiver<Round>) {
+    fn schedule<O>(
+        &self,
+        program: &Program,
+        gate: &'static str,
+    ) -> (Schedule<O>, mpsc::Receiver<Round<O>>) {
         // One slot: a probe that is ahead of the vote waits instead of queueing stale rounds.
         let (finished, rounds) = mpsc::channel(1);
         let gate = program.readiness.gate(gate);

@@ -8,20 +8,20 @@ use karmada_runtime::readiness::Gate;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-/// The schedule of one probe.
+/// The schedule of one probe, whose rounds observe an `O`.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct Schedule<O = Observation> {
     ticks: Interval,
-    finished: mpsc::Sender<Round>,
+    finished: mpsc::Sender<Round<O>>,
     first_round: Gate,
 }
 
-impl Schedule {
+impl<O> Schedule<O> {
     /// Creates a schedule whose first round is due at a random moment of the first period. A
     /// `DaemonSet` starts its agents together, and their rounds must not reach the servers together ever after.
     pub(super) fn spread(
         period: Duration,
-        finished: mpsc::Sender<Round>,
+        finished: mpsc::Sender<Round<O>>,
         first_round: Gate,
     ) -> Self {
         let phase = period.mul_f64(fastrand::f64());
@@ -33,7 +33,7 @@ impl Schedule {
     pub(super) fn new(
         period: Duration,
         phase: Duration,
-        finished: mpsc::Sender<Round>,
+        finished: mpsc::Sender<Round<O>>,
         first_round: Gate,
     ) -> Self {
         let mut ticks = interval_at(Instant::now() + phase, period);
@@ -59,7 +59,7 @@ impl Schedule {
 
     /// Hands over what the round that was due at `scheduled` observed. Returns `false` once nobody
     /// receives rounds any more.
-    pub(super) async fn finish(&self, scheduled: Instant, observation: Observation) -> bool {
+    pub(super) async fn finish(&self, scheduled: Instant, observation: O) -> bool {
         self.first_round.open();
         let round = Round {
             scheduled: scheduled.into_std(),
@@ -89,7 +89,7 @@ mod tests {
         let mut quarters = [0; 4];
         for _ in 0..1_000 {
             let start = Instant::now();
-            let (finished, _rounds) = mpsc::channel(1);
+            let (finished, _rounds) = mpsc::channel::<Round>(1);
             let mut schedule = Schedule::spread(PERIOD, finished, gate());
             let phase = schedule.due().await - start;
             quarters[usize::try_from(phase.as_nanos() * 4 / PERIOD.as_nanos()).unwrap() % 4] += 1;
@@ -101,7 +101,7 @@ mod tests {
     async fn the_first_round_is_due_within_a_period_and_the_others_a_period_apart() {
         for _ in 0..100 {
             let start = Instant::now();
-            let (finished, _rounds) = mpsc::channel(1);
+            let (finished, _rounds) = mpsc::channel::<Round>(1);
             let mut schedule = Schedule::spread(PERIOD, finished, gate());
             let first = schedule.due().await;
             assert!(first - start <= PERIOD);
@@ -112,7 +112,7 @@ mod tests {
     /// The missed tick's time would date the round to before the stall.
     #[tokio::test(start_paused = true)]
     async fn a_round_is_due_as_scheduled_or_after_a_stall_when_it_starts() {
-        let (finished, _rounds) = mpsc::channel(1);
+        let (finished, _rounds) = mpsc::channel::<Round>(1);
         let mut schedule = Schedule::new(PERIOD, Duration::ZERO, finished, gate());
         let started = schedule.due().await;
         // A little late.

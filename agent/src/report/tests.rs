@@ -3,30 +3,51 @@ mod clock;
 mod contention;
 mod karmada;
 mod late;
+mod members;
 mod resignation;
 
+use std::time::Duration;
+
 use embedded_apiserver::{Fault, Verb};
+use jiff::Timestamp;
+use karmada_api::Condition;
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
 use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
+use karmada_rules::health::quorum::Quorum;
+use karmada_rules::health::report::Pace;
+use karmada_rules::health::signal::PerSignal;
 use karmada_rules::health::threshold::Vote;
-use karmada_runtime::lease::{self, LeaseConfig};
+use karmada_runtime::contention::Contention;
+use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
-use kube::api::Patch;
+use karmada_runtime::watch::Decoded;
+use karmada_runtime::write::Writer;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
 use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use self::karmada::{Connection, Karmada};
+use super::cluster::RawCluster;
+use super::cluster_report::change;
 use super::*;
+use crate::cluster_kind::ClusterKind;
+use crate::metrics::VerdictMetrics;
+use crate::peers::Peers;
 use crate::vote::{Votes, on_dns};
 
 const PERIOD: Duration = Duration::from_secs(5);
 const THRESHOLD: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_hours(1);
+const QUORUM: Quorum = Quorum {
+    min_answering: 50,
+    failure: 80,
+};
 const MERGE: &str = "application/merge-patch+json";
 /// The message of a verdict whose only vote is [`unhealthy`].
 const FAILS: &str = "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1";
@@ -108,26 +129,37 @@ impl Running {
         silent_peers: u16,
         leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,
     ) -> Self {
+        let subject = Subject::Own("member1".to_owned());
+        let quorums = on_dns(None).map(|_, _| QUORUM);
+        let peers = |own| Peers::for_tests(node, PERIOD, own, silent_peers);
+        Self::reporting(karmada, subject, quorums, on_dns(vote), peers, leadership)
+    }
+
+    /// Starts a report on these clusters.
+    fn reporting(
+        karmada: &Karmada,
+        subject: Subject,
+        quorums: PerSignal<Quorum>,
+        votes: Votes,
+        peers: impl FnOnce(watch::Receiver<Votes>) -> Peers,
+        leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,
+    ) -> Self {
         let connection = karmada.connect();
         let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (abstentions, abstained) = watch::channel(None);
         let leadership = leadership(&mut program, connection.client(), abstained);
-        let (votes, own) = watch::channel(on_dns(vote));
-        let quorum = Quorum {
-            min_answering: 50,
-            failure: 80,
-        };
+        let (votes, own) = watch::channel(votes);
         let report = Report {
             client: connection.client(),
             kind: ClusterKind::Cluster,
-            cluster: "member1".to_owned(),
+            subject,
             pace: Pace {
                 period: PERIOD,
                 patience: THRESHOLD,
             },
-            quorums: on_dns(None).map(|_, _| quorum),
-            peers: Peers::for_tests(node, PERIOD, own, silent_peers),
-            metrics: VerdictMetrics::register(&mut program.registry, &on_dns(None)),
+            peers: peers(own),
+            metrics: VerdictMetrics::register(&mut program.registry, &quorums),
+            quorums,
             leadership: leadership.clone(),
             abstentions,
             writer: Writer::new(

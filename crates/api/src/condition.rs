@@ -17,6 +17,17 @@ pub const SERVICE_NETWORK_READY_REASON: &str = "ServiceNetworkReady";
 /// The reason of a False [`SERVICE_NETWORK_READY`].
 pub const SERVICE_NETWORK_FAILED_REASON: &str = "ServiceNetworkFailed";
 
+/// The condition with the verdict of the agents on a gateway's nodes: True if connections from there reach the
+/// cluster.
+pub const REACHABLE: &str = "ReachableFromGateway";
+/// The reason of a True [`REACHABLE`].
+pub const REACHABLE_REASON: &str = "ReachableFromGateway";
+/// The reason of a False [`REACHABLE`].
+pub const UNREACHABLE_REASON: &str = "UnreachableFromGateway";
+
+/// The condition of the freshness of [`REACHABLE`], with the reasons of [`REPORTER_READY`].
+pub const GATEWAY_REPORTER_READY: &str = "GatewayReporterReady";
+
 /// The condition of the verdicts' freshness: True while those of all signals are up to date.
 pub const REPORTER_READY: &str = "HealthReporterReady";
 /// The reason of a True [`REPORTER_READY`].
@@ -30,5 +41,19 @@ pub const REPORTER_SILENT_REASON: &str = "ReporterSilent";
 /// The name of the lease of a cluster's reporter, in the cluster's execution namespace.
 pub const REPORTER_LEASE: &str = "cluster-health-agent";
 
+/// The namespace of the lease of the agents on a gateway's nodes, which has the same name. All gateways of a fleet share it,
+/// for each cluster has one such condition.
+pub const GATEWAY_REPORTER_NAMESPACE: &str = "karmada-system";
+
+/// The types of the conditions of a `Cluster` that its own agents write.
+pub const OF_MEMBER: [&str; 3] = [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY];
+/// The types of the conditions of a `Cluster` that the agents on a gateway's nodes write.
+pub const OF_GATEWAY: [&str; 2] = [REACHABLE, GATEWAY_REPORTER_READY];
 /// The types of the conditions that karmada-rs owns on a `Cluster`.
-pub const OWNED: [&str; 3] = [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY];
+pub const OWNED: [&str; 5] = [
+    DNS_READY,
+    SERVICE_NETWORK_READY,
+    REPORTER_READY,
+    REACHABLE,
+    GATEWAY_REPORTER_READY,
+];

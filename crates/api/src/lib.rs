@@ -6,6 +6,7 @@
 
 mod binding;
 mod cluster;
+pub mod cluster_profile;
 pub mod cluster_view;
 mod component;
 pub mod condition;
@@ -13,6 +14,7 @@ pub mod crd;
 mod customization;
 mod export;
 pub mod fleet;
+pub mod gateway_api;
 mod ingress;
 mod interpreter_webhook;
 pub mod names;
@@ -31,6 +33,7 @@ pub use binding::{
     ResourceBindingSpec, ResourceBindingStatus, TargetCluster, WorkloadAffinityGroups,
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use cluster_profile::ClusterProfile;
 pub use cluster_view::ClusterView;
 pub use component::{Component, TargetComponent};
 pub use condition::Condition;

@@ -16,6 +16,11 @@ pub const OBSERVE_ONLY: &str = "remedy.karmada-rs.io/observe-only";
 /// The annotation with the moment, in RFC 3339, from which a Remedy acts no more.
 pub const EXPIRES_AT: &str = "remedy.karmada-rs.io/expires-at";
 
+/// The annotation with conditions that a cluster must all meet, such as
+/// `HealthReporterReady=False,Ready!=True`. It stands beside an empty list of matches, on which a controller
+/// that does not know it never acts.
+pub const WHEN: &str = "remedy.karmada-rs.io/when";
+
 /// The annotation with the words of whoever made a Remedy about why it exists.
 pub const REASON: &str = "remedy.karmada-rs.io/reason";
 
@@ -54,12 +59,8 @@ pub struct RemedySpec {
         "message": "without clusterNames no cluster is selected; leave clusterAffinity out to select every cluster",
     }]))]
     pub cluster_affinity: Option<ClusterAffinity>,
-    /// The actions are performed on a cluster as soon as any one of these matches it. Absent: at once.
+    /// The actions are performed on a cluster as soon as any one of these matches it. Absent: at once. Empty: never, unless the annotation remedy.karmada-rs.io/when says when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-validations" = [{
-        "rule": "size(self) > 0",
-        "message": "an empty list never matches; leave decisionMatches out to act at once",
-    }]))]
     pub decision_matches: Option<Vec<DecisionMatch>>,
     /// The actions to perform on the cluster; the only known one is `TrafficControl`. Absent or empty: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

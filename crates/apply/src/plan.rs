@@ -85,8 +85,8 @@ pub fn plan<O: Ownership>(
         Adoption::Refuse { reason } => return ApplyPlan::Refuse { reason },
     };
     match style {
-        WriteStyle::Apply => application(ownership, one, object, fields),
-        WriteStyle::ApplyUnforced => application(ownership, one, object, TakeOver::Sharing),
+        WriteStyle::Apply => application(ownership, one, object, fields, last),
+        WriteStyle::ApplyUnforced => application(ownership, one, object, TakeOver::Sharing, last),
         WriteStyle::Replace => {
             let body = replacing(ownership, one, object);
             if is_settled(ownership, object, &body, last) {
@@ -133,6 +133,7 @@ fn application<O: Ownership>(
     one: &ManifestRef<'_, O::Source>,
     object: &Value,
     fields: TakeOver,
+    last: LastWrite,
 ) -> ApplyPlan {
     let managers = ownership.managers();
     let mut body = retain(one.manifest, Some(object));
@@ -141,16 +142,29 @@ fn application<O: Ownership>(
     }
     // What others have replaced they keep, unless it is taken from them.
     let is_replaced = fields != TakeOver::Sharing && managers.others_have_replaced(object, &body);
-    if contains(object, &body, managers.owned(object))
-        && !managers.own_more_than(object, &body)
-        && !is_replaced
-    {
+    let is_applied = if last == LastWrite::OfManifest {
+        // Nothing has left the manifest, and what a take-over left to others it may have from them.
+        has_all(object, &body)
+    } else {
+        contains(object, &body, managers.owned(object)) && !managers.own_more_than(object, &body)
+    };
+    if is_applied && !is_replaced {
         return ApplyPlan::Unchanged;
     }
     ApplyPlan::Apply {
         take_over: managers.take_over(object, fields, &body),
         body: pinned(body, object),
     }
+}
+
+/// Returns `true` if the object has everything of `body`, whoever owns it.
+fn has_all(object: &Value, body: &Value) -> bool {
+    let fields = all_fields(object);
+    contains(
+        object,
+        body,
+        Some(&fields).filter(|fields| !fields.is_null()),
+    )
 }
 
 /// Returns the body that replaces `object`.
@@ -190,10 +204,8 @@ fn is_settled(ownership: &impl Ownership, object: &Value, body: &Value, last: La
         LastWrite::Undated => object.generation().is_some(),
         LastWrite::Unknown => false,
     };
-    let fields = all_fields(object);
-    let fields = Some(&fields).filter(|fields| !fields.is_null());
     has_same_metadata(object, body)
-        && contains(object, body, fields)
+        && has_all(object, body)
         && !managers.others_have_more_than(object, body)
         && !managers.others_have_replaced(object, body)
         && (has_defaults || !managers.have_more_than(object, body))

@@ -137,7 +137,8 @@ impl<O: Ownership> Applier<O> {
             Some(_) => LastWrite::OfManifest,
             None => one.unit.last_write,
         };
-        let may_hide_more = style == WriteStyle::Replace && self.hides_others(one, object);
+        // What others have set an unforced write leaves to them.
+        let may_hide_more = style != WriteStyle::ApplyUnforced && self.hides_others(one, object);
         if last == LastWrite::Unknown || may_hide_more {
             return Ok(false);
         }

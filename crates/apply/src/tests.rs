@@ -416,6 +416,39 @@ async fn drift_repaired_others_stay() {
     assert_eq!(data, json!({ "greeting": "hello", "own": "y" }));
 }
 
+/// Case P110: an element that nobody may share is ours as a whole, whatever somebody adds within it: also if that was
+/// while nobody looked.
+#[tokio::test(start_paused = true)]
+async fn widened_element_is_repaired() {
+    let mut manifest = deployment();
+    let toleration = json!({ "key": "gpu", "operator": "Exists" });
+    manifest["spec"]["template"]["spec"]["tolerations"] = json!([toleration]);
+    let wider = json!([{ "key": "gpu", "operator": "Exists", "effect": "NoSchedule" }]);
+    let widened = json!({ "spec": { "template": { "spec": { "tolerations": wider } } } });
+    let mut source = source(&json!([manifest]));
+    let mut stage = Stage::watching().await;
+    assert!(stage.error(&source).await.is_none());
+    stage.woken().await;
+    for is_restarted in [false, true] {
+        stage.api.send("PATCH", WEB, &widened).await;
+        if is_restarted {
+            stage.watches.abort();
+            source.last_write = LastWrite::OfManifest;
+            stage = Stage::of(stage.api.clone()).watch().await;
+        } else {
+            stage.woken().await;
+        }
+        assert!(stage.error(&source).await.is_none());
+        let web = stage.api.find(WEB).await.unwrap();
+        let [found, wanted] = [&web, &source.manifests[0]]
+            .map(|object| object.pointer("/spec/template/spec/tolerations"));
+        assert_eq!(found, wanted, "{is_restarted}");
+        stage.api.writes();
+        assert!(stage.error(&source).await.is_none());
+        assert_eq!(stage.api.writes(), [""; 0]);
+    }
+}
+
 /// An object that left the watch because somebody took its label off is taken back.
 #[tokio::test(start_paused = true)]
 async fn object_without_label_is_restored() {

@@ -24,7 +24,8 @@ fn quantity(arguments: Arguments<'_>, place: usize) -> Result<(Quantity, Notatio
         return Ok((Quantity::default(), Notation::default()));
     };
     let parsed = Quantity::parse_with_notation(&text);
-    parsed.ok_or_else(|| Stop::Raise(format!("cannot parse '{text}': not a quantity")))
+    // The text may be one of a Secret.
+    parsed.ok_or_else(|| Stop::Raise(format!("argument #{place} is not a quantity")))
 }
 
 /// Adds quantities up, in the notation of the first that is not zero.
@@ -50,7 +51,7 @@ fn resource_quantity(_: &Context, _: &Lua, arguments: Arguments<'_>) -> Results 
     let number = quantity.approximate();
     if number < 0.0 {
         let message = "int approximation unexpectedly returned a negative value";
-        return Err(Stop::Raise(format!("{message}: {number}")));
+        return Err(Stop::Raise(message.to_owned()));
     }
     Ok(vec![Value::Number(number)])
 }

@@ -1,66 +1,15 @@
 //! The difference between a manifest and its object.
 
+mod contains;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::managed_fields::{Element, element};
+pub use contains::contains;
+pub(crate) use contains::is_empty;
+
 use crate::{Metadata, metadata};
-
-/// Returns `true` if the object has everything of the manifest.
-///
-/// `owned` is the set of fields (`FieldsV1`) that a manager of ours owns in the object: it tells a list that
-/// merges by keys, to which others may add, from an atomic one. Without it, a list with more elements than
-/// in the manifest counts as different.
-pub fn contains(object: &Value, manifest: &Value, owned: Option<&Value>) -> bool {
-    match (object, manifest) {
-        (_, manifest) if is_empty(manifest) && is_container_or_null(object, manifest) => true,
-        (Value::Object(object), Value::Object(manifest)) => {
-            let atomic = owned.is_some_and(is_leaf);
-            let extra = || object.keys().any(|name| !manifest.contains_key(name));
-            if atomic && object.values().all(is_scalar) && extra() {
-                return false;
-            }
-            manifest.iter().all(|(name, part)| {
-                let owned = owned.and_then(|owned| owned.get(format!("f:{name}")));
-                contains(object.get(name).unwrap_or(&Value::Null), part, owned)
-            })
-        }
-        (Value::Array(object), Value::Array(manifest)) => list(object, manifest, owned),
-        (Value::Number(object), Value::Number(manifest)) => {
-            object == manifest || object.as_f64() == manifest.as_f64()
-        }
-        (object, manifest) => object == manifest,
-    }
-}
-
-fn list(object: &[Value], manifest: &[Value], owned: Option<&Value>) -> bool {
-    let owned = owned.and_then(Value::as_object);
-    let Some(owned) = owned.filter(|owned| owned.keys().any(|key| element(key).is_some())) else {
-        return object.len() == manifest.len()
-            && object
-                .iter()
-                .zip(manifest)
-                .all(|(object, manifest)| contains(object, manifest, None));
-    };
-    manifest.iter().all(|part| {
-        let of_part = owned
-            .iter()
-            .find(|(key, _)| element(key).is_some_and(|element| element.is(part)));
-        let Some((key, fields)) = of_part else {
-            // An element that was never applied.
-            return false;
-        };
-        let Some(selector) = element(key) else {
-            return false;
-        };
-        let found = object.iter().find(|candidate| selector.is(candidate));
-        found.is_some_and(|found| match selector {
-            Element::Keys(_) => contains(found, part, Some(fields)),
-            Element::Equal(_) => true,
-        })
-    })
-}
 
 /// Takes out of a body that was written what the object lacks of it, and returns the paths: of fields that its cluster
 /// does not know. Metadata and status aside.
@@ -136,33 +85,6 @@ fn has_all(object: &Value, part: &Value) -> bool {
 /// Returns `true` for what a field has that was never set.
 fn is_zero(value: &Value) -> bool {
     *value == Value::Bool(false) || *value == "" || value.as_f64() == Some(0.0)
-}
-
-fn is_leaf(fields: &Value) -> bool {
-    fields.as_object().is_some_and(Map::is_empty)
-}
-
-fn is_scalar(value: &Value) -> bool {
-    !value.is_object() && !value.is_array()
-}
-
-/// Returns `true` for what an API server leaves out as readily as it keeps it.
-pub(crate) fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
-    }
-}
-
-fn is_container_or_null(object: &Value, manifest: &Value) -> bool {
-    match (object, manifest) {
-        (Value::Null, _) | (Value::Object(_), Value::Object(_)) => true,
-        // An empty list is all of it, whatever others would add to one that merges by keys.
-        (Value::Array(object), Value::Array(_)) => object.is_empty(),
-        _ => false,
-    }
 }
 
 /// The part of an object that has to change before it is compared with its manifest again.

@@ -4,7 +4,7 @@ mod parts;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::parts::{Element, element};
+pub(crate) use self::parts::{Element, element, is_union};
 use self::parts::{Part, displaced, has_more, is_replaced, lacks, part};
 use crate::metadata::Written;
 use crate::patch::JsonPatch;
@@ -126,19 +126,23 @@ impl Managers {
     }
 
     /// Returns `true` if somebody else alone owns a list or a map as a whole, outside of metadata and status, and has it
-    /// otherwise than `body`. What was ours is so once another has changed it, be it by a field within that looks like
-    /// a default of the cluster.
+    /// otherwise than `body`. What was ours is so once another has changed it, in whichever version of the kind, be it by
+    /// a field within that looks like a default of the cluster.
     pub fn others_have_replaced(&self, object: &Value, body: &Value) -> bool {
-        let version = object.get("apiVersion");
-        // The fields of one version mean nothing in another.
-        let of_version = |entry: &&Value| entry.get("apiVersion") == version;
-        let entries = entries(object).iter().filter(of_version);
+        let entries = entries(object).iter();
         let (ours, others): (Vec<_>, Vec<_>) = entries.partition(|entry| self.is_ours(entry));
+        // A predecessor's update owns nothing that another had the same before: only what came after tells.
+        let is_written = ours.iter().any(|entry| text(entry, "manager") == self.ours);
+        let times = ours.iter().map(|entry| text(entry, "time"));
+        let since = times.max().filter(|_| !is_written).unwrap_or_default();
         let mut owned = Value::Null;
         for fields in ours.into_iter().filter_map(|entry| entry.get("fieldsV1")) {
             union(&mut owned, fields.clone());
         }
-        let mut theirs = others.into_iter().flat_map(content);
+        let since = others
+            .into_iter()
+            .filter(|entry| text(entry, "time") >= since);
+        let mut theirs = since.flat_map(content);
         theirs.any(|(key, fields)| is_replaced((key, fields), &owned, (object, body)))
     }
 
@@ -168,8 +172,9 @@ impl Managers {
         let version = object.get("apiVersion");
         let (mut taken, mut kept) = (Value::Null, Vec::new());
         for entry in entries(object) {
-            // The fields of one version mean nothing in another.
-            let is_taken = is_of_object(entry) && entry.get("apiVersion") == version;
+            // The fields of one version may mean nothing in another.
+            let is_known = entry.get("apiVersion") == version || !has_more_content(entry, object);
+            let is_taken = is_of_object(entry) && is_known;
             let (take, keep) = match is_taken {
                 true if self.is_ours(entry) => (entry.get("fieldsV1").cloned(), None),
                 true => split(entry),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmada_api::condition::TRUE;
+use objects::Metadata;
 use objects::amounts::Amounts;
 use objects::condition::find;
 use serde_json::{Value, json};
@@ -14,7 +15,15 @@ pub struct NodeCapacity {
     allocatable: Amounts,
     /// True if its condition `Ready` is True.
     pub is_ready: bool,
+    /// The type of its machine; empty if nobody knows.
+    instance_type: Box<str>,
 }
+
+/// The labels of a node with the type of its machine, that of today first.
+const INSTANCE_TYPES: [&str; 2] = [
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+];
 
 /// The requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +51,8 @@ enum Phase {
 pub struct ClusterUsage {
     /// The number of nodes.
     pub nodes: usize,
+    /// The number of nodes of each type of machine; by the empty name those of which nobody knows it.
+    pub instance_types: BTreeMap<String, usize>,
     /// What they have.
     pub capacity: Amounts,
     /// What pods may have of that.
@@ -59,8 +70,16 @@ impl From<&Value> for NodeCapacity {
             allocatable: Amounts::read(node.pointer("/status/allocatable")),
             is_ready: find(list(node.pointer("/status/conditions")), "Ready")
                 .is_some_and(|ready| ready["status"] == TRUE),
+            instance_type: instance_type(node).into(),
         }
     }
+}
+
+fn instance_type(node: &Value) -> &str {
+    let mut labels = INSTANCE_TYPES.iter();
+    labels
+        .find_map(|label| node.label(label))
+        .unwrap_or_default()
 }
 
 impl From<&Value> for PodRequest {
@@ -96,6 +115,9 @@ impl ClusterUsage {
         let mut sum = Self::default();
         for node in nodes {
             sum.nodes += 1;
+            *sum.instance_types
+                .entry((*node.instance_type).to_owned())
+                .or_default() += 1;
             sum.capacity.add(&node.capacity);
             sum.allocatable.add(&node.allocatable);
         }

@@ -70,13 +70,16 @@ impl WriteError {
         }
     }
 
-    /// Returns the API server's reason for a write that it refuses, which names the policy or webhook if it is one.
+    /// Returns the API server's reason for a write that it refuses, which names the policy or webhook if it is one. A
+    /// webhook without an answer refuses, too, if its `failurePolicy` says so.
     pub fn refusal(&self) -> Option<&str> {
-        match self {
-            Self::Api(kube::Error::Api(status)) if self.kind() == WriteErrorKind::Invalid => {
-                Some(&status.message)
-            }
-            _ => None,
+        let Self::Api(kube::Error::Api(status)) = self else {
+            return None;
+        };
+        match self.kind() {
+            WriteErrorKind::Invalid => Some(&status.message),
+            WriteErrorKind::Transient => by_webhook(&status.message),
+            WriteErrorKind::Conflict | WriteErrorKind::Missing => None,
         }
     }
 
@@ -90,6 +93,18 @@ impl WriteError {
             (_, WriteErrorKind::Transient) => "failed",
         }
     }
+}
+
+/// Returns the part of a message that names the webhook which refuses the write, with whichever code, or does not answer. What
+/// follows may be another text with each attempt, such as the port of a connection.
+fn by_webhook(message: &str) -> Option<&str> {
+    let begins = ["failed calling webhook \"", "admission webhook \""].map(|words| {
+        let begin = message.find(words)?;
+        Some(begin + words.len())
+    });
+    let begin = begins.into_iter().flatten().next()?;
+    let name = message.get(begin..)?.find('"')?;
+    message.get(..=begin + name)
 }
 
 impl Writer {

@@ -2,11 +2,13 @@
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
 //! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the
-//! `contract` that all of them keep.
+//! `contract` that all of them keep. `kubernetes` and `gateway-api` share a `gateway_cluster`, and differ in its routes.
 
 mod balancer;
 #[cfg(test)]
 mod contract;
+mod gateway_api;
+mod gateway_cluster;
 mod haproxy;
 mod kubernetes;
 mod named;
@@ -18,6 +20,8 @@ use karmada_runtime::program::{Program, StartError};
 
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use self::gateway_api::GatewayApiArgs;
+use self::gateway_cluster::GatewayClusterArgs;
 use self::haproxy::HaproxyArgs;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
@@ -30,7 +34,11 @@ pub(crate) struct ProviderArgs {
     #[arg(long, env = "KARMADA_PROVIDER", value_enum, default_value_t = ProviderName::None)]
     pub(crate) provider: ProviderName,
     #[command(flatten)]
+    pub(crate) gateway_clusters: GatewayClusterArgs,
+    #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
+    #[command(flatten)]
+    pub(crate) gateway_api: GatewayApiArgs,
     #[command(flatten)]
     pub(crate) haproxy: HaproxyArgs,
 }
@@ -42,6 +50,8 @@ pub(crate) enum ProviderName {
     None,
     /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
     Kubernetes,
+    /// A Gateway of a gateway cluster, through Services, EndpointSlices and HTTPRoutes.
+    GatewayApi,
     /// A running HAProxy, through the servers of its backends.
     Haproxy,
 }
@@ -60,30 +70,39 @@ pub(crate) async fn connect(
     match args.provider {
         ProviderName::None => Ok(NamedBalancer::only(NoLoadBalancer)),
         ProviderName::Kubernetes => {
-            kubernetes::connect(&args.kubernetes, controller, program).await
+            let (clusters, own) = (&args.gateway_clusters, &args.kubernetes);
+            kubernetes::connect(clusters, own, controller, program).await
+        }
+        ProviderName::GatewayApi => {
+            let (clusters, own) = (&args.gateway_clusters, &args.gateway_api);
+            gateway_api::connect(clusters, own, controller, program).await
         }
         ProviderName::Haproxy => haproxy::connect(&args.haproxy, controller),
     }
 }
 
 impl ProviderArgs {
-    /// Returns `true` if the Secrets of TLS are needed. HAProxy's are in its configuration.
-    pub(crate) fn copies_tls_secrets(&self) -> bool {
-        self.provider != ProviderName::Haproxy && self.kubernetes.copy_tls_secrets()
-    }
-
     fn reject_unused(&self) -> Result<(), StartError> {
-        let flags = [
-            (ProviderName::Kubernetes, self.kubernetes.first_set()),
-            (ProviderName::Haproxy, self.haproxy.first_set()),
+        const KUBERNETES: ProviderName = ProviderName::Kubernetes;
+        const GATEWAY_API: ProviderName = ProviderName::GatewayApi;
+        let flags: [(&[ProviderName], Option<&str>); 4] = [
+            (
+                &[KUBERNETES, GATEWAY_API],
+                self.gateway_clusters.first_set(),
+            ),
+            (&[KUBERNETES], self.kubernetes.first_set()),
+            (&[GATEWAY_API], self.gateway_api.first_set()),
+            (&[ProviderName::Haproxy], self.haproxy.first_set()),
         ];
-        for (owner, flag) in flags {
+        for (owners, flag) in flags {
             if let Some(flag) = flag
-                && owner != self.provider
+                && !owners.contains(&self.provider)
             {
-                let [selected, owner] = [self.provider, owner].map(shown);
+                let selected = shown(self.provider);
+                let owners: Vec<String> = owners.iter().copied().map(shown).collect();
+                let owners = owners.join(" or ");
                 return Err(StartError::Config(format!(
-                    "{flag} has no use with --provider {selected}; add --provider {owner} or leave it out"
+                    "{flag} has no use with --provider {selected}; add --provider {owners}, or leave it out"
                 )));
             }
         }

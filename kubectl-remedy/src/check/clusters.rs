@@ -1,15 +1,19 @@
-//! The clusters: whether the agents of each report.
+//! The clusters: whether the agents of each report, and those of the gateway.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::condition::{DNS_READY, REPORTER_LEASE, REPORTER_READY, TRUE};
+use karmada_api::condition::{
+    DNS_READY, GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE, REPORTER_READY, TRUE,
+};
 use karmada_api::{Cluster, cluster_of_execution_namespace};
 use karmada_runtime::cache::Cache;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use objects::Key;
 
+use super::gateway;
 use super::report::{Finding, Section};
 use crate::error::Error;
 use crate::fleet::{FleetSnapshot, list};
@@ -23,6 +27,8 @@ pub(super) async fn section(
 ) -> Result<Section, Error> {
     let ours = ListParams::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
     let leases: Cache<Lease> = list(Api::all(client.clone()), ours).await?;
+    let of_gateway = leases.get(&Key::new(GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE));
+    let of_gateway = of_gateway.map(AsRef::as_ref);
     let leases: BTreeMap<&str, &Lease> = leases
         .iter()
         .filter_map(|(key, lease)| {
@@ -33,6 +39,7 @@ pub(super) async fn section(
     let mut findings: Vec<Finding> = clusters
         .map(|cluster| reports(cluster, leases.get(&*cluster.name_any()).copied(), now))
         .collect();
+    findings.extend(gateway::findings(fleet, of_gateway, now));
     findings.extend(unread(fleet));
     if findings.is_empty() {
         findings.push(Finding::doubtful("there are no clusters", "join one"));

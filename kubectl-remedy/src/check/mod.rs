@@ -5,6 +5,7 @@ mod before;
 mod clusters;
 mod controllers;
 mod gates;
+mod gateway;
 mod members;
 mod propagation;
 mod report;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::ClusterView;
-use karmada_runtime::client::Addresses;
+use karmada_runtime::client::{Addresses, patient};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::MemberAccess;
 use kube::api::ListParams;
@@ -77,6 +77,7 @@ async fn renew(
     }
     let member = way
         .client(&secret, &Addresses::by_system(), NAME)
+        .map(patient)
         .map_err(|error| unusable(Chain(&error).to_string()))?;
     let new = token::request(&account::account(), args.token_duration, &member)
         .await

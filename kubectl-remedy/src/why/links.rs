@@ -2,9 +2,13 @@
 
 use karmada_api::condition::{Condition, OWNED, REPORTER_LEASE};
 use karmada_api::remedy::{EXPIRES_AT, REASON};
-use karmada_api::{Cluster, DecisionMatch, Operator, Remedy, TRAFFIC_CONTROL, execution_namespace};
+use karmada_api::{
+    Cluster, ClusterConditionRequirement, Operator, Remedy, TRAFFIC_CONTROL, execution_namespace,
+};
 use karmada_rules::ingress::Desired;
-use karmada_rules::remedy::{self, Effect, Forecast, Mode, Problem, covers, problems};
+use karmada_rules::remedy::{
+    self, Decision, Effect, Forecast, Mode, Problem, covers, is_met, problems,
+};
 use kube::ResourceExt;
 
 use super::explanation::{
@@ -117,21 +121,36 @@ impl Links<'_> {
         if Mode::of(remedy, self.fleet.now) == Mode::Expired {
             return "it has expired".to_owned();
         }
+        let decision = Decision::of(remedy);
+        if let Decision::Unreadable(error) = decision {
+            return error.to_string();
+        }
         match Effect::of(remedy, self.cluster, self.fleet.now) {
             Some(Effect::WouldAct(cause)) => return format!("it only observes: {cause}"),
             Some(Effect::Unclear) => return "what decides about it cannot be read".to_owned(),
             Some(Effect::Acts(_)) | None => {}
         }
-        let matches = remedy.spec.decision_matches.iter().flatten();
-        let reasons: Vec<String> = matches.map(|wanted| self.unmet(wanted)).collect();
+        let reasons: Vec<String> = match decision {
+            Decision::Any(matches) => matches
+                .iter()
+                .map(|wanted| match &wanted.cluster_condition_match {
+                    Some(wanted) => self.unmet(wanted),
+                    None => "a match names no condition".to_owned(),
+                })
+                .collect(),
+            // Those that are met are no reason.
+            Decision::All(wanted) => wanted
+                .iter()
+                .filter(|wanted| !is_met(wanted, self.cluster))
+                .map(|wanted| self.unmet(wanted))
+                .collect(),
+            Decision::AtOnce | Decision::Unreadable(_) => Vec::new(),
+        };
         reasons.join("; ")
     }
 
-    /// Returns the reason why a match does not.
-    fn unmet(&self, wanted: &DecisionMatch) -> String {
-        let Some(wanted) = &wanted.cluster_condition_match else {
-            return "a match names no condition".to_owned();
-        };
+    /// Returns the reason why the cluster does not meet a requirement.
+    fn unmet(&self, wanted: &ClusterConditionRequirement) -> String {
         let kind = &wanted.condition_type;
         let asked = match wanted.operator {
             Some(Operator::Equal) => format!("{} is asked for", wanted.condition_status),

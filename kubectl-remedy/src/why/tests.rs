@@ -1,5 +1,5 @@
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON};
+use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON, WHEN};
 use karmada_runtime::cache::Cache;
 use kube::ResourceExt;
 use objects::Key;
@@ -144,6 +144,38 @@ fn every_inaction_has_words() {
         ),
     ] {
         assert_eq!(links.why_not(&remedy("r", &spec)), reason);
+    }
+}
+
+/// Of conditions that must all match, those are named that do not.
+#[test]
+fn unmet_conditions_are_named() {
+    let (fleet, traces) = (fleet(), Traces::default());
+    let controllers = controllers(&[]);
+    let links = Links {
+        fleet: &fleet,
+        cluster: fleet.require("member2").unwrap(),
+        traces: &traces,
+        controllers: &controllers,
+    };
+    for (when, reason) in [
+        (
+            "ServiceDomainNameResolutionReady=True,Ready!=True",
+            "the cluster has no Ready",
+        ),
+        (
+            "ServiceDomainNameResolutionReady!=True,Ready!=True",
+            "ServiceDomainNameResolutionReady is True, and any other is asked for; the cluster has no Ready",
+        ),
+        (
+            "Ready",
+            "annotation remedy.karmada-rs.io/when is \"Ready\", so this Remedy sets no action and clears none: write conditions such as HealthReporterReady=False,Ready!=True",
+        ),
+    ] {
+        let mut found = remedy("r", &json!({ "decisionMatches": [] }));
+        let annotations = found.annotations_mut();
+        annotations.insert(WHEN.to_owned(), when.to_owned());
+        assert_eq!(links.why_not(&found), reason);
     }
 }
 

@@ -1,7 +1,7 @@
 //! An explanation for people.
 
 use jiff::Timestamp;
-use karmada_api::condition::{OWNED, SERVICE_NETWORK_READY};
+use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY};
 use karmada_rules::ingress::{ServingState, WhenAllBlocked};
 
 use super::explanation::{
@@ -35,8 +35,8 @@ impl Explanation {
         for kind in OWNED {
             let mut known = self.conditions.iter();
             let Some(condition) = known.find(|known| known.type_ == kind) else {
-                // The agents probe the Service network only where they are asked to.
-                if kind != SERVICE_NETWORK_READY {
+                // What agents do only where they are asked to is not missed.
+                if [DNS_READY, REPORTER_READY].contains(&kind) {
                     lines.push(format!("{kind}: none"));
                 }
                 continue;

@@ -7,6 +7,8 @@ use karmada_runtime::args::{CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::client::{Server, Source};
 use karmada_runtime::program::StartError;
 
+use crate::properties::PropertyArgs;
+
 /// Applies in one cluster of a fleet what the hub's placements place there, and tells the hub how it is.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::identity::NAME, version)]
@@ -29,6 +31,8 @@ pub struct Args {
     /// Tell the hub which namespaces the member has: placements of a namespace go to it only if it has that.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) collect_namespaces: bool,
+    #[command(flatten)]
+    pub(crate) properties: PropertyArgs,
     /// Decide everything and write nothing, neither on the hub nor in the member; the metric `would_write_total` counts what would be written.
     #[arg(long)]
     pub(crate) observe_only: bool,

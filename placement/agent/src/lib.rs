@@ -13,7 +13,8 @@
 //! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
 //!   `outcome`; what is said of it, `report`; what is stored by then, `written`. What users read besides: `events` with
 //!   `reason`.
-//! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, and `namespaces`.
+//! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
+//!   `properties`.
 //!
 //! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
 
@@ -25,6 +26,7 @@ mod membership;
 mod namespaces;
 mod outcome;
 mod ownership;
+mod properties;
 mod reason;
 mod report;
 #[cfg(test)]
@@ -51,6 +53,7 @@ use crate::index::{Queues, SharedIndex};
 use crate::membership::MembershipReconciler;
 use crate::namespaces::MemberNamespaces;
 use crate::ownership::{Owners, PlacedObjects};
+use crate::properties::Properties;
 pub use crate::reason::Reason;
 use crate::report::Reporter;
 use crate::usage::Usage;
@@ -103,6 +106,7 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
         namespaces: args
             .collect_namespaces
             .then(|| MemberNamespaces::watch(program, &member, Arc::clone(&index))),
+        properties: Properties::new(args.properties.clone(), member.clone()),
         index: Arc::clone(&index),
         hub,
         member,

@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::index::SharedIndex;
 use crate::namespaces::MemberNamespaces;
+use crate::properties::Properties;
 use crate::usage::Usage;
 
 /// The longest time from one look at the member's health to the next.
@@ -31,6 +32,7 @@ pub(crate) struct MembershipReconciler {
     pub(crate) usage: Arc<Usage>,
     /// Absent if the hub is not to hear of them.
     pub(crate) namespaces: Option<Arc<MemberNamespaces>>,
+    pub(crate) properties: Properties,
     pub(crate) hub: Client,
     pub(crate) member: Client,
     pub(crate) writes: WriteMode,
@@ -52,12 +54,14 @@ impl Controller for MembershipReconciler {
         let trouble = self.trouble().await;
         let usage = self.usage.sum();
         let namespaces = self.namespaces.as_ref().and_then(|all| all.known());
+        let collected = self.properties.collect(usage.as_ref()).await;
         let now = (self.clock)();
         let HeartbeatPlan { write, next } = plan(&HeartbeatFacts {
             channel: &channel,
             trouble: trouble.as_deref(),
             usage: usage.as_ref(),
             namespaces: namespaces.as_ref(),
+            collected: &collected,
             holds_works: self.index.holds_works(),
             now,
         });

@@ -47,6 +47,8 @@ pub struct Args {
 pub(crate) enum Loop {
     /// Keeps what each cluster of the fleet has on the hub.
     Membership,
+    /// Keeps the `ClusterProfile` of each cluster that has joined, where the hub has that kind.
+    Profiles,
     /// Snapshots what placements select and what overrides say, and ends both.
     Snapshots,
     /// Picks the clusters of placements.
@@ -64,8 +66,9 @@ pub(crate) enum Loop {
 }
 
 impl Loop {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Membership,
+        Self::Profiles,
         Self::Snapshots,
         Self::Schedule,
         Self::Rollout,

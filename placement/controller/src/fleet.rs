@@ -109,6 +109,15 @@ impl Fleet {
             .collect()
     }
 
+    /// Returns a cluster as it is at a moment.
+    pub(crate) fn member(&self, name: &str, now: Timestamp) -> Option<Member> {
+        let cluster = self.get(name)?;
+        Some(Member {
+            cluster: Arc::clone(cluster),
+            obstacle: self.eligibility(cluster, now).obstacle,
+        })
+    }
+
     /// Returns a cluster.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<MemberCluster>> {
         self.members.get(&Key::cluster_scoped(name))

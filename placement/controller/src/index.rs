@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Scope;
 use karmada_api::fleet::binding::BindingState;
 use karmada_api::fleet::overrides::OverrideSpec;
 use karmada_api::fleet::{
-    Binding, ClusterResourcePlacementEviction, InternalMemberCluster, Placement, PolicySnapshot,
-    ResourceSnapshot, Work,
+    Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus,
+    InternalMemberCluster, Placement, PolicySnapshot, ResourceSnapshot, Work,
 };
+use karmada_api::{ClusterProfile, Scope};
 use karmada_rules::placement::eviction::is_decided;
 use karmada_rules::placement::overrides::named_placement;
 use karmada_rules::placement::parents::{binding_of_work, placement_of};
@@ -61,6 +61,8 @@ pub(crate) struct Index {
     pub(crate) by_cluster: ReverseIndex<Key, String>,
     pub(crate) works: ByParent<StoredWork>,
     pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
+    /// The statuses of placements in the namespaces that they place.
+    pub(crate) status_copies: Cache<ClusterResourcePlacementStatus>,
     pub(crate) overrides: OverrideIndex,
     pub(crate) runs: RunIndex,
     pub(crate) fleet: Fleet,
@@ -68,6 +70,9 @@ pub(crate) struct Index {
     pub(crate) roles: Cache<Role>,
     pub(crate) role_bindings: Cache<RoleBinding>,
     pub(crate) channels: Cache<InternalMemberCluster>,
+    /// The profiles of clusters, and whether the hub has the kind.
+    pub(crate) profiles: Cache<ClusterProfile>,
+    pub(crate) serves_profiles: bool,
     /// What each placement selected last.
     pub(crate) selected: BTreeMap<Key, Selected>,
     pub(crate) awaited: Writes,
@@ -78,6 +83,8 @@ pub(crate) struct Index {
 pub(crate) struct Writes {
     /// What was written for a cluster.
     pub(crate) belongings: Awaited,
+    /// The profile that was written of a cluster.
+    pub(crate) profiles: Awaited,
     /// The snapshots that were written for a placement, when its policy or what it selects changed.
     pub(crate) snapshots: Awaited,
     /// The snapshots that were written for an override.
@@ -86,6 +93,8 @@ pub(crate) struct Writes {
     pub(crate) bindings: Awaited,
     /// What was written for a binding: its Works, and what it says of them.
     pub(crate) works: Awaited,
+    /// The copies of the status of a placement.
+    pub(crate) status_copies: Awaited,
     /// What was written of a run itself.
     pub(crate) runs: Awaited,
     /// The approval requests that were written for a run.
@@ -174,6 +183,7 @@ impl Index {
             by_cluster: ReverseIndex::default(),
             works: ByParent::new(binding_of_work),
             evictions: Cache::default(),
+            status_copies: Cache::default(),
             overrides: OverrideIndex::default(),
             runs: RunIndex::default(),
             fleet: Fleet::new(heartbeat_timeout),
@@ -181,6 +191,8 @@ impl Index {
             roles: Cache::default(),
             role_bindings: Cache::default(),
             channels: Cache::default(),
+            profiles: Cache::default(),
+            serves_profiles: false,
             selected: BTreeMap::new(),
             awaited: Writes::default(),
         }
@@ -301,8 +313,13 @@ impl Index {
                 "ClusterResourcePlacementEviction",
                 self.evictions.undecoded(),
             ),
+            (
+                ClusterResourcePlacementStatus::KIND,
+                self.status_copies.undecoded(),
+            ),
             ("MemberCluster", self.fleet.members.undecoded()),
             ("InternalMemberCluster", self.channels.undecoded()),
+            (ClusterProfile::KIND, self.profiles.undecoded()),
         ];
         for scope in [Scope::Cluster, Scope::Namespaced] {
             undecoded.extend([
@@ -317,9 +334,9 @@ impl Index {
                 ),
                 (Binding::kind_of(scope), self.bindings.undecoded(scope)),
             ]);
+            undecoded.extend(self.runs.undecoded(scope));
         }
         undecoded.extend(self.overrides.undecoded());
-        undecoded.extend(self.runs.undecoded());
         undecoded
     }
 }

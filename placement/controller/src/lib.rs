@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
+//!                                     profiles     keeps the profile by which programs of others find a cluster
 //!                                     eligibility  looks at clusters that may fall silent
 //!                                     snapshots    snapshots a placement's policy and what it selects; ends it
 //!                                     overrides    snapshots what overrides say; ends them
@@ -41,6 +42,7 @@ mod membership;
 mod metrics;
 mod override_snapshots;
 mod overrides;
+mod profiles;
 mod reason;
 mod requests;
 mod rollout;
@@ -73,6 +75,7 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::membership::MembershipReconciler;
 use crate::metrics::{FleetMetrics, LABELS};
 use crate::override_snapshots::OverrideReconciler;
+use crate::profiles::ProfileReconciler;
 pub use crate::reason::Reason;
 use crate::requests::HubApi;
 use crate::rollout::RolloutReconciler;
@@ -235,6 +238,14 @@ impl Loops<'_> {
                 clock,
             };
             self.spawn_one(program, "membership", membership, &self.queues.membership);
+        }
+        if self.runs(Loop::Profiles) {
+            let profiles = ProfileReconciler {
+                index: Arc::clone(&self.index),
+                hub: self.hub.clone(),
+                clock,
+            };
+            self.spawn_one(program, "profiles", profiles, &self.queues.profiles);
         }
     }
 

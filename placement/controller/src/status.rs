@@ -1,4 +1,6 @@
-//! Says where one placement stands.
+//! Says where one placement stands, and `copy` where those can read it who may read in its namespace only.
+
+mod copy;
 
 use std::sync::Arc;
 
@@ -45,11 +47,16 @@ impl Controller for StatusReconciler {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let known = self.index.read(|index| {
             let placed = index.placed(key)?;
-            Some((placed, index.selected.get(key).cloned()))
+            let awaited = index.awaited.status_copies.until(key);
+            Some((placed, index.selected.get(key).cloned(), awaited))
         });
-        let Some((placed, selected)) = known else {
+        let Some((placed, selected, awaited)) = known else {
             return Ok(());
         };
+        if let Some(until) = awaited {
+            self.index.queues.status.add_at(key.clone(), until);
+            return Ok(());
+        }
         let now = (self.clock)();
         let StatusPlan { status, wake_at } = if placed.placement.metadata.is_deleting() {
             self.of_end(&placed, now)
@@ -59,10 +66,12 @@ impl Controller for StatusReconciler {
         if let Some(at) = wake_at {
             self.index.queues.status.add_at_time(key.clone(), at, now);
         }
-        match status {
+        let (status, copied) = self.copied(&placed.placement, status, now).await;
+        let told = match status {
             Some(after) => self.tell(&placed.placement, &after).await,
             None => Ok(()),
-        }
+        };
+        told.and(copied)
     }
 }
 

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::fleet::names::UPDATE_RUN_FINALIZER;
 use karmada_api::fleet::update::UpdateRunStatus;
-use karmada_api::fleet::{ClusterApprovalRequest, ClusterStagedUpdateRun};
+use karmada_api::fleet::{ApprovalRequest, StagedUpdateRun};
 use karmada_rules::placement::envelope::Opening;
-use karmada_rules::placement::update::{UpdatePlan, UpdateWrite, is_finished};
+use karmada_rules::placement::update::{UpdatePlan, UpdateWrite, is_finished, placement_of};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -76,8 +76,8 @@ impl Controller for Updater {
 
 impl Updater {
     /// Returns the time until which a write is waited for.
-    fn awaited(&self, key: &Key, run: &ClusterStagedUpdateRun) -> Option<Instant> {
-        let placement = Key::cluster_scoped(&*run.spec.placement_name);
+    fn awaited(&self, key: &Key, run: &StagedUpdateRun) -> Option<Instant> {
+        let placement = placement_of(run);
         self.index.read(|index| {
             let awaited = &index.awaited;
             let of_run = [&awaited.runs, &awaited.approvals].map(|one| one.until(key));
@@ -88,8 +88,8 @@ impl Updater {
         })
     }
 
-    async fn advance(&self, key: &Key, run: &ClusterStagedUpdateRun) -> Result<(), BoxError> {
-        let placement = Key::cluster_scoped(&*run.spec.placement_name);
+    async fn advance(&self, key: &Key, run: &StagedUpdateRun) -> Result<(), BoxError> {
+        let placement = placement_of(run);
         let Some(known) = Known::read(&self.index, key) else {
             return Ok(());
         };
@@ -134,10 +134,10 @@ impl Updater {
 
     async fn take(&self, key: &Key, placement: &Key, write: &UpdateWrite) -> Result<(), BoxError> {
         let (hub, index) = (&self.hub, &self.index);
-        let approvals = hub.all::<ClusterApprovalRequest>();
+        let approvals = hub.of_scope::<ApprovalRequest>(&key.namespace);
         let echo = |name: &str, replaced| Echo {
             of: |writes| &mut writes.approvals,
-            object: Key::cluster_scoped(name),
+            object: Key::new(&*key.namespace, name),
             owner: key,
             replaced,
         };
@@ -170,7 +170,7 @@ impl Updater {
     }
 
     /// Gives a run the finalizer with which it waits for its approval requests. Returns `true` if it had to.
-    async fn hold(&self, key: &Key, run: &ClusterStagedUpdateRun) -> Result<bool, BoxError> {
+    async fn hold(&self, key: &Key, run: &StagedUpdateRun) -> Result<bool, BoxError> {
         let mut finalizers = run.metadata.finalizers.clone().unwrap_or_default();
         if finalizers.iter().any(|one| one == UPDATE_RUN_FINALIZER) {
             return Ok(false);
@@ -180,7 +180,7 @@ impl Updater {
     }
 
     /// Ends a run: what it has asked for goes with it. The clusters stay as they are.
-    async fn end(&self, key: &Key, run: &ClusterStagedUpdateRun) -> Result<(), BoxError> {
+    async fn end(&self, key: &Key, run: &StagedUpdateRun) -> Result<(), BoxError> {
         let mut finalizers = run.metadata.finalizers.clone().unwrap_or_default();
         let before = finalizers.len();
         finalizers.retain(|one| one != UPDATE_RUN_FINALIZER);
@@ -188,7 +188,7 @@ impl Updater {
             return Ok(());
         }
         let requests = self.index.read(|index| index.runs.approvals.of(key));
-        let approvals = self.hub.all::<ClusterApprovalRequest>();
+        let approvals = self.hub.of_scope::<ApprovalRequest>(&key.namespace);
         let left = requests.iter().filter(|one| !one.metadata.is_deleting());
         let names: Vec<_> = left.map(|one| one.metadata.name()).collect();
         perform(&names, async |name| {
@@ -203,13 +203,13 @@ impl Updater {
     async fn set_finalizers(
         &self,
         key: &Key,
-        run: &ClusterStagedUpdateRun,
+        run: &StagedUpdateRun,
         finalizers: &[String],
     ) -> Result<bool, BoxError> {
         let version = run.metadata.resource_version();
         let body = json!({ "metadata": { "finalizers": finalizers } });
         let patch = guarded(Some(version), body);
-        let runs = self.hub.all::<ClusterStagedUpdateRun>();
+        let runs = self.hub.of_scope::<StagedUpdateRun>(&key.namespace);
         let write = self.hub.patch("run_finalizers", &runs, &key.name, &patch);
         let written = self.index.awaiting(itself(key, version), write).await;
         Ok(unless_gone(written)?.is_some())
@@ -218,7 +218,7 @@ impl Updater {
     async fn tell(
         &self,
         key: &Key,
-        run: &ClusterStagedUpdateRun,
+        run: &StagedUpdateRun,
         after: &UpdateRunStatus,
     ) -> Result<(), BoxError> {
         let before = run.status.clone().unwrap_or_default();
@@ -227,7 +227,7 @@ impl Updater {
         };
         let version = run.metadata.resource_version();
         let patch = guarded(Some(version), json!({ "status": patch }));
-        let runs = self.hub.all::<ClusterStagedUpdateRun>();
+        let runs = self.hub.of_scope::<StagedUpdateRun>(&key.namespace);
         let write = self
             .hub
             .patch_status("run_status", &runs, &key.name, &patch);
@@ -236,7 +236,7 @@ impl Updater {
             && let Some(events) = &self.events
             && let Some(event) = events::transition(&before, after)
         {
-            events.record(run.object_ref(&()), event);
+            events.record(run.object_ref(&run.scope()), event);
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ use tokio::sync::Notify;
 use crate::args::Args;
 use crate::awaited::Awaited;
 use crate::bursts::Bursts;
+use crate::identity::NAMESPACE;
 use crate::index::{Index, Writes};
 use crate::inventory::{HubObjects, LOOK_AGAIN, LOOK_FOR_ANSWER, depends_on, namespaced_kinds};
 use crate::requests::Written;
@@ -42,11 +43,12 @@ const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
 /// The time after a failure to look up the kinds of the hub, or a change of one, before the next look.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
-/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet` and `membership` of clusters, of
+/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet`, `membership` and `profiles` of clusters, of
 /// `overrides` of overrides, of `updates` of runs, and the others of placements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) membership: Queue<Key>,
+    pub(crate) profiles: Queue<Key>,
     pub(crate) fleet: Queue<Key>,
     pub(crate) snapshots: Queue<Key>,
     pub(crate) overrides: Queue<Key>,
@@ -162,9 +164,16 @@ impl SharedIndex {
         to.start("works", Self::observe_work);
         to.start("memberclusters", Self::observe_member);
         to.start_if_served("evictions", Self::observe_eviction);
-        to.start_if_served("updateruns", Self::observe_run);
-        to.start_if_served("updatestrategies", Self::observe_strategy);
-        to.start_if_served("approvalrequests", Self::observe_approval);
+        to.start_if_served("statuscopies", Self::observe_status_copy);
+        to.start_scoped_if_served(["updateruns", "namespacedupdateruns"], Self::observe_run);
+        to.start_scoped_if_served(
+            ["updatestrategies", "namespacedupdatestrategies"],
+            Self::observe_strategy,
+        );
+        to.start_scoped_if_served(
+            ["approvalrequests", "namespacedapprovalrequests"],
+            Self::observe_approval,
+        );
         to.start_if_served(
             "clusteroverrides",
             Self::observe_override::<ClusterResourceOverride>,
@@ -182,6 +191,7 @@ impl SharedIndex {
         to.start("roles", Self::observe_role);
         to.start("rolebindings", Self::observe_role_binding);
         to.start("internalmemberclusters", Self::observe_channel);
+        to.start_profiles();
     }
 
     /// Reads from the index.
@@ -223,9 +233,16 @@ impl SharedIndex {
         let notify = Arc::clone(&changed);
         let definitions: Api<Decoded<PartialObjectMeta<CustomResourceDefinition>>> =
             Api::all(client.clone());
-        program.watch("definitions", definitions, Config::default(), move |_| {
-            notify.notify_one();
-        });
+        let index = Arc::clone(self);
+        program.watch(
+            "definitions",
+            definitions,
+            Config::default(),
+            move |event| {
+                index.observe_definition(&event);
+                notify.notify_one();
+            },
+        );
         let (shared, client) = (Arc::clone(self), client.clone());
         program.run_until_stopped("kinds", async move {
             let mut last_error = LastError::default();
@@ -350,6 +367,17 @@ impl Watching<'_> {
             .watch_if_served(name, api, all, move |event| observe(&shared, event));
     }
 
+    /// Starts the watch of the profiles of clusters. Others may be in other namespaces.
+    fn start_profiles(&mut self) {
+        let shared = Arc::clone(self.shared);
+        let api = Api::namespaced(self.client.clone(), NAMESPACE);
+        let all = Config::default();
+        self.program
+            .watch_if_served("clusterprofiles", api, all, move |event| {
+                shared.observe_profile(event);
+            });
+    }
+
     /// Starts the watches of two kinds that differ in scope. The namespaced one is newer, too.
     fn start_scoped<K>(
         &mut self,
@@ -358,18 +386,40 @@ impl Watching<'_> {
     ) where
         K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let (one, other) = (Arc::clone(self.shared), Arc::clone(self.shared));
-        let all = Config::default();
+        let shared = Arc::clone(self.shared);
         let api = Api::all_with(self.client.clone(), &Scope::Cluster);
         self.program
-            .watch(cluster_scoped, api, all.clone(), move |event| {
-                observe(&one, Scope::Cluster, event);
+            .watch(cluster_scoped, api, Config::default(), move |event| {
+                observe(&shared, Scope::Cluster, event);
             });
-        let api = Api::all_with(self.client.clone(), &Scope::Namespaced);
-        let source = (api, &Scope::Namespaced);
+        self.start_of_scope_if_served((namespaced, Scope::Namespaced), observe);
+    }
+
+    /// Starts the watches of two kinds that differ in scope, and are newer than the first release.
+    fn start_scoped_if_served<K>(
+        &mut self,
+        [cluster_scoped, namespaced]: [&'static str; 2],
+        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        self.start_of_scope_if_served((cluster_scoped, Scope::Cluster), observe);
+        self.start_of_scope_if_served((namespaced, Scope::Namespaced), observe);
+    }
+
+    fn start_of_scope_if_served<K>(
+        &mut self,
+        (name, scope): (&'static str, Scope),
+        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
+    ) where
+        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared);
+        let api = Api::all_with(self.client.clone(), &scope);
+        let all = Config::default();
         self.program
-            .watch_kind_if_served(namespaced, source, all, move |event| {
-                observe(&other, Scope::Namespaced, event);
+            .watch_kind_if_served(name, (api, &scope), all, move |event| {
+                observe(&shared, scope, event);
             });
     }
 }

@@ -20,7 +20,7 @@ use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::template::priority;
 use karmada_runtime::cache::{Cache, Undecoded};
-use objects::{GroupVersionKind, Key};
+use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 
 use self::bound::Renamed;
@@ -38,6 +38,8 @@ pub(crate) struct Index {
     pub(crate) cluster_overrides: Cache<ClusterOverridePolicy>,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
+    /// The kinds in the versions that bindings are to follow of which nobody says otherwise. They stay until the end.
+    pub(crate) preferred: BTreeSet<GroupVersionKind>,
     /// Those of the kinds that the API does not serve.
     pub(crate) not_served: BTreeSet<GroupVersionKind>,
     pub(crate) customizations: Customizations,
@@ -133,6 +135,19 @@ impl Index {
         own.chain(cluster)
             .filter(|(_, spec)| is_met(spec))
             .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// Returns the keys of the bindings of this kind that are being deleted.
+    pub(crate) fn deleted_bindings(&self, kind: &GroupVersionKind) -> Vec<Key> {
+        let own = self.bindings.iter();
+        let own = own.map(|(key, b)| (key, &b.metadata, &b.spec));
+        let cluster = self.cluster_bindings.iter();
+        let cluster = cluster.map(|(key, b)| (key, &b.metadata, &b.spec));
+        own.chain(cluster)
+            .filter(|(_, metadata, _)| metadata.is_deleting())
+            .filter(|(_, _, spec)| template_of(spec).kind == *kind)
+            .map(|(key, _, _)| key.clone())
             .collect()
     }
 

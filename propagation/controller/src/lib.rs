@@ -55,7 +55,7 @@ use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::args::GATES;
-use crate::binding::{BindingReconciler, WorkGauges, WrittenStatuses};
+use crate::binding::{AskedKinds, BindingReconciler, WorkGauges, WrittenStatuses};
 use crate::customization::CustomizationReconciler;
 use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
@@ -150,6 +150,7 @@ impl Loops {
                 clock: program.clock,
                 gauges: WorkGauges::register(&mut program.registry),
                 written: WrittenStatuses::default(),
+                asked: AskedKinds::default(),
             },
             dependencies: DependencyReconciler {
                 index: Arc::clone(&index),

@@ -2,6 +2,7 @@ mod wire;
 
 use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::DNS_READY;
+use karmada_api::remedy::WHEN;
 use kube::Resource;
 use serde_json::{Value, from_value, json};
 
@@ -154,6 +155,32 @@ fn emptied_remedy_wakes_former_clusters() {
             .remedies
             .is_empty()
     );
+}
+
+/// The annotation with conditions that must all match decides, too.
+#[test]
+fn changed_when_wakes_clusters() {
+    let mut index = index();
+    let of = |version, when: &str| {
+        let Decoded::Valid(mut remedy) = remedy("r", version, Some(&["m1"])) else {
+            unreachable!()
+        };
+        remedy.spec.decision_matches = Some(Vec::new());
+        remedy.metadata.annotations = Some([(WHEN.to_owned(), when.to_owned())].into());
+        Event::Apply(Decoded::Valid(remedy))
+    };
+    for (version, when, woken) in [
+        (1, "Ready!=True", &["m1"][..]),
+        (2, "Ready=False", &["m1"]),
+        (3, "Ready=False", &[]),
+        (4, "Ready", &["m1"]),
+    ] {
+        assert_eq!(
+            index.observe_remedy(of(version, when)),
+            keys(woken),
+            "{when}"
+        );
+    }
 }
 
 /// A remedy with the same spec wakes nothing.

@@ -1,6 +1,6 @@
 //! The programs of a fleet, each with the rights that `manifests/` grants it.
 
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::{ffi::OsString, fs, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -55,6 +55,19 @@ impl Fleet {
         let flags = flags.iter().map(OsString::from);
         self.run(Binary::IngressController, own.into_iter().chain(flags))
             .await
+    }
+
+    /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`.
+    pub async fn ingress_controller_at_gateway(&self) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let flags = [
+            flag("--kubeconfig", karmada),
+            "--provider=gateway-api".into(),
+            flag("--gateway-kubeconfig", gateway),
+            "--gateway=infra/web".into(),
+        ];
+        self.run(Binary::IngressController, flags).await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
@@ -125,6 +138,26 @@ impl Fleet {
             own.into_iter().chain(flags.iter().map(Into::into)),
         )
         .await
+    }
+
+    /// Starts the agent on a node of the gateway, with these flags.
+    pub async fn gateway_agent(
+        &self,
+        node: &str,
+        at: SocketAddr,
+        flags: &[String],
+    ) -> Result<Running> {
+        let name = "cluster-health-agent-gateway";
+        let karmada = account(&self.karmada, "karmada-system", name)?;
+        let gateway = account(&self.gateway, "karmada-rs", name)?;
+        let own = [
+            flag("--karmada-kubeconfig", karmada),
+            flag("--member-kubeconfig", gateway),
+            "--detectors=reachability".into(),
+            flag("--host-name", node),
+        ];
+        let flags = own.into_iter().chain(flags.iter().map(Into::into));
+        Running::start_at(Binary::Agent, self.profile, at, flags).await
     }
 
     /// Creates the gateway's class, and returns a kubeconfig with which its proxy may read everything.

@@ -18,9 +18,13 @@ mod real {
         api::core::v1::{ConfigMap, Namespace},
         apimachinery::pkg::apis::meta::v1::ObjectMeta,
     };
-    use karmada_api::{ClusterPropagationPolicy, OverridePolicy, PropagationPolicy};
+    use karmada_api::{
+        ClusterPropagationPolicy, OverridePolicy, PropagationPolicy, Remedy, TRAFFIC_CONTROL,
+        remedy::WHEN,
+    };
     use karmada_rules::propagation::candidate::Candidate;
     use karmada_rules::propagation::problems::{Problem, problems};
+    use karmada_rules::remedy::{self, FleetLookup};
     use kube::{
         Api,
         api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -511,6 +515,69 @@ mod real {
                 let refused = refusal(&policy).await.map(|error| error.to_string());
                 let is_expected = is_refusal(refused.as_deref(), expected);
                 ensure!(is_expected, "{policy}: {refused:?}");
+            }
+            Ok(())
+        });
+    }
+
+    /// An emptied list of matches is refused where no annotation says when the Remedy acts, and an annotation that
+    /// cannot be read, in the words of the Remedy's status.
+    #[test]
+    fn unreadable_when_is_refused() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            manifests::apply(&karmada.client(), "admission/remedies.yaml").await?;
+            let fleet = FleetLookup {
+                has_cluster: &|_| true,
+                has_condition: &|_| true,
+            };
+            let remedies: Api<Remedy> = Api::all(karmada.client());
+            let try_only = PostParams {
+                dry_run: true,
+                ..PostParams::default()
+            };
+            let refusal = async |remedy: &Remedy| match remedies.create(&try_only, remedy).await {
+                Ok(_) => Ok(None),
+                Err(kube::Error::Api(status)) => Ok(Some(status.message.clone())),
+                Err(error) => Err(error),
+            };
+            let one = json!([{ "clusterConditionMatch": {
+                "conditionType": "Ready", "operator": "NotEqual", "conditionStatus": "True" } }]);
+            let remedy = |when: Option<&str>, matches: &Value| -> Result<Remedy> {
+                Ok(from_value(json!({
+                    "metadata": { "name": "gone", "annotations": { WHEN: when } },
+                    "spec": { "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] },
+                }))?)
+            };
+            // The admission has a watch of its own: repeat until it has seen the policy.
+            while refusal(&remedy(None, &json!([]))?).await?.is_none() {}
+            for (when, matches) in [
+                (None, json!([])),
+                (None, json!(null)),
+                (None, one.clone()),
+                (Some("HealthReporterReady=False,Ready!=True"), json!([])),
+                (
+                    Some(" example.com/Disk != Unknown , Ready = True "),
+                    json!([]),
+                ),
+                (Some("Ready!=True"), json!(null)),
+                (Some("Ready!=True"), one.clone()),
+                (Some(""), json!([])),
+                (Some("Ready"), json!([])),
+                (Some("Ready==True"), json!([])),
+                (Some("Ready=true"), json!([])),
+                (Some("Ready=True,"), json!([])),
+                (Some("-=True"), json!([])),
+            ] {
+                let remedy = remedy(when, &matches)?;
+                let found = remedy::problems(&remedy, fleet);
+                let expected = found.first().map(ToString::to_string);
+                let refused = refusal(&remedy).await?;
+                let is_expected = is_refusal(refused.as_deref(), expected.as_deref());
+                ensure!(
+                    is_expected,
+                    "{when:?} {matches}: {refused:?} against {expected:?}"
+                );
             }
             Ok(())
         });

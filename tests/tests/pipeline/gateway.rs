@@ -148,9 +148,13 @@ async fn has_addresses(fleet: &Fleet, expected: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A TLS Secret that an ingress names reaches the gateway with the rights of the manifests, follows its source, and goes.
+/// A TLS Secret that an ingress names reaches the gateway where it is asked for, with the rights of the manifests, follows its source, and goes.
 async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let rights = "tls-secrets/karmada.yaml";
+    manifests::apply(&fleet.karmada.client(), rights).await?;
+    let rights = "tls-secrets/gateway.yaml";
+    manifests::apply(&fleet.gateway.client(), rights).await?;
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     let secret = |name: &str, kind: &str| {
         let data = json!({ "tls.crt": "b25l", "tls.key": "b25l" });
@@ -168,7 +172,8 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     let ingresses = fleet.ingresses();
     let patch = |tls: &serde_json::Value| Patch::Merge(json!({ "spec": { "tls": tls } }));
     ingresses.patch(INGRESS, &parameters, &patch(&tls)).await?;
-    let controller = fleet.ingress_controller().await?;
+    let flags = ["--copy-tls-secrets"];
+    let controller = fleet.ingress_controller_with(&flags).await?;
     fleet.serves(&MEMBERS).await?;
     let in_gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
     until(&in_gateway, INGRESS, "served", |found| found.is_some()).await?;

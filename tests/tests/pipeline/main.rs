@@ -2,8 +2,8 @@
 //! side, and each in a network namespace of its own.
 //!
 //! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
-//! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`.
-//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
+//! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
+//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `brakes`, `fleet_wide`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
@@ -21,6 +21,7 @@ mod control_plane;
 mod drills;
 mod fleet_wide;
 mod gateway;
+mod gateway_api;
 mod image;
 mod ingresses;
 mod install;
@@ -38,6 +39,7 @@ mod policies;
 mod propagation;
 mod pull;
 mod quorum;
+mod reachability;
 mod real_parts;
 mod remedies;
 mod resolvers;

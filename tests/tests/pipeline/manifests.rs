@@ -42,7 +42,9 @@ fn deleting_spares_karmada() {
     for place in [
         "karmada",
         "gateway",
+        "gateway-api",
         "host",
+        "tls-secrets",
         "member",
         "propagation",
         "admission",
@@ -67,7 +69,7 @@ fn page_lists_every_account() {
     let mut listed = 0;
     for (place, own) in [
         ("karmada", ""),
-        ("gateway", ""),
+        ("gateway", "karmada-rs"),
         ("member", "karmada-rs"),
         ("propagation", "karmada-system"),
         ("placement/hub", ""),
@@ -89,7 +91,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 16);
+    assert_eq!(listed, 18);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.
@@ -122,6 +124,7 @@ fn images_have_no_owner() {
     for place in [
         "host",
         "member",
+        "gateway/reachability",
         "propagation/host",
         "propagation/cluster/host",
         "placement/hub/host",
@@ -139,7 +142,7 @@ fn images_have_no_owner() {
             named += 1;
         }
     }
-    assert_eq!(named, 13);
+    assert_eq!(named, 14);
 }
 
 /// Pods run on Linux nodes with an account of their own and no priority class.
@@ -149,6 +152,7 @@ fn pods_have_own_accounts() {
     for place in [
         "host",
         "member",
+        "gateway/reachability",
         "propagation/host",
         "propagation/cluster/host",
         "placement/hub/host",
@@ -175,7 +179,7 @@ fn pods_have_own_accounts() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 11);
+    assert_eq!(checked, 12);
 }
 
 /// Nobody but Prometheus reaches the port of a program, and a default-deny policy cuts none off from its API.
@@ -235,11 +239,16 @@ fn replicas_are_spread() {
 /// Only agents and Prometheus reach the port of the agents.
 #[test]
 fn agents_port_is_guarded() {
-    let objects = installed("member");
-    let [policy] = of_kind(&objects, "NetworkPolicy")[..] else {
+    for place in ["member", "gateway/reachability"] {
+        port_is_guarded(&installed(place));
+    }
+}
+
+fn port_is_guarded(objects: &[Value]) {
+    let [policy] = of_kind(objects, "NetworkPolicy")[..] else {
         panic!("not one NetworkPolicy");
     };
-    let [agents] = of_kind(&objects, "DaemonSet")[..] else {
+    let [agents] = of_kind(objects, "DaemonSet")[..] else {
         panic!("not one DaemonSet");
     };
     let selector = &agents["spec"]["selector"];

@@ -163,7 +163,7 @@ async fn combinations_act_as_documented(server: ApiKind) -> Result<()> {
         }
     }
     let combinations = combinations();
-    assert_eq!(combinations.len(), 5 * (3 + 2 * 3 * 2) * 7);
+    assert_eq!(combinations.len(), 5 * (3 + 2 * 3 * 2) * 8);
     let mut expected = [const { BTreeSet::new() }; 4];
     let mut remedies = Vec::new();
     for (nth, combination) in combinations.iter().enumerate() {

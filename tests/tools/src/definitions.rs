@@ -10,12 +10,26 @@ const OPERATOR: &str = "prometheus-operator";
 const OPERATOR_MODULE: &str = "github.com/prometheus-operator/prometheus-operator";
 const OPERATOR_DEFINITIONS: &str = "example/prometheus-operator-crd";
 
+/// The same of the Gateway API's kinds.
+const GATEWAY_API: &str = "gateway-api";
+const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
+const GATEWAY_API_DEFINITIONS: &str = "config/crd/standard";
+
 /// Returns the folder with the definitions of the Prometheus Operator's kinds. The module is downloaded once per user.
 ///
 /// # Errors
 /// Fails without Go, and if the module is neither there nor can be downloaded.
 pub fn prometheus_operator() -> Result<PathBuf, ToolsError> {
     Ok(module(OPERATOR, OPERATOR_MODULE)?.join(OPERATOR_DEFINITIONS))
+}
+
+/// Returns the folder with the definitions of the Gateway API's kinds, each in a file `gateway.networking.k8s.io_<plural>.yaml`.
+/// The module is downloaded once per user.
+///
+/// # Errors
+/// Fails without Go, and if the module is neither there nor can be downloaded.
+pub fn gateway_api() -> Result<PathBuf, ToolsError> {
+    Ok(module(GATEWAY_API, GATEWAY_API_MODULE)?.join(GATEWAY_API_DEFINITIONS))
 }
 
 /// Returns the folder of a module of Kubernetes, `k8s.io/api` for example, at the version of the kube-apiserver that the tests

@@ -51,7 +51,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
         flag.push(kubeconfig);
         flag
     };
-    let agent = agent_flags(file);
+    let [own, others] = agent_flags(file);
     let gateway = [
         file("kubeconfig"),
         "--provider=kubernetes".into(),
@@ -61,7 +61,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
     let mut programs = vec![
         registered(
             cluster_health_agent::IDENTITY,
-            &[&agent],
+            &[&own, &others],
             cluster_health_agent::start,
         )
         .await?,
@@ -129,16 +129,21 @@ async fn placement_agent_metrics(file: impl Fn(&str) -> OsString) -> Result<Regi
     registered(placement_agent::IDENTITY, either, placement_agent::start).await
 }
 
-/// Returns the flags of an agent that probes every signal. `file` makes a flag with a kubeconfig.
-fn agent_flags(file: impl Fn(&str) -> OsString) -> [OsString; 5] {
-    let signals = cluster_health_agent::SIGNALS.map(|signal| signal.name);
-    [
-        file("karmada-kubeconfig"),
-        file("member-kubeconfig"),
-        "--cluster-name=member1".into(),
-        "--nameserver=127.0.0.1".into(),
-        format!("--detectors={}", signals.join(",")).into(),
-    ]
+/// Returns the flags of an agent that probes every signal of its own cluster, and of one that probes those of others. `file` makes
+/// a flag with a kubeconfig.
+fn agent_flags(file: impl Fn(&str) -> OsString) -> [[OsString; 5]; 2] {
+    [true, false].map(|own| {
+        let signals = cluster_health_agent::SIGNALS.into_iter();
+        let signals = signals.filter(|signal| signal.is_of_own_cluster() == own);
+        let signals: Vec<&str> = signals.map(|signal| signal.name).collect();
+        [
+            file("karmada-kubeconfig"),
+            file("member-kubeconfig"),
+            "--cluster-name=member1".into(),
+            "--nameserver=127.0.0.1".into(),
+            format!("--detectors={}", signals.join(",")).into(),
+        ]
+    })
 }
 
 /// Returns what a program registers that starts with each of these lines of flags.

@@ -10,6 +10,9 @@ pub const SCHEDULED: &str = "Scheduled";
 /// member holds what it gives up.
 pub const REMOVING: &str = "Removing";
 
+/// The condition of a placement, after its kind: True once its status can be read in the namespace that it places.
+pub const STATUS_SYNCED: &str = "StatusSynced";
+
 /// The condition of a binding: True once its cluster is to have the latest snapshot.
 pub const ROLLOUT_STARTED: &str = "RolloutStarted";
 /// The reason of a False [`ROLLOUT_STARTED`]: the budget does not allow it yet.
@@ -57,6 +60,8 @@ pub const WORK_NOT_TRACKABLE: &str = "WorkNotTrackable";
 
 /// The condition of a cluster whose agent tells of its namespaces: True while these are all that it has.
 pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
+/// The condition of a cluster whose agent tells what its nodes cost: True if it knows the price of one at least.
+pub const COSTS_COLLECTED: &str = "AKSClusterCostPropertiesCollectionSucceeded";
 
 /// Returns the type of a condition of a placement: those of bindings, said of all of its clusters, follow its kind.
 pub fn of_placement(scope: Scope, condition: &str) -> String {

@@ -19,8 +19,8 @@ use super::work::{AppliedWorkSpec, AppliedWorkStatus, WorkSpec, WorkStatus};
 use super::{
     AppliedWork, Binding, ClusterResourceEnvelope, ClusterResourceOverride,
     ClusterResourceOverrideSnapshot, ClusterResourcePlacementDisruptionBudget,
-    ClusterResourcePlacementEviction, Placement, PolicySnapshot, ResourceEnvelope,
-    ResourceOverride, ResourceOverrideSnapshot, ResourceSnapshot, Work,
+    ClusterResourcePlacementEviction, ClusterResourcePlacementStatus, Placement, PolicySnapshot,
+    ResourceEnvelope, ResourceOverride, ResourceOverrideSnapshot, ResourceSnapshot, Work,
 };
 use crate::Scope;
 use crate::crd::{age, schema};
@@ -40,6 +40,7 @@ pub fn definitions() -> Vec<Value> {
         of_evictions(),
         of_overrides(),
         update::definitions(),
+        vec![status_copy()],
     ]
     .concat()
 }
@@ -168,6 +169,20 @@ fn envelope<K: Resource<DynamicType = ()>>(scope: Scope) -> Value {
         "schema": { "openAPIV3Schema": amended(content, &[at("data", bounds)]) },
     });
     definition::<K>((&(), scope), &json!([]), &json!([version]))
+}
+
+/// Returns the definition of the copies of placements' statuses, which KubeFleet has in one version.
+fn status_copy() -> Value {
+    let time = json!({ "type": "string", "format": "date-time" });
+    let version = json!({
+        "name": "v1beta1", "served": true, "storage": true,
+        "additionalPrinterColumns": columns::of_status_copies(),
+        "schema": { "openAPIV3Schema": {
+            "type": "object", "required": ["lastUpdatedTime", "sourceStatus"],
+            "properties": { "lastUpdatedTime": time, "sourceStatus": placement_status() } } },
+    });
+    let scope = Scope::Namespaced;
+    definition::<ClusterResourcePlacementStatus>((&(), scope), &json!(["crps"]), &json!([version]))
 }
 
 /// Returns what is true of a policy, that of a placement or of a snapshot.

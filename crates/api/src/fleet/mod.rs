@@ -40,7 +40,7 @@ pub use overrides::{
     ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
     ResourceOverrideSnapshot,
 };
-pub use placement::Placement;
+pub use placement::{ClusterResourcePlacementStatus, Placement};
 pub use snapshot::{PolicySnapshot, ResourceSnapshot};
-pub use update::{ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy};
+pub use update::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 pub use work::{AppliedWork, Work};

@@ -92,6 +92,19 @@ pub const UPDATE_RUN_FINALIZER: &str = "kubernetes-fleet.io/stagedupdaterun-fina
 pub const OVERRIDE_FINALIZER: &str = "kubernetes-fleet.io/override-cleanup";
 /// The finalizer of a member cluster, until it has left.
 pub const MEMBER_FINALIZER: &str = "kubernetes-fleet.io/membercluster-finalizer";
+/// The property of a cluster: the average price of a core for an hour.
+pub const CORE_COST_PROPERTY: &str = "kubernetes.azure.com/per-cpu-core-cost";
+/// The property of a cluster: the average price of a GiB of memory for an hour.
+pub const MEMORY_COST_PROPERTY: &str = "kubernetes.azure.com/per-gb-memory-cost";
+/// What stands before the type of an instance in the property that counts the nodes of that type, which ends in `/count`.
+pub const INSTANCES_PROPERTY: &str = "kubernetes.azure.com/vm-sizes/";
+/// The property of a cluster: the version of its Kubernetes.
+pub const VERSION_PROPERTY: &str = "k8s.io/k8s-version";
+/// The property of a cluster: the URL of its API, as others reach it.
+pub const ENTRYPOINT_PROPERTY: &str = "k8s.io/cluster-entrypoint";
+/// The property of a cluster: the certificates by which its API is known, as PEM.
+pub const AUTHORITY_PROPERTY: &str = "k8s.io/cluster-certificate-authority-data";
+
 /// The finalizer of a member cluster by KubeFleet's controller of cluster profiles, which nobody else takes off
 /// where that is gone.
 pub const PROFILE_FINALIZER: &str = "kubernetes-fleet.io/cluster-profile-cleanup";

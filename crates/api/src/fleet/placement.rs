@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::{PlacementPolicy, in_order_of_go};
 use crate::Condition;
-use crate::resource::scoped_kind;
+use crate::resource::{kind, scoped_kind};
 
 scoped_kind! {
     /// Objects for some of the clusters of a fleet: cluster-scoped ones and namespaces with all in them, or, if it is
@@ -24,6 +24,23 @@ scoped_kind! {
         status: Option<PlacementStatus>,
     }
 }
+
+kind! {
+    /// The status of a cluster-scoped placement of the same name, for those who may read in the namespace that it places.
+    ClusterResourcePlacementStatus, "ClusterResourcePlacementStatus", "placement.kubernetes-fleet.io", "v1beta1",
+    "clusterresourceplacementstatuses", NamespaceResourceScope,
+    {
+        /// The status.
+        #[serde(deserialize_with = "lenient::nullable")]
+        source_status: PlacementStatus,
+        /// When it was copied.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_updated_time: Option<Time>,
+    }
+}
+
+/// The scope of a status that is to be read in the namespace that is placed, too.
+pub const NAMESPACE_ACCESSIBLE: &str = "NamespaceAccessible";
 
 /// What is placed, where, and how.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -41,7 +58,7 @@ pub struct PlacementSpec {
     /// The number of snapshots that are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i32>,
-    /// Who may read the status. Only `ClusterScopeOnly` is served.
+    /// Who may read the status: [`NAMESPACE_ACCESSIBLE`], or those alone who may read the placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_reporting_scope: Option<String>,
 }

@@ -8,22 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use super::placement::{ApplyStrategy, NamespacedName};
 use crate::Condition;
-use crate::resource::kind;
+use crate::resource::scoped_kind;
 
-kind! {
+scoped_kind! {
     /// Stages in which clusters are updated, for any number of runs.
-    ClusterStagedUpdateStrategy, "ClusterStagedUpdateStrategy", "placement.kubernetes-fleet.io", "v1beta1",
-    "clusterstagedupdatestrategies", ClusterResourceScope,
+    StagedUpdateStrategy, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterStagedUpdateStrategy", "clusterstagedupdatestrategies"],
+    ["StagedUpdateStrategy", "stagedupdatestrategies"],
     {
         /// The stages.
         spec: UpdateStrategySpec,
     }
 }
 
-kind! {
-    /// One update of the clusters of a placement, stage by stage, to one snapshot.
-    ClusterStagedUpdateRun, "ClusterStagedUpdateRun", "placement.kubernetes-fleet.io", "v1beta1",
-    "clusterstagedupdateruns", ClusterResourceScope,
+scoped_kind! {
+    /// One update of the clusters of a placement of its scope, stage by stage, to one snapshot.
+    StagedUpdateRun, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterStagedUpdateRun", "clusterstagedupdateruns"],
+    ["StagedUpdateRun", "stagedupdateruns"],
     {
         /// The placement, the snapshot and the stages.
         spec: UpdateRunSpec,
@@ -33,10 +35,11 @@ kind! {
     }
 }
 
-kind! {
-    /// A run that waits for a person.
-    ClusterApprovalRequest, "ClusterApprovalRequest", "placement.kubernetes-fleet.io", "v1beta1",
-    "clusterapprovalrequests", ClusterResourceScope,
+scoped_kind! {
+    /// A run of its scope that waits for a person.
+    ApprovalRequest, "placement.kubernetes-fleet.io", "v1beta1",
+    ["ClusterApprovalRequest", "clusterapprovalrequests"],
+    ["ApprovalRequest", "approvalrequests"],
     {
         /// The run and the stage.
         spec: ApprovalRequestSpec,

@@ -103,6 +103,12 @@ const UNIONS: [&str; 6] = [
     "f:valueFrom",
 ];
 
+/// Returns `true` for the name of a field of which one part excludes the others.
+pub(crate) fn is_union(name: &str) -> bool {
+    let mut names = UNIONS.iter().filter_map(|union| union.strip_prefix("f:"));
+    names.any(|union| union == name)
+}
+
 /// Takes out of the fields of somebody else, which `object` has at `place`, what stands where `object` lacks something of
 /// `body`: an element of the same list, or a field that excludes it. Returns what was taken, if anything was.
 pub(super) fn displaced(

@@ -181,8 +181,21 @@ fn content_is_gathered() {
     assert_eq!(US.gathered(&json!({ "metadata": {} })), None);
 }
 
-/// Case P110: who owns alone what was ours as a whole has changed it, unless it is as the body has it. What is ours, too,
-/// may have defaults within.
+/// What others wrote in another version is gathered, too, if the object has all of it as it is served: or a list that is as
+/// wanted would look like theirs for ever.
+#[test]
+fn other_versions_are_gathered() {
+    let mut theirs = entry("other", "Update", &json!({ "f:spec": { "f:list": {} } }));
+    theirs["apiVersion"] = json!("v2");
+    let mut object = object(&[theirs]);
+    assert_eq!(US.gathered(&object), None);
+    object["spec"] = json!({ "list": [1] });
+    let ours = entry("us", "Update", &json!({ "f:spec": { "f:list": {} } }));
+    assert_eq!(US.gathered(&object), Some(json!([ours])));
+}
+
+/// Case P110: who owns alone what was ours as a whole has changed it, in whichever version, unless it is as the body has
+/// it. What is ours, too, may have defaults within.
 #[test]
 fn replaced_lists_are_found() {
     let body = json!({ "spec": { "list": [{ "a": 1 }], "map": {}, "number": 1 } });
@@ -202,11 +215,30 @@ fn replaced_lists_are_found() {
     let before = entry("before", "Update", &leaf("list"));
     assert!(!replaced(&[before], &wider));
     assert!(replaced(&[theirs("map")], &json!({ "map": { "a": 1 } })));
-    // One of these is compared by itself, and one of another version means nothing here.
+    // One of these is compared by itself.
     assert!(!replaced(&[theirs("number")], &json!({ "number": 2 })));
     let mut other = theirs("list");
     other["apiVersion"] = json!("v2");
-    assert!(!replaced(&[other], &wider));
+    assert!(replaced(&[other], &wider));
+}
+
+/// Case P110: what a predecessor took over another may own, with defaults within: that is no change of ours, unless it came
+/// after.
+#[test]
+fn earlier_lists_are_no_changes() {
+    let body = json!({ "spec": { "list": [{ "a": 1 }] } });
+    let replaced = |manager: &str, time: &str| {
+        let mut before = entry(manager, "Update", &json!({ "f:metadata": {} }));
+        before["time"] = json!("2026-11-30T08:00:01Z");
+        let mut theirs = entry("other", "Update", &json!({ "f:spec": { "f:list": {} } }));
+        theirs["time"] = json!(time);
+        let mut object = object(&[theirs, before]);
+        object["spec"] = json!({ "list": [{ "a": 1, "b": 2 }] });
+        US.others_have_replaced(&object, &body)
+    };
+    assert!(!replaced("before", "2026-11-30T08:00:00Z"));
+    assert!(replaced("before", "2026-11-30T08:00:01Z"));
+    assert!(replaced("us", "2026-11-30T08:00:00Z"));
 }
 
 /// Case F103: what stands in the place of something of ours is taken; what others have added beside

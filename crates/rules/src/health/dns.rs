@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON};
+use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, REPORTER_READY};
 
 use super::failure::FailureClass;
 use super::signal::Signal;
@@ -16,6 +16,7 @@ pub static DNS: Signal = Signal {
     condition: DNS_READY,
     ready_reason: DNS_READY_REASON,
     failed_reason: DNS_FAILED_REASON,
+    reporter: REPORTER_READY,
     works: "names resolve",
     unobserved: "no DNS query could be sent",
     classes: &CLASSES,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - What is judged: [`signal`]. Each has a file with its names and the classes of its failures:
-//!   [`dns`] and [`service_network`]. All else here knows no signal by name.
+//!   [`dns`], [`service_network`] and [`reachability`]. All else here knows no signal by name.
 //! - When does a node's vote change: [`threshold`], fed with what a round observed ([`observation`],
 //!   [`failure`]).
 //! - When does a cluster fail or recover: [`quorum`].
@@ -22,6 +22,7 @@ pub mod dns;
 pub mod failure;
 pub mod observation;
 pub mod quorum;
+pub mod reachability;
 pub mod report;
 pub mod resolver;
 pub mod resolvers;

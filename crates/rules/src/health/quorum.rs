@@ -209,6 +209,8 @@ impl Quorum {
                 format!(
                     "{votes} of {known} nodes vote; {unhealthy} fail, not more than half of all"
                 )
+            } else if known == 0 {
+                "no node has anything to vote on".to_owned()
             } else {
                 format!("{votes} of {known} nodes vote")
             },

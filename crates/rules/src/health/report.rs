@@ -1,8 +1,8 @@
 //! The conditions that a leader writes: the verdict on each signal, and their freshness.
 //!
 //! [`Reporter`] compares the judgements of the nodes' votes with the conditions of the `Cluster` and plans
-//! which to write now and which later. One condition, [`REPORTER_READY`], tells whether all verdicts are
-//! fresh: it is False as soon as too few nodes have voted on any signal for too long, and says on which.
+//! which to write now and which later. One condition, [`REPORTER_READY`] for those of a member's own agents, tells whether all
+//! verdicts are fresh: it is False as soon as too few nodes have voted on any signal for too long, and says on which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -60,6 +60,8 @@ pub enum ReportPlan {
 pub struct Reporter {
     pace: Pace,
     started: Instant,
+    /// The type of the condition of the verdicts' freshness.
+    freshness: &'static str,
     signals: PerSignal<SignalState>,
     /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
@@ -125,11 +127,15 @@ impl DesiredCondition {
 }
 
 impl Reporter {
-    /// Creates the state of a leader whose term begins at `now`, and who reports on these signals.
+    /// Creates the state of a leader whose term begins at `now`, and who reports on these signals of one cluster.
     pub fn new(pace: Pace, quorums: &PerSignal<Quorum>, now: Instant) -> Self {
+        let mut signals = quorums.iter().map(|(target, _)| target.signal);
         Self {
             pace,
             started: now,
+            freshness: signals
+                .next()
+                .map_or(REPORTER_READY, |signal| signal.reporter),
             signals: quorums.map(|_, quorum| SignalState {
                 quorum: *quorum,
                 verdict: None,
@@ -151,10 +157,19 @@ impl Reporter {
         time: Timestamp,
     ) -> ReportPlan {
         let mut judgements = Vec::new();
-        for (signal, tally) in tallies.iter() {
-            if let Some(state) = self.signals.get_mut(signal) {
-                judgements.push((signal, state.judge(signal, tally, conditions, now)));
-            }
+        let nobody = Tally::default();
+        for (target, state) in self.signals.iter_mut() {
+            let signal = target.signal;
+            let tally = match tallies.of(target) {
+                Some(tally) => tally,
+                // Nobody can vote any more on what has a verdict.
+                None if published(conditions, signal).is_some() => &nobody,
+                None => continue,
+            };
+            judgements.push((signal, state.judge(signal, tally, conditions, now)));
+        }
+        if judgements.is_empty() {
+            return ReportPlan::Unchanged;
         }
         // Verdicts come first: they must not wait for a write of the other condition.
         let verdicts = judgements.iter().filter_map(|(signal, judgement)| {
@@ -204,13 +219,13 @@ impl Reporter {
             })
             .collect();
         if short.is_empty() {
-            return Some((reporting(), Some(now)));
+            return Some((self.reporting(), Some(now)));
         }
-        let desired = insufficient(short.join("; "));
+        let desired = self.insufficient(short.join("; "));
         // The count of another leader stands: two that hear too few nodes would rewrite it in turn.
         let marked =
-            find(conditions, REPORTER_READY).is_some_and(|current| desired.is_status_of(current));
-        if marked && !self.written.contains_key(REPORTER_READY) {
+            find(conditions, self.freshness).is_some_and(|current| desired.is_status_of(current));
+        if marked && !self.written.contains_key(self.freshness) {
             return None;
         }
         let since = self.signals.values().filter_map(SignalState::too_few_since);
@@ -222,6 +237,24 @@ impl Reporter {
     /// the cluster.
     pub fn verdicts(&self) -> PerSignal<Option<bool>> {
         self.signals.map(|_, state| state.verdict)
+    }
+
+    fn reporting(&self) -> DesiredCondition {
+        DesiredCondition {
+            kind: self.freshness,
+            status: TRUE,
+            reason: REPORTING_REASON,
+            message: "enough nodes vote".to_owned(),
+        }
+    }
+
+    fn insufficient(&self, message: String) -> DesiredCondition {
+        DesiredCondition {
+            kind: self.freshness,
+            status: FALSE,
+            reason: INSUFFICIENT_OBSERVATIONS_REASON,
+            message,
+        }
     }
 
     /// Returns the participation as of the last plan. Too few vote only where that holds for every signal:
@@ -297,24 +330,6 @@ fn ready(signal: &'static Signal, verdict: &Verdict) -> DesiredCondition {
         status,
         reason,
         message: verdict.message.clone(),
-    }
-}
-
-fn reporting() -> DesiredCondition {
-    DesiredCondition {
-        kind: REPORTER_READY,
-        status: TRUE,
-        reason: REPORTING_REASON,
-        message: "enough nodes vote".to_owned(),
-    }
-}
-
-fn insufficient(message: String) -> DesiredCondition {
-    DesiredCondition {
-        kind: REPORTER_READY,
-        status: FALSE,
-        reason: INSUFFICIENT_OBSERVATIONS_REASON,
-        message,
     }
 }
 

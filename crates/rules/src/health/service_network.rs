@@ -1,7 +1,8 @@
 //! The second signal: connections to the cluster IP of a Service reach its endpoints.
 
 use karmada_api::condition::{
-    SERVICE_NETWORK_FAILED_REASON, SERVICE_NETWORK_READY, SERVICE_NETWORK_READY_REASON,
+    REPORTER_READY, SERVICE_NETWORK_FAILED_REASON, SERVICE_NETWORK_READY,
+    SERVICE_NETWORK_READY_REASON,
 };
 
 use super::failure::FailureClass;
@@ -15,6 +16,7 @@ pub static SERVICE_NETWORK: Signal = Signal {
     condition: SERVICE_NETWORK_READY,
     ready_reason: SERVICE_NETWORK_READY_REASON,
     failed_reason: SERVICE_NETWORK_FAILED_REASON,
+    reporter: REPORTER_READY,
     works: "connections to the Service reach its endpoints",
     unobserved: "no connection could be tried",
     classes: &[

@@ -3,6 +3,10 @@
 //! From the streak on one node to the condition, nothing knows what a signal is about. What differs from
 //! one to the next is here: its names, its words, and the closed set of classes of its failures.
 
+use std::sync::Arc;
+
+use karmada_api::condition::REPORTER_READY;
+
 use super::failure::FailureClass;
 
 /// A function of the cluster that each node probes and all nodes vote on.
@@ -20,6 +24,9 @@ pub struct Signal {
     pub ready_reason: &'static str,
     /// The reason of the condition while it is False.
     pub failed_reason: &'static str,
+    /// The type of the condition that tells whether its verdict is fresh: [`REPORTER_READY`] of a signal of the agents' own
+    /// cluster.
+    pub reporter: &'static str,
     /// The observation of a round that succeeds, as a sentence.
     pub works: &'static str,
     /// The reason why a node has no observation, as a sentence.
@@ -29,6 +36,11 @@ pub struct Signal {
 }
 
 impl Signal {
+    /// Returns `true` if agents judge it of their own cluster, and not of others.
+    pub fn is_of_own_cluster(&self) -> bool {
+        self.reporter == REPORTER_READY
+    }
+
     /// Returns the class of this name, or [`FailureClass::OTHER`] for one that only a newer agent knows.
     pub fn class(&self, name: &str) -> FailureClass {
         let known = self.classes.iter().find(|class| class.as_str() == name);
@@ -36,28 +48,69 @@ impl Signal {
     }
 }
 
-/// A value for each of the signals that an agent runs, in the order of its probes.
+/// What one verdict is about: a signal of the agents' own cluster, or of another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PerSignal<T>(Vec<(&'static Signal, T)>);
+pub struct Target {
+    /// The signal.
+    pub signal: &'static Signal,
+    /// The cluster, unless it is that of the agents.
+    pub cluster: Option<Arc<str>>,
+}
+
+impl From<&'static Signal> for Target {
+    fn from(signal: &'static Signal) -> Self {
+        Self {
+            signal,
+            cluster: None,
+        }
+    }
+}
+
+/// A value for each target of an agent: each signal that it runs, of its own cluster or of each of the others that it is
+/// about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerSignal<T>(Vec<(Target, T)>);
+
+impl<T> Default for PerSignal<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
 
 impl<T> PerSignal<T> {
-    /// Returns the value of `signal`, or `None` if it does not run.
+    /// Returns the value of `signal` of the agents' own cluster, or `None` if it does not run.
     pub fn get(&self, signal: &Signal) -> Option<&T> {
-        self.iter()
-            .find(|(other, _)| other.name == signal.name)
-            .map(|(_, value)| value)
+        self.find(signal, None)
     }
 
     /// As [`Self::get`], to change the value.
     pub fn get_mut(&mut self, signal: &Signal) -> Option<&mut T> {
         let mut all = self.0.iter_mut();
-        all.find(|(other, _)| other.name == signal.name)
+        all.find(|(other, _)| other.signal.name == signal.name && other.cluster.is_none())
             .map(|(_, value)| value)
     }
 
-    /// Returns the signals and their values.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static Signal, &T)> {
-        self.0.iter().map(|(signal, value)| (*signal, value))
+    /// Returns the value of `target`, or `None` if there is none.
+    pub fn of(&self, target: &Target) -> Option<&T> {
+        self.find(target.signal, target.cluster.as_deref())
+    }
+
+    fn find(&self, signal: &Signal, cluster: Option<&str>) -> Option<&T> {
+        self.iter()
+            .find(|(other, _)| {
+                other.signal.name == signal.name && other.cluster.as_deref() == cluster
+            })
+            .map(|(_, value)| value)
+    }
+
+    /// Returns the targets and their values.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Target, &T)> {
+        self.0.iter().map(|(target, value)| (target, value))
+    }
+
+    /// As [`Self::iter`], to change the values.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Target, &mut T)> {
+        self.0.iter_mut().map(|(target, value)| (&*target, value))
     }
 
     /// Returns the values.
@@ -65,22 +118,41 @@ impl<T> PerSignal<T> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// Returns another value for each signal.
-    pub fn map<U>(&self, mut value: impl FnMut(&'static Signal, &T) -> U) -> PerSignal<U> {
+    /// Returns another value for each target.
+    pub fn map<U>(&self, mut value: impl FnMut(&Target, &T) -> U) -> PerSignal<U> {
         self.iter()
-            .map(|(signal, of)| (signal, value(signal, of)))
+            .map(|(target, of)| (target.clone(), value(target, of)))
+            .collect()
+    }
+
+    /// Returns the same values, of another cluster than that of the agents.
+    pub fn about(&self, cluster: &Arc<str>) -> PerSignal<T>
+    where
+        T: Clone,
+    {
+        let about = |target: &Target| Target {
+            signal: target.signal,
+            cluster: Some(Arc::clone(cluster)),
+        };
+        self.iter()
+            .map(|(target, value)| (about(target), value.clone()))
             .collect()
     }
 }
 
-impl<T> FromIterator<(&'static Signal, T)> for PerSignal<T> {
-    fn from_iter<I: IntoIterator<Item = (&'static Signal, T)>>(values: I) -> Self {
-        Self(values.into_iter().collect())
+impl<K: Into<Target>, T> FromIterator<(K, T)> for PerSignal<T> {
+    fn from_iter<I: IntoIterator<Item = (K, T)>>(values: I) -> Self {
+        let values = values.into_iter();
+        Self(
+            values
+                .map(|(target, value)| (target.into(), value))
+                .collect(),
+        )
     }
 }
 
 impl<T> IntoIterator for PerSignal<T> {
-    type Item = (&'static Signal, T);
+    type Item = (Target, T);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {

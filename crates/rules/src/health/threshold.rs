@@ -49,15 +49,15 @@ const FALL_MEMORY: Duration = Duration::from_mins(10);
 /// works again responds to that round by then, so an outage shorter than the threshold changes no vote.
 const LAST_ROUND_GRACE: Duration = Duration::from_millis(250);
 
-/// A finished probe round.
+/// A finished probe round, with one observation, or those of several clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Round {
+pub struct Round<O = Observation> {
     /// The moment at which it was due to start.
     pub scheduled: Instant,
     /// The moment at which it finished.
     pub finished: Instant,
     /// Its observation.
-    pub observation: Observation,
+    pub observation: O,
 }
 
 /// A node's vote.

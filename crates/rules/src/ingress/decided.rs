@@ -3,24 +3,22 @@
 use jiff::Timestamp;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
-use crate::remedy::{Mode, Scope};
+use crate::remedy::{Decision, Mode, Scope};
 
 /// Returns the clusters whose traffic `remedy` blocks at `now` by the decision of a person, that is
 /// without matches. `None` if it blocks none that way.
 pub fn decided_scope(remedy: &Remedy, now: Timestamp) -> Option<Scope> {
-    let spec = &remedy.spec;
     let blocks = |actions: &Vec<String>| actions.iter().any(|action| action == TRAFFIC_CONTROL);
     let decided = remedy.metadata.deletion_timestamp.is_none()
         && matches!(Mode::of(remedy, now), Mode::Enforce | Mode::Hold)
-        // Absent: an empty list never matches.
-        && spec.decision_matches.is_none()
-        && spec.actions.as_ref().is_some_and(blocks);
+        && Decision::of(remedy) == Decision::AtOnce
+        && remedy.spec.actions.as_ref().is_some_and(blocks);
     decided.then(|| Scope::of(remedy))
 }
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
+    use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, WHEN};
     use karmada_api::{ClusterAffinity, DecisionMatch, RemedySpec};
 
     use super::super::fixtures::some_time;
@@ -48,6 +46,9 @@ mod tests {
         let mut expired = decided.clone();
         let annotation = (EXPIRES_AT.to_owned(), "1970-01-01T00:00:00Z".to_owned());
         expired.metadata.annotations = Some([annotation].into());
+        let mut unreadable = decided.clone();
+        let annotation = (WHEN.to_owned(), "Ready!=True".to_owned());
+        unreadable.metadata.annotations = Some([annotation].into());
         let mut leaving = decided;
         leaving.metadata.deletion_timestamp = Some(some_time());
         let conditional = Some(vec![DecisionMatch::default()]);
@@ -55,6 +56,7 @@ mod tests {
             leaving,
             observing,
             expired,
+            unreadable,
             remedy(conditional, &[TRAFFIC_CONTROL]),
             remedy(Some(Vec::new()), &[TRAFFIC_CONTROL]),
             remedy(None, &["Cordon"]),

@@ -11,8 +11,8 @@
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
-//! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`haproxy`]: which servers of
-//!   an HAProxy, and which commands?
+//! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
+//!   its routes are those of a Gateway? [`haproxy`]: which servers of an HAProxy, and which commands?
 //! - `problem`: what must a user correct?
 //! - `export`: which exports does Karmada need to collect the endpoints of the Services?
 //! - `change`: what would another set of Remedies change? `kubectl remedy plan` asks.
@@ -30,6 +30,7 @@ mod facts;
 mod fail_open;
 #[cfg(test)]
 mod fixtures;
+pub mod gateway_api;
 pub mod haproxy;
 pub mod kubernetes;
 mod locations;

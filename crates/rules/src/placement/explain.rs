@@ -8,7 +8,7 @@ use karmada_api::fleet::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, WORK_SYNCHRONIZED,
 };
 use karmada_api::fleet::placement::{Difference, ResourceIdentifier};
-use karmada_api::fleet::{Binding, ClusterStagedUpdateRun, Placement, PolicySnapshot};
+use karmada_api::fleet::{Binding, Placement, PolicySnapshot, StagedUpdateRun};
 use objects::Metadata;
 use objects::condition::find;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub struct ExplainFacts<'a> {
     /// Its bindings.
     pub bindings: &'a [&'a Binding],
     /// The runs of the hub, of this placement and of others.
-    pub runs: &'a [&'a ClusterStagedUpdateRun],
+    pub runs: &'a [&'a StagedUpdateRun],
 }
 
 /// An explanation of a placement.
@@ -110,7 +110,7 @@ pub fn explain(facts: &ExplainFacts<'_>) -> PlacementExplanation {
                 reason: decision.reason.clone(),
             })
             .collect(),
-        runs: update::explain(facts.placement.metadata.name(), facts.runs),
+        runs: update::explain(&facts.placement.metadata.key(), facts.runs),
     }
 }
 

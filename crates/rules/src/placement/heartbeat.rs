@@ -5,6 +5,7 @@
 //! there is news for which the hub must not wait that long.
 
 mod namespaces;
+mod properties;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use super::condition::{condition, put};
 use crate::usage::ClusterUsage;
 pub use namespaces::{Namespaces, brought_by};
+pub use properties::{Collected, Entrypoint, Prices, read_prices};
 
 /// The period where a channel names none that may be.
 const DEFAULT_PERIOD: i32 = 60;
@@ -50,6 +52,8 @@ pub struct HeartbeatFacts<'a> {
     pub usage: Option<&'a ClusterUsage>,
     /// Its namespaces, if the hub is to hear of them and they are known.
     pub namespaces: Option<&'a Namespaces>,
+    /// What else the hub is to hear of.
+    pub collected: &'a Collected,
     /// Whether Works wait for the agent.
     pub holds_works: bool,
     /// The time.
@@ -143,6 +147,7 @@ fn said(
     let dated = (facts.channel.metadata.generation, facts.now);
     put(&mut said.conditions, conditions(facts), dated);
     namespaces::tell(facts.namespaces, &mut status, dated);
+    properties::tell(facts.collected, &mut status, dated);
     match status.agent_status.iter_mut().find(|agent| is_ours(agent)) {
         Some(agent) => *agent = said,
         None => status.agent_status.push(said),
@@ -203,11 +208,16 @@ fn later(time: Timestamp, duration: SignedDuration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use serde_json::from_value;
 
     use super::super::fixtures::fixture;
     use super::*;
     use crate::usage::{NodeCapacity, PodRequest};
+
+    /// Nothing beside what every agent tells.
+    static NOTHING: LazyLock<Collected> = LazyLock::new(Collected::default);
 
     fn at(text: &str) -> Timestamp {
         format!("2026-11-25T{text}Z").parse().unwrap()
@@ -234,6 +244,7 @@ mod tests {
             trouble: None,
             usage: Some(usage),
             namespaces: None,
+            collected: &NOTHING,
             holds_works: true,
             now: at("16:44:15"),
         }

@@ -9,13 +9,13 @@
 //! objects → availability → work_status → works → status  back: from the members to the placement
 //! ```
 //!
-//! - [`select`]: the objects that a placement selects.
+//! - [`select`]: the objects that a placement selects; [`accessible`]: where its status can be read, too.
 //! - [`parents`]: what something was made for, whether that is in a namespace or not.
 //! - [`content`]: whether an object may be placed, what a snapshot has of it, and the order of objects.
 //! - [`hash`]: the hashes by which two snapshots are the same, byte for byte as KubeFleet's.
 //! - [`snapshot`]: the snapshots of all of these, in their order, and which is the latest.
 //! - [`membership`]: what a cluster of the fleet has on the hub, and what its agent says of it; [`heartbeat`]: what the
-//!   agent in the cluster says, and when.
+//!   agent in the cluster says, and when; [`profile`]: what programs of others read of it.
 //! - [`eligible`]: whether a cluster may be given anything.
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
@@ -30,6 +30,7 @@
 //! - [`status`]: what the placement says of all; [`explain`]: what a person is told who asks; [`refuse`]: what it may not
 //!   ask for; [`deletion`]: its end.
 
+pub mod accessible;
 pub mod availability;
 mod condition;
 pub mod content;
@@ -48,6 +49,7 @@ pub mod overrides;
 pub mod ownership;
 pub mod parents;
 pub mod pick;
+pub mod profile;
 mod property;
 pub mod refuse;
 pub mod rollout;

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::Scope;
 use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::{PlacementSpec, RolloutStrategy};
+use karmada_api::fleet::placement::{NAMESPACE_ACCESSIBLE, PlacementSpec, RolloutStrategy};
 use karmada_api::fleet::policy::{
     ClusterSelectorTerm, PlacementPolicy, PlacementType, PropertyRequirement,
 };
@@ -15,6 +15,7 @@ use objects::qualified_name::is_subdomain;
 use objects::selector::is_valid;
 use objects::{GroupVersionKind, Metadata};
 
+use super::accessible::{accessible_in, is_accessible};
 use super::filter::affinity;
 use super::property;
 use super::select::InvalidSelector;
@@ -101,13 +102,15 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
         (
             "spec.statusReportingScope",
             placement.scope() == Scope::Cluster
-                && scope.is_some_and(|scope| !is_default(scope, "ClusterScopeOnly")),
-            "is not served: only ClusterScopeOnly is",
+                && scope.is_some_and(|scope| {
+                    !is_default(scope, "ClusterScopeOnly") && scope != NAMESPACE_ACCESSIBLE
+                }),
+            "is not served: only ClusterScopeOnly and NamespaceAccessible are",
         ),
         (
-            "spec.strategy.type",
-            strategy.type_ == "External" && placement.scope() == Scope::Namespaced,
-            "External is only for a ClusterResourcePlacement",
+            "spec.statusReportingScope",
+            is_accessible(placement) && accessible_in(placement).is_none(),
+            "is NamespaceAccessible, which needs exactly one selector of a Namespace, by its name",
         ),
         (
             "spec",

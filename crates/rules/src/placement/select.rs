@@ -11,6 +11,7 @@ use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 
+use super::accessible::{accessible_in, is_of_namespaces, selected_namespace};
 use super::content::{self, Hub, content, is_placeable, portable};
 use super::hash::{encode, of_objects};
 
@@ -61,6 +62,13 @@ pub enum InvalidSelector {
     AbsentNamespace(String),
     /// The namespace is the hub's own.
     ReservedNamespace(String),
+    /// The placement selects another namespace than the one in which its status can be read.
+    AnotherNamespace {
+        /// What it selects.
+        selected: String,
+        /// Where its status can be read.
+        before: String,
+    },
     /// Two selectors select the object.
     Twice {
         /// Its kind.
@@ -99,6 +107,11 @@ impl fmt::Display for InvalidSelector {
             Self::ReservedNamespace(name) => {
                 write!(f, "namespace {name:?} is reserved and cannot be placed")
             }
+            Self::AnotherNamespace { selected, before } => write!(
+                f,
+                "namespace {selected:?} is selected in place of {before:?}, where the status of the placement can be read: with \
+                 statusReportingScope NamespaceAccessible it stays one namespace, and another needs another placement"
+            ),
             Self::Twice { kind, key } => write!(f, "{kind} {key} is selected twice"),
         }
     }
@@ -119,6 +132,7 @@ pub fn select(
     hub: &Hub,
     inventory: &impl Inventory,
 ) -> Result<Selection, InvalidSelector> {
+    keeps_namespace(placement)?;
     let selectors = &placement.spec.resource_selectors;
     let place = match placement.metadata.namespace() {
         "" => Place::Hub {
@@ -172,6 +186,20 @@ pub fn select(
     // Whatever was read can be written.
     selection.hash = of_objects(whole).unwrap_or_default();
     Ok(selection)
+}
+
+/// Checks that a placement whose status can be read in its namespace selects that one still.
+fn keeps_namespace(placement: &Placement) -> Result<(), InvalidSelector> {
+    let Some(selected) = accessible_in(placement) else {
+        return Ok(());
+    };
+    match placement.status.as_ref().and_then(selected_namespace) {
+        Some(before) if before != selected => Err(InvalidSelector::AnotherNamespace {
+            selected: selected.to_owned(),
+            before: before.to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Returns what a selector selects as a person reads it.
@@ -279,10 +307,6 @@ fn kind(selector: &ResourceSelector) -> GroupVersionKind {
         version: selector.version.clone(),
         kind: selector.kind.clone(),
     }
-}
-
-fn is_of_namespaces(selector: &ResourceSelector) -> bool {
-    selector.group.is_empty() && selector.kind == "Namespace"
 }
 
 fn is_reserved(namespace: &str, hub: &Hub) -> bool {

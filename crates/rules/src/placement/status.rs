@@ -7,8 +7,10 @@
 //! - `external`: what differs where runs update them.
 //! - `whole`: all of them; `stuck`: those that make no progress.
 //! - `shorten`: keeps all that small enough to be stored.
+//! - `copy`: the status in the namespace that is placed.
 
 mod cluster;
+mod copy;
 mod external;
 mod facts;
 mod shorten;
@@ -32,6 +34,7 @@ use karmada_api::{Condition, Scope};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 
+pub use copy::{CopyWrite, copy, with_copied};
 pub use external::given_snapshot;
 pub use facts::StatusFacts;
 

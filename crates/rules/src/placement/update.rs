@@ -37,10 +37,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::ClusterStagedUpdateRun;
+use karmada_api::fleet::StagedUpdateRun;
 use karmada_api::fleet::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use karmada_api::fleet::update::{RunState, UpdateRunStatus};
 use objects::condition::find;
+use objects::{Key, Metadata};
 
 pub use explain::{RunExplanation, explain};
 pub use facts::UpdateFacts;
@@ -61,7 +62,7 @@ pub struct UpdatePlan {
 }
 
 /// Returns `true` if nothing becomes of a run any more.
-pub fn is_finished(run: &ClusterStagedUpdateRun) -> bool {
+pub fn is_finished(run: &StagedUpdateRun) -> bool {
     run.status.as_ref().is_some_and(|status| {
         let is = |kind: &str, value: &str| {
             find(&status.conditions, kind).is_some_and(|one| one.status == value)
@@ -70,8 +71,13 @@ pub fn is_finished(run: &ClusterStagedUpdateRun) -> bool {
     })
 }
 
+/// Returns the key of the placement that a run is about: one of its own namespace, if it has one.
+pub fn placement_of(run: &StagedUpdateRun) -> Key {
+    Key::new(run.metadata.namespace(), &*run.spec.placement_name)
+}
+
 /// Returns `true` if a run is to begin with the latest snapshot of its placement.
-pub fn asks_for_latest(run: &ClusterStagedUpdateRun) -> bool {
+pub fn asks_for_latest(run: &StagedUpdateRun) -> bool {
     let status = run.status.as_ref();
     let has_begun = status.is_some_and(|status| status.strategy.is_some());
     !has_begun && !is_finished(run) && run.spec.resource_snapshot_index.is_empty()
@@ -85,7 +91,7 @@ pub fn said(status: &UpdateRunStatus) -> Option<&Condition> {
 
 /// Returns the name of the snapshot that the clusters of a run get, or are to get once it begins; `None` while there is none.
 pub fn snapshot_of<'a>(
-    run: &'a ClusterStagedUpdateRun,
+    run: &'a StagedUpdateRun,
     snapshots: impl IntoIterator<Item = &'a ObjectMeta>,
 ) -> Option<String> {
     let index = initialize::index(run, snapshots)?;

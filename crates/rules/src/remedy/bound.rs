@@ -11,7 +11,8 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
-use super::effect::{Cause, Effect, actions};
+use super::decision::Cause;
+use super::effect::{Effect, actions};
 
 /// The largest number of clusters that conditions may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Claim {
             }
             match Effect::of(remedy, cluster, now) {
                 Some(Effect::Acts(Cause::Unconditional)) => return Self::None,
-                Some(Effect::Acts(Cause::Condition { .. })) => wanted = true,
+                Some(Effect::Acts(Cause::Conditions(_))) => wanted = true,
                 Some(Effect::WouldAct(_) | Effect::Unclear) | None => {}
             }
         }

@@ -1,6 +1,7 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
 //!
 //! - `scope`: which clusters does a Remedy cover?
+//! - `decision`: what must be true of a cluster for it to act?
 //! - `mode`: does it act now, only observe, or has it expired? `expiries` tells when that changes.
 //! - `effect`: what does one Remedy require of one cluster, and because of which condition?
 //! - `bound`: may one more cluster be blocked? It decides across the fleet.
@@ -11,6 +12,7 @@
 //! - `silence`: whose reporter renews its lease no more?
 
 mod bound;
+mod decision;
 mod effect;
 mod expiries;
 mod forecast;
@@ -28,14 +30,15 @@ use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
 pub use self::bound::{BlockBound, Claim, MaxBlocked, OverBound};
-pub use self::effect::{Cause, Effect, cause};
+pub use self::decision::{Cause, Decision, MetCondition, WhenError, is_met};
+pub use self::effect::{Effect, cause};
 pub use self::expiries::Expiries;
 pub use self::forecast::{Forecast, forecast};
 pub use self::mode::{Expiry, Mode};
 pub use self::problem::{FleetLookup, Problem, problems, required_conditions};
 pub use self::reach::{Listed, Reach, ReachIndex, Reached};
 pub use self::scope::{RemedyIndex, Scope, covers};
-pub use self::silence::{Reporters, reporter_silent};
+pub use self::silence::{ReporterOf, Reporters, reporter_silent};
 pub use self::status::{State, has_expired, status, status_patch};
 
 use self::effect::actions;

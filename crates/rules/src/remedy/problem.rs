@@ -6,13 +6,14 @@ use std::fmt;
 use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
 use karmada_api::{DecisionMatch, Remedy, TRAFFIC_CONTROL};
 
-use super::effect::{actions, requirements};
+use super::decision::{Decision, STATUSES, WhenError};
+use super::effect::actions;
 use super::mode::{Expiry, annotation};
 
 /// The number of names that a message shows.
 const SHOWN: usize = 5;
-/// The statuses that a condition may have.
-const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+/// The reason of a remedy whose annotation cannot be read that says when it acts.
+pub(super) const INVALID_WHEN: &str = "InvalidWhen";
 
 /// A part of a remedy that cannot be carried out as written, or may be a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub enum Problem {
         /// The value of the annotation.
         value: String,
     },
+    /// It cannot be read which conditions must all match.
+    InvalidWhen(WhenError),
     /// It requires a status that no condition has.
     UnknownStatus {
         /// The required status.
@@ -70,27 +73,34 @@ pub struct FleetLookup<'a> {
 }
 
 /// Returns the problems of `remedy` in `fleet`, those first that keep it from being carried out as
-/// written. Our definition of the kind does not accept some of them, but Karmada's does.
+/// written. Our definition of the kind, or our admission policy, does not accept some of them, but Karmada's does.
 pub fn problems(remedy: &Remedy, fleet: FleetLookup<'_>) -> Vec<Problem> {
-    let mut problems = mistakes(remedy);
-    problems.extend(doubts(remedy, fleet));
+    let decision = Decision::of(remedy);
+    let mut problems = mistakes(remedy, &decision);
+    problems.extend(doubts(remedy, &decision, fleet));
     problems
 }
 
 /// Returns the types of the conditions that `remedy` requires.
 pub fn required_conditions(remedy: &Remedy) -> BTreeSet<String> {
-    let types = requirements(remedy).map(|required| &required.condition_type);
+    types(&Decision::of(remedy))
+}
+
+fn types(decision: &Decision<'_>) -> BTreeSet<String> {
+    let types = decision
+        .requirements()
+        .map(|required| &required.condition_type);
     types.filter(|kind| !kind.is_empty()).cloned().collect()
 }
 
-fn mistakes(remedy: &Remedy) -> Vec<Problem> {
+fn mistakes(remedy: &Remedy, decision: &Decision<'_>) -> Vec<Problem> {
     let spec = &remedy.spec;
     let names = spec.cluster_affinity.as_ref().map(|affinity| {
         let names = affinity.cluster_names.as_deref();
         names.unwrap_or_default()
     });
     let no_cluster = names.is_some_and(<[_]>::is_empty);
-    let no_match = spec.decision_matches.as_ref().is_some_and(Vec::is_empty);
+    let no_match = matches!(decision, Decision::Any([]));
     let mut found: Vec<Problem> = [
         no_cluster.then_some(Problem::SelectsNoCluster),
         no_match.then_some(Problem::NeverMatches),
@@ -114,6 +124,9 @@ fn mistakes(remedy: &Remedy) -> Vec<Problem> {
         let value = value(OBSERVE_ONLY);
         found.push(Problem::InvalidObserveOnly { value });
     }
+    if let Decision::Unreadable(error) = decision {
+        found.push(Problem::InvalidWhen(error.clone()));
+    }
     found
 }
 
@@ -127,8 +140,9 @@ fn is_complete(decision: &DecisionMatch) -> bool {
     })
 }
 
-fn doubts(remedy: &Remedy, fleet: FleetLookup<'_>) -> Vec<Problem> {
-    let statuses = requirements(remedy).filter(|required| !required.condition_status.is_empty());
+fn doubts(remedy: &Remedy, decision: &Decision<'_>, fleet: FleetLookup<'_>) -> Vec<Problem> {
+    let required = decision.requirements();
+    let statuses = required.filter(|required| !required.condition_status.is_empty());
     let statuses = statuses.map(|required| required.condition_status.clone());
     let statuses: BTreeSet<String> = statuses.collect();
     let unknown = statuses
@@ -141,7 +155,7 @@ fn doubts(remedy: &Remedy, fleet: FleetLookup<'_>) -> Vec<Problem> {
     let names = affinity.flat_map(|affinity| affinity.cluster_names.iter().flatten());
     let missing = names.filter(|name| !(fleet.has_cluster)(name));
     let clusters: BTreeSet<String> = missing.cloned().collect();
-    let mut types = required_conditions(remedy);
+    let mut types = types(decision);
     types.retain(|kind| !(fleet.has_condition)(kind));
     let unknown = actions(remedy)
         .iter()
@@ -166,6 +180,7 @@ impl Problem {
             Self::IncompleteMatch { .. } => "IncompleteMatch",
             Self::InvalidExpiry { .. } => "InvalidExpiry",
             Self::InvalidObserveOnly { .. } => "InvalidObserveOnly",
+            Self::InvalidWhen(_) => INVALID_WHEN,
             Self::UnknownStatus { .. } => "UnknownStatus",
             Self::ClusterNotFound { .. } => "ClusterNotFound",
             Self::ConditionNotFound { .. } => "ConditionNotFound",
@@ -204,6 +219,7 @@ impl fmt::Display for Problem {
                 f,
                 "annotation {OBSERVE_ONLY} is {value:?}, so this Remedy sets no action and clears none: write true or false"
             ),
+            Self::InvalidWhen(error) => error.fmt(f),
             Self::UnknownStatus { status } => write!(
                 f,
                 "conditionStatus is {status:?}, but a condition is True, False or Unknown"

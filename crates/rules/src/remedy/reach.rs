@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
-use super::effect::{Cause, Effect, actions};
+use super::decision::Cause;
+use super::effect::{Effect, actions};
 use objects::reverse_index::ReverseIndex;
 
 /// The most names of clusters in a status.

@@ -4,21 +4,72 @@
 //! compared with that, so the clocks of the members need not agree with ours.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use karmada_api::condition::{FALSE, REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
+use karmada_api::condition::{
+    FALSE, GATEWAY_REPORTER_NAMESPACE, GATEWAY_REPORTER_READY, REPORTER_LEASE, REPORTER_READY,
+    REPORTER_SILENT_REASON,
+};
+use karmada_api::{cluster_of_execution_namespace, execution_namespace};
 use objects::condition::{find, transition};
 use objects::lease::Renewal;
 use serde_json::{Value, json};
+
+/// Whose agents elect a reporter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReporterOf {
+    /// Those of a member, who report on it.
+    Member(String),
+    /// Those on the nodes of gateways, who report on every member.
+    Gateway,
+}
+
+impl ReporterOf {
+    /// Returns whose the lease in this namespace is.
+    pub fn of_namespace(namespace: &str) -> Option<Self> {
+        if namespace == GATEWAY_REPORTER_NAMESPACE {
+            return Some(Self::Gateway);
+        }
+        let member = cluster_of_execution_namespace(namespace)?;
+        Some(Self::Member(member.to_owned()))
+    }
+
+    /// Returns the namespace of the lease.
+    pub fn namespace(&self) -> String {
+        match self {
+            Self::Member(member) => execution_namespace(member),
+            Self::Gateway => GATEWAY_REPORTER_NAMESPACE.to_owned(),
+        }
+    }
+
+    /// Returns the type of the condition that tells whether the verdicts are fresh.
+    pub fn freshness(&self) -> &'static str {
+        match self {
+            Self::Member(_) => REPORTER_READY,
+            Self::Gateway => GATEWAY_REPORTER_READY,
+        }
+    }
+}
+
+impl fmt::Display for ReporterOf {
+    /// Writes the name of the member. No member can be called as the gateway is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(member) => f.write_str(member),
+            Self::Gateway => f.write_str("(gateway)"),
+        }
+    }
+}
 
 /// The leases of all reporters, as far as they have been observed.
 #[derive(Clone, Debug)]
 pub struct Reporters {
     grace: Duration,
-    by_cluster: BTreeMap<String, Heartbeat>,
-    /// During a list, the clusters whose lease it has not returned yet.
-    unlisted: BTreeSet<String>,
+    heartbeats: BTreeMap<ReporterOf, Heartbeat>,
+    /// During a list, those whose lease it has not returned yet.
+    unlisted: BTreeSet<ReporterOf>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,27 +86,33 @@ impl Reporters {
     pub fn new(grace: Duration) -> Self {
         Self {
             grace,
-            by_cluster: BTreeMap::new(),
+            heartbeats: BTreeMap::new(),
             unlisted: BTreeSet::new(),
         }
     }
 
     /// Takes in the start of a list of all leases.
     pub fn list(&mut self) {
-        self.unlisted = self.by_cluster.keys().cloned().collect();
+        self.unlisted = self.heartbeats.keys().cloned().collect();
     }
 
     /// Takes in the end of a list: leases that it did not return are gone.
     pub fn listed(&mut self) {
-        for cluster in std::mem::take(&mut self.unlisted) {
-            self.remove(&cluster);
+        for reporter in std::mem::take(&mut self.unlisted) {
+            self.remove(&reporter);
         }
     }
 
-    /// Takes in the lease of `cluster`, which is valid for `duration` unless it says otherwise.
-    pub fn observe(&mut self, cluster: &str, renewal: Renewal, duration: Duration, now: Instant) {
-        self.unlisted.remove(cluster);
-        let known = self.by_cluster.get(cluster);
+    /// Takes in the lease of `reporter`, which is valid for `duration` unless it says otherwise.
+    pub fn observe(
+        &mut self,
+        reporter: &ReporterOf,
+        renewal: Renewal,
+        duration: Duration,
+        now: Instant,
+    ) {
+        self.unlisted.remove(reporter);
+        let known = self.heartbeats.get(reporter);
         // A list or read that shows the same one again is no sign of life, and neither is what others write.
         if known.is_some_and(|known| known.renewal == renewal) {
             return;
@@ -66,32 +123,31 @@ impl Reporters {
             observed: now,
             patience: duration.saturating_add(self.grace),
         };
-        self.by_cluster.insert(cluster.to_owned(), heartbeat);
+        self.heartbeats.insert(reporter.clone(), heartbeat);
     }
 
-    /// Forgets the reporter of `cluster`. A reporter whose lease was deleted has been removed, not lost.
-    pub fn remove(&mut self, cluster: &str) {
-        self.by_cluster.remove(cluster);
+    /// Forgets `reporter`. One whose lease was deleted has been removed, not lost.
+    pub fn remove(&mut self, reporter: &ReporterOf) {
+        self.heartbeats.remove(reporter);
     }
 
-    /// Returns the time for which the reporter of `cluster` may be silent, if it has been for longer. A
-    /// cluster that never had a reporter has no silent one.
-    pub fn silent(&self, cluster: &str, now: Instant) -> Option<Duration> {
-        let heartbeat = self.by_cluster.get(cluster)?;
+    /// Returns the time for which `reporter` may be silent, if it has been for longer. One that never was is not silent.
+    pub fn silent(&self, reporter: &ReporterOf, now: Instant) -> Option<Duration> {
+        let heartbeat = self.heartbeats.get(reporter)?;
         let silent = heartbeat.deadline().is_some_and(|deadline| deadline <= now);
         silent.then_some(heartbeat.patience)
     }
 
-    /// Iterates over the clusters whose reporter is silent.
-    pub fn all_silent(&self, now: Instant) -> impl Iterator<Item = &String> {
-        self.by_cluster
+    /// Iterates over those that are silent.
+    pub fn all_silent(&self, now: Instant) -> impl Iterator<Item = &ReporterOf> {
+        self.heartbeats
             .keys()
-            .filter(move |cluster| self.silent(cluster, now).is_some())
+            .filter(move |reporter| self.silent(reporter, now).is_some())
     }
 
     /// Returns the moment at which to look again: no reporter becomes silent before.
     pub fn next_look(&self, now: Instant) -> Option<Instant> {
-        let deadlines = self.by_cluster.values().filter_map(Heartbeat::deadline);
+        let deadlines = self.heartbeats.values().filter_map(Heartbeat::deadline);
         // A reporter that appears only now has at least the grace period.
         deadlines
             .filter(|deadline| *deadline > now)
@@ -106,25 +162,26 @@ impl Heartbeat {
     }
 }
 
-/// Returns the condition that marks the reporter of `cluster` as silent for longer than `patience`, or
-/// `None` if `conditions`, raw as the server stores them, have it already. `time` becomes its transition
+/// Returns the condition that marks `reporter` as silent for longer than `patience`, or
+/// `None` if `conditions` of a cluster, raw as the server stores them, have it already. `time` becomes its transition
 /// time if its status changes.
 pub fn reporter_silent(
-    cluster: &str,
+    reporter: &ReporterOf,
     conditions: &[Value],
     patience: Duration,
     time: Timestamp,
 ) -> Option<Value> {
-    let current = find(conditions, REPORTER_READY);
+    let kind = reporter.freshness();
+    let current = find(conditions, kind);
     if current.is_some_and(|current| {
         current["status"] == FALSE && current["reason"] == REPORTER_SILENT_REASON
     }) {
         return None;
     }
-    let namespace = karmada_api::execution_namespace(cluster);
+    let namespace = reporter.namespace();
     let seconds = patience.as_secs();
     Some(json!({
-        "type": REPORTER_READY,
+        "type": kind,
         "status": FALSE,
         "reason": REPORTER_SILENT_REASON,
         "message": format!("the lease {namespace}/{REPORTER_LEASE} has not been renewed for more than {seconds}s: no agent reports, and the verdict keeps its last value"),
@@ -149,6 +206,10 @@ mod tests {
         }
     }
 
+    fn of(member: &str) -> ReporterOf {
+        ReporterOf::Member(member.to_owned())
+    }
+
     fn reporters() -> (Reporters, Instant) {
         (Reporters::new(GRACE), Instant::now())
     }
@@ -157,28 +218,28 @@ mod tests {
     #[test]
     fn silence_follows_grace_period() {
         let (mut reporters, start) = reporters();
-        reporters.observe("m1", renewal(1), LEASE, start);
+        reporters.observe(&of("m1"), renewal(1), LEASE, start);
         let renewed = start + Duration::from_secs(40);
-        reporters.observe("m1", renewal(2), LEASE, renewed);
+        reporters.observe(&of("m1"), renewal(2), LEASE, renewed);
         let limit = renewed + LEASE + GRACE;
         let almost = LEASE + GRACE.mul_f64(0.999);
-        assert_eq!(reporters.silent("m1", renewed + almost), None);
-        assert_eq!(reporters.silent("m1", limit), Some(LEASE + GRACE));
-        assert_eq!(reporters.all_silent(limit).collect::<Vec<_>>(), ["m1"]);
-        reporters.observe("m1", renewal(3), LEASE, limit);
-        assert_eq!(reporters.silent("m1", limit), None);
+        assert_eq!(reporters.silent(&of("m1"), renewed + almost), None);
+        assert_eq!(reporters.silent(&of("m1"), limit), Some(LEASE + GRACE));
+        assert_eq!(reporters.all_silent(limit).collect::<Vec<_>>(), [&of("m1")]);
+        reporters.observe(&of("m1"), renewal(3), LEASE, limit);
+        assert_eq!(reporters.silent(&of("m1"), limit), None);
     }
 
     /// Seeing the same renewal again is no sign of life.
     #[test]
     fn same_renewal_shows_no_life() {
         let (mut reporters, start) = reporters();
-        reporters.observe("m1", renewal(1), LEASE, start);
+        reporters.observe(&of("m1"), renewal(1), LEASE, start);
         let limit = start + LEASE + GRACE;
         reporters.list();
-        reporters.observe("m1", renewal(1), LEASE, limit);
+        reporters.observe(&of("m1"), renewal(1), LEASE, limit);
         reporters.listed();
-        assert!(reporters.silent("m1", limit).is_some());
+        assert!(reporters.silent(&of("m1"), limit).is_some());
     }
 
     /// A cluster without a lease has no silent reporter.
@@ -186,11 +247,11 @@ mod tests {
     fn no_lease_no_silence() {
         let (mut reporters, start) = reporters();
         let late = start + Duration::from_hours(1);
-        assert_eq!(reporters.silent("m1", late), None);
+        assert_eq!(reporters.silent(&of("m1"), late), None);
         for cluster in ["m1", "m2"] {
-            reporters.observe(cluster, renewal(1), LEASE, start);
+            reporters.observe(&of(cluster), renewal(1), LEASE, start);
         }
-        reporters.remove("m1");
+        reporters.remove(&of("m1"));
         reporters.list();
         reporters.listed();
         assert_eq!(reporters.all_silent(late).count(), 0);
@@ -201,9 +262,9 @@ mod tests {
     fn next_look_meets_first_silence() {
         let (mut reporters, start) = reporters();
         assert_eq!(reporters.next_look(start), Some(start + GRACE));
-        reporters.observe("m1", renewal(1), LEASE, start);
+        reporters.observe(&of("m1"), renewal(1), LEASE, start);
         let later = start + Duration::from_secs(70);
-        reporters.observe("m2", renewal(1), LEASE, later);
+        reporters.observe(&of("m2"), renewal(1), LEASE, later);
         assert_eq!(reporters.next_look(later), Some(start + LEASE + GRACE));
         let both = later + LEASE + GRACE;
         assert_eq!(reporters.next_look(both), Some(both + GRACE));
@@ -214,7 +275,7 @@ mod tests {
     fn silence_condition_is_written_once() {
         let time: Timestamp = "2026-11-20T08:00:00.5Z".parse().unwrap();
         let patience = LEASE + GRACE;
-        let silent = |conditions: &[Value]| reporter_silent("m1", conditions, patience, time);
+        let silent = |conditions: &[Value]| reporter_silent(&of("m1"), conditions, patience, time);
         let other = json!({ "type": "Ready", "status": "True" });
         let made = silent(std::slice::from_ref(&other)).unwrap();
         assert_eq!(made["status"], FALSE);
@@ -224,7 +285,26 @@ mod tests {
             made["message"],
             "the lease karmada-es-m1/cluster-health-agent has not been renewed for more than 75s: no agent reports, and the verdict keeps its last value"
         );
-        assert_eq!(silent(&[other, made]), None);
+        assert_eq!(silent(&[other, made.clone()]), None);
+        // The agents of a gateway have a lease and a condition of their own.
+        let gateway = reporter_silent(&ReporterOf::Gateway, &[made], patience, time).unwrap();
+        assert_eq!(gateway["type"], GATEWAY_REPORTER_READY);
+        let message = gateway["message"].as_str().unwrap();
+        assert!(message.starts_with("the lease karmada-system/cluster-health-agent has not"));
+    }
+
+    /// A lease is whose its namespace is.
+    #[test]
+    fn namespace_tells_whose_lease() {
+        for (namespace, expected) in [
+            ("karmada-es-m1", Some(of("m1"))),
+            ("karmada-system", Some(ReporterOf::Gateway)),
+            ("default", None),
+        ] {
+            assert_eq!(ReporterOf::of_namespace(namespace), expected);
+            let back = expected.map(|reporter| reporter.namespace());
+            assert!(back.is_none_or(|back| back == namespace));
+        }
     }
 
     /// A condition that is false already keeps its transition time unless it is null.
@@ -239,7 +319,7 @@ mod tests {
             let current = json!({ "type": REPORTER_READY, "status": status,
                 "reason": "Other", "lastTransitionTime": since });
             let time = Timestamp::UNIX_EPOCH;
-            let made = reporter_silent("m1", &[current], GRACE, time).unwrap();
+            let made = reporter_silent(&of("m1"), &[current], GRACE, time).unwrap();
             assert_eq!(made["lastTransitionTime"] == before, kept, "{status}");
             assert!(made["lastTransitionTime"].is_string());
         }

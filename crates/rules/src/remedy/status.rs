@@ -9,14 +9,17 @@ use objects::condition::{find, transition, upsert};
 use objects::patch::guarded;
 use serde_json::{Value, json};
 
+use super::decision::Decision;
 use super::mode::{Expiry, Mode};
-use super::problem::{Names, Problem};
+use super::problem::{INVALID_WHEN, Names, Problem};
 use super::reach::{Listed, Reach};
 
 /// The reason of the condition [`ACTIVE`] of a remedy that has expired.
 const EXPIRED: &str = "Expired";
 /// The reason of the condition [`ACTIVE`] of a remedy that only observes.
 const OBSERVES: &str = "ObserveOnly";
+/// The message of the condition [`ACTIVE`] of a remedy of which it cannot be read whether it is to act.
+const HOLDS: &str = "it sets no action and clears none";
 /// The number of problems that a message shows.
 const SHOWN: usize = 8;
 
@@ -160,9 +163,9 @@ fn active(
             (false, EXPIRED, message)
         }
         Mode::Observe => (false, OBSERVES, named("would act on", &reach.observing)),
-        Mode::Hold => {
-            let message = "it sets no action and clears none";
-            (false, "InvalidObserveOnly", message.to_owned())
+        Mode::Hold => (false, "InvalidObserveOnly", HOLDS.to_owned()),
+        Mode::Enforce if matches!(Decision::of(remedy), Decision::Unreadable(_)) => {
+            (false, INVALID_WHEN, HOLDS.to_owned())
         }
         Mode::Enforce => {
             let mut message = named("acts on", &reach.acting);

@@ -1,5 +1,6 @@
 mod semantics;
 mod status;
+mod when;
 
 use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::DNS_READY;

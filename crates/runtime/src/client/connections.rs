@@ -4,7 +4,9 @@
 //! one connection for everything, the watches of a hundred kinds leave none for the renewal of a lease. So each purpose
 //! has connections of its own, and one more as soon as these are full:
 //!
-//!     request → purpose → the first of its connections that has room, or a new one → stream
+//! ```text
+//! request → purpose → the first of its connections that has room, or a new one → stream
+//! ```
 //!
 //! - `purpose` tells what a request is for,
 //! - `group` has the connections of a purpose, opens them one at a time, and closes those that are idle,

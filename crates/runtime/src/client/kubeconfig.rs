@@ -77,12 +77,20 @@ pub fn parse(text: &[u8]) -> Result<Kubeconfig, KubeconfigError> {
     let users = entries::<AuthInfo>(&mut document, "users", "user")?;
     let contexts = entries::<Context>(&mut document, "contexts", "context")?;
     let current = document["current-context"].as_str();
+    let with_certificate = |cluster: &str| {
+        contexts.iter().any(|(_, context)| {
+            let user = users
+                .iter()
+                .find(|(name, _)| context.user.as_ref() == Some(name));
+            context.cluster == cluster && user.is_some_and(|(_, user)| has_certificate(user))
+        })
+    };
     Ok(Kubeconfig {
         clusters: clusters
             .into_iter()
             .map(|(name, cluster)| NamedCluster {
+                cluster: Some(with_scheme(cluster, with_certificate(&name))),
                 name,
-                cluster: Some(with_scheme(cluster)),
                 ..NamedCluster::default()
             })
             .collect(),
@@ -196,9 +204,15 @@ fn forget_empty(value: &mut Value) {
     }
 }
 
-/// Adds the scheme to the address of a server that has none, as client-go does.
-fn with_scheme(mut cluster: Cluster) -> Cluster {
-    let is_tls = cluster.certificate_authority.is_some()
+fn has_certificate(user: &AuthInfo) -> bool {
+    user.client_certificate.is_some() || user.client_certificate_data.is_some()
+}
+
+/// Adds the scheme to the address of a server that has none, as client-go does (`rest/url_utils.go`): https for whatever tells of TLS,
+/// also the certificate of a user.
+fn with_scheme(mut cluster: Cluster, has_certificate: bool) -> Cluster {
+    let is_tls = has_certificate
+        || cluster.certificate_authority.is_some()
         || cluster.certificate_authority_data.is_some()
         || cluster.insecure_skip_tls_verify == Some(true);
     if let Some(server) = &mut cluster.server

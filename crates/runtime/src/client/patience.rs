@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use http::{Request, Response, header};
+use http::{Request, Response, StatusCode, header};
 use kube::Client;
 use kube::client::Body;
 use kube::client::retry::RetryPolicy;
@@ -32,7 +32,8 @@ pub fn patient(client: Client) -> Client {
     Client::new(sending, namespace)
 }
 
-/// kube's policy, which would also try again where nobody asks for it.
+/// kube's policy, where the API asks for another attempt, and nowhere else. Like client-go (`rest/with_retry.go`), it takes any
+/// 5xx for that, such as the 500 of an API whose etcd elects a leader.
 #[derive(Clone)]
 struct WhenAsked(RetryPolicy);
 
@@ -45,11 +46,21 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for WhenAsked {
         result: &mut Result<Response<B>, BoxError>,
     ) -> Option<Self::Future> {
         let response = result.as_ref().ok()?;
-        let pause = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
-        if pause.parse::<u64>().ok()? > LONGEST_PAUSE {
+        let after = response.headers().get(header::RETRY_AFTER)?;
+        if after.to_str().ok()?.parse::<u64>().ok()? > LONGEST_PAUSE {
             return None;
         }
-        self.0.retry(request, result)
+        let status = response.status();
+        if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
+            return None;
+        }
+        // kube's policy looks at the status and at the header: it is shown one of those that it knows.
+        let mut shown = Response::new(());
+        *shown.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        shown
+            .headers_mut()
+            .insert(header::RETRY_AFTER, after.clone());
+        self.0.retry(request, &mut Ok(shown))
     }
 
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
@@ -102,19 +113,25 @@ mod tests {
         (parts.status, body.collect_bytes().await.unwrap().to_vec())
     }
 
-    /// An API answers 429 while it reads its store after a start. The write is made once it has, with all of its body.
+    /// An API answers 429 while it reads its store after a start, and 500 while etcd elects a leader. The write is made once it
+    /// can be, with all of its body.
     #[tokio::test(start_paused = true)]
     async fn starting_api_is_waited_for() {
-        let (client, asked) = client(busy(StatusCode::TOO_MANY_REQUESTS, Some("1")), 5);
-        let began = Instant::now();
-        let written = write(&patient(client)).await;
-        assert_eq!(written, (StatusCode::OK, b"object".to_vec()));
-        assert_eq!(asked.load(Ordering::SeqCst), 6);
-        assert!(
-            began.elapsed() >= Duration::from_secs(5),
-            "{:?}",
-            began.elapsed()
-        );
+        for status in [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::INTERNAL_SERVER_ERROR,
+        ] {
+            let (client, asked) = client(busy(status, Some("1")), 5);
+            let began = Instant::now();
+            let written = write(&patient(client)).await;
+            assert_eq!(written, (StatusCode::OK, b"object".to_vec()));
+            assert_eq!(asked.load(Ordering::SeqCst), 6);
+            assert!(
+                began.elapsed() >= Duration::from_secs(5),
+                "{:?}",
+                began.elapsed()
+            );
+        }
     }
 
     /// Nobody waits for an API that does not ask for it, or for ever.

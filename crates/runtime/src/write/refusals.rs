@@ -71,4 +71,19 @@ mod tests {
         refusals.forget(&"status");
         assert!(told("status", &denied).is_some());
     }
+
+    /// A webhook that must answer and does not is told once, by its name: the rest is another text each time.
+    #[test]
+    fn silent_webhook_is_told_once() {
+        let refusals = Refusals::default();
+        let attempts = [41022, 41023].map(|port| {
+            let cause = format!("read tcp 10.0.0.5:{port}->10.0.0.9:443: connection reset by peer");
+            let called = format!("failed calling webhook \"validate.example.com\": {cause}");
+            failed(500, &format!("Internal error occurred: {called}"))
+        });
+        let told = attempts.map(|result| refusals.note("status", &result));
+        let reason =
+            "Internal error occurred: failed calling webhook \"validate.example.com\"".to_owned();
+        assert_eq!(told, [Some(reason), None]);
+    }
 }

@@ -12,7 +12,7 @@ use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL, condition::DNS_READY};
-use karmada_rules::ingress::kubernetes::Gateway;
+use karmada_rules::ingress::kubernetes::Ingresses;
 use karmada_runtime::program::Program;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -186,8 +186,8 @@ impl Played {
         let mut program = Program::new(ingress_controller::IDENTITY, nowhere);
         let flags = [ingress_controller::NAME, "--export-services=false"];
         let args = ingress_controller::Args::try_parse_from(flags).unwrap();
-        let gateway = Gateway::new(&CONTROLLER.parse().unwrap(), None);
-        let balancer = NamedBalancer::only(Kubernetes::new(self.gateway(), gateway));
+        let routing = Ingresses::new(&CONTROLLER.parse().unwrap(), None);
+        let balancer = NamedBalancer::only(Kubernetes::new(self.gateway(), routing));
         ingress_controller::assemble(args, self.client(), balancer, &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await));
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::remedy::{ACCEPTED, ACTIVE, REASON};
-use karmada_api::{DecisionMatch, Operator, Remedy};
-use karmada_rules::remedy::{self, Expiry, Mode, Scope};
+use karmada_api::{ClusterConditionRequirement, Operator, Remedy};
+use karmada_rules::remedy::{self, Decision, Expiry, Mode, Scope};
 use kube::ResourceExt;
 use tokio::time::Instant;
 
@@ -169,21 +169,21 @@ fn rule(remedy: &Remedy) -> String {
         Scope::Named(names) if names.is_empty() => "no cluster".to_owned(),
         Scope::Named(names) => names.into_iter().collect::<Vec<_>>().join(", "),
     };
-    match &remedy.spec.decision_matches {
-        None => format!("{actions} on {clusters}, at once"),
-        Some(matches) => {
-            let conditions: Vec<_> = matches.iter().filter_map(condition).collect();
-            if conditions.is_empty() {
-                return format!("{actions} on {clusters}, never");
-            }
-            let conditions = conditions.join(" or ");
-            format!("{actions} on {clusters} where {conditions}")
+    let decision = Decision::of(remedy);
+    let conditions: Vec<_> = decision.requirements().filter_map(condition).collect();
+    let conditions = match &decision {
+        Decision::AtOnce => return format!("{actions} on {clusters}, at once"),
+        Decision::Unreadable(_) => return format!("{actions} on {clusters}, nobody can tell when"),
+        Decision::Any(_) if conditions.is_empty() => {
+            return format!("{actions} on {clusters}, never");
         }
-    }
+        Decision::Any(_) => conditions.join(" or "),
+        Decision::All(_) => conditions.join(" and "),
+    };
+    format!("{actions} on {clusters} where {conditions}")
 }
 
-fn condition(decision: &DecisionMatch) -> Option<String> {
-    let wanted = decision.cluster_condition_match.as_ref()?;
+fn condition(wanted: &ClusterConditionRequirement) -> Option<String> {
     let (kind, status) = (&wanted.condition_type, &wanted.condition_status);
     Some(match wanted.operator? {
         Operator::Equal => format!("{kind} is {status}"),
@@ -197,7 +197,7 @@ fn unix_ms(time: Timestamp) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::remedy::EXPIRES_AT;
+    use karmada_api::remedy::{EXPIRES_AT, WHEN};
     use serde_json::{Value, json};
 
     use super::super::timeline::Clock;
@@ -234,6 +234,18 @@ mod tests {
             ),
         ] {
             assert_eq!(rule(&remedy("r", &spec)), expected, "{spec}");
+        }
+        for (when, expected) in [
+            (
+                "Ready!=True,Dns=False",
+                "A on every cluster where Ready is not True and Dns is False",
+            ),
+            ("Ready", "A on every cluster, nobody can tell when"),
+        ] {
+            let mut remedy = remedy("r", &json!({ "actions": ["A"], "decisionMatches": [] }));
+            let annotations = remedy.metadata.annotations.get_or_insert_default();
+            annotations.insert(WHEN.to_owned(), when.to_owned());
+            assert_eq!(rule(&remedy), expected, "{when}");
         }
     }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser;
 use ingress_controller::provider::{Kubernetes, NamedBalancer};
-use karmada_rules::ingress::kubernetes::Gateway;
+use karmada_rules::ingress::kubernetes::Ingresses;
 use karmada_runtime::program::Program;
 
 use super::apis::Apis;
@@ -149,9 +149,9 @@ async fn assemble(apis: &Apis, record: &Record, identity: Process) -> Result<Pro
         }
         Role::Ingress => {
             let args = ingress_controller::Args::try_parse_from([name])?;
-            let gateway = Gateway::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
+            let routing = Ingresses::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
             let client = apis.client(Side::Gateway, identity, record).await?;
-            let balancer = NamedBalancer::only(Kubernetes::new(client, gateway));
+            let balancer = NamedBalancer::only(Kubernetes::new(client, routing));
             ingress_controller::assemble(args, karmada, balancer, &mut program);
         }
     }

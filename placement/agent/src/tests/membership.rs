@@ -244,3 +244,49 @@ async fn namespaces_are_told() {
     assert_eq!(told(&stage).await, [""; 0]);
     assert_eq!(status(&stage).await["conditions"], Value::Null);
 }
+
+/// Case F118: an agent that is given prices tells what its nodes cost, and one that is no longer takes it back; the URL by which
+/// others reach its member goes with the version.
+#[tokio::test(start_paused = true)]
+async fn costs_are_told() {
+    let mut stage = Stage::new().await;
+    let amounts = json!({ "cpu": "4", "memory": "8Gi" });
+    let labels = json!({ "node.kubernetes.io/instance-type": "small" });
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1", "labels": labels },
+        "status": { "capacity": amounts, "allocatable": amounts } });
+    stage.member.create(&node).await;
+    let folder = tempfile::tempdir().unwrap();
+    let prices = folder.path().join("prices.yaml");
+    std::fs::write(&prices, "small: 0.4").unwrap();
+    let prices = format!("--instance-prices={}", prices.display());
+    let entrypoint = "--cluster-entrypoint=https://m1.example.com";
+    stage.start(&[&prices, entrypoint]).await;
+    seconds(60).await;
+    let told = status(&stage).await;
+    let value = |name: &str| told["properties"][name]["value"].as_str();
+    assert_eq!(
+        value("kubernetes.azure.com/per-cpu-core-cost"),
+        Some("0.100")
+    );
+    assert_eq!(
+        value("kubernetes.azure.com/per-gb-memory-cost"),
+        Some("0.050")
+    );
+    assert_eq!(
+        value("kubernetes.azure.com/vm-sizes/small/count"),
+        Some("1")
+    );
+    assert_eq!(
+        value("k8s.io/cluster-entrypoint"),
+        Some("https://m1.example.com")
+    );
+    assert!(value("k8s.io/k8s-version").is_some(), "{told}");
+    assert_eq!(told["conditions"][0]["reason"], "CostsCalculated");
+    stage.kill().await;
+    stage.start(&[]).await;
+    seconds(60).await;
+    let told = status(&stage).await;
+    let names: Vec<_> = told["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["kubernetes-fleet.io/node-count"]);
+    assert!(told["conditions"].is_null(), "{told}");
+}

@@ -95,6 +95,35 @@ async fn applied_object_stays_owned() {
     assert_eq!(stage.member.find(&second).await, None);
 }
 
+/// Case F72: a Work that has only reported and is to apply does so at once, what is there and what is not, and says nothing
+/// of differences any more.
+#[tokio::test(start_paused = true)]
+async fn applying_begins_at_once() {
+    let forced = json!({ "type": "ServerSideApply", "serverSideApplyConfig": { "force": true } });
+    for strategy in [json!({ "type": "ClientSideApply" }), forced] {
+        let mut theirs = map();
+        theirs["data"] = json!({ "key": "old" });
+        let stage = Stage::with_map(&theirs).await;
+        let mut absent = map();
+        absent["metadata"]["name"] = json!("absent");
+        let mut work = work(&[absent, map()]);
+        work["spec"]["applyStrategy"] = report_diff();
+        stage.hub.send("POST", WORKS, &work).await;
+        stage.settle().await;
+        assert_eq!(stage.says().await.0, [REPORTED]);
+        stage.strategy(strategy).await;
+        let expected = [
+            "Applied True AllManifestsApplied",
+            "Available True AllManifestsAvailable",
+        ];
+        assert_eq!(stage.says().await.0, expected);
+        assert_eq!(stage.differences("diff").await, [[""; 3]; 0]);
+        assert_eq!(stage.member.get(MAP).await["data"]["key"], "value");
+        assert!(stage.member.find(&format!("{MAPS}/absent")).await.is_some());
+        stage.rests().await;
+    }
+}
+
 /// Case F72: a Work that only reports takes away what it has applied before, whichever write the program dies after.
 #[tokio::test(start_paused = true)]
 async fn deletion_takes_applied_objects() {

@@ -201,8 +201,9 @@ async fn after_kubefleet(recorded: &Value) -> (Stage, Value) {
     (stage, manifest)
 }
 
-fn of_copy(mut writes: Vec<String>) -> Vec<String> {
-    writes.retain(|write| write.contains(COPY));
+/// Returns the writes of one object.
+fn of(path: &str, mut writes: Vec<String>) -> Vec<String> {
+    writes.retain(|write| write.contains(path));
     writes
 }
 
@@ -213,7 +214,7 @@ async fn recorded_takeover_is_ours() {
     for recorded in recorded_copies() {
         for limit in 0.. {
             let (mut stage, mut manifest) = after_kubefleet(&recorded).await;
-            assert_eq!(of_copy(stage.member.writes()), [""; 0]);
+            assert_eq!(of(COPY, stage.member.writes()), [""; 0]);
             manifest["data"] = json!({ "k": "v" });
             stage.member.limit_writes(limit);
             stage.place(&[manifest]).await;
@@ -230,6 +231,36 @@ async fn recorded_takeover_is_ours() {
             }
         }
     }
+}
+
+/// Case F45: what this program wrote by the name that it had before becomes ours in one write, with the first edit; until
+/// then there is none.
+#[tokio::test(start_paused = true)]
+async fn former_name_is_left() {
+    let mut stage = Stage::placed().await;
+    stage.kill().await;
+    let fields = stage.member.get(MAP).await["metadata"]["managedFields"].to_string();
+    let former = fields.replace("work-api-agent", "placement-agent");
+    assert_ne!(former, fields);
+    let former: Value = serde_json::from_str(&former).unwrap();
+    let former = json!({ "metadata": { "managedFields": former } });
+    stage.member.send("PATCH", MAP, &former).await;
+    stage.written();
+    stage.start(&[]).await;
+    assert_eq!(of(MAP, stage.member.writes()), [""; 0]);
+
+    let mut edited = map();
+    edited["data"] = json!({ "other": "value" });
+    stage.place(&[namespace(), edited]).await;
+    // The managed fields, then the object.
+    let both = [(); 2].map(|()| format!("PATCH {MAP}"));
+    assert_eq!(of(MAP, stage.member.writes()), both);
+    let written = stage.member.get(MAP).await;
+    assert_eq!(written["data"], json!({ "other": "value" }));
+    let fields = written["metadata"]["managedFields"].as_array().unwrap();
+    let managers: Vec<_> = fields.iter().map(|entry| &entry["manager"]).collect();
+    assert_eq!(managers, ["work-api-agent"]);
+    stage.rests().await;
 }
 
 /// Case F74: what another owns is shared where that is asked for, and stays to it when the placement goes.

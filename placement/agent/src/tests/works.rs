@@ -638,6 +638,12 @@ async fn renamed_parts_are_restored() {
         ),
         (
             WEB,
+            template(json!({ "volumes": [{ "name": "scratch", "configMap": { "name": "a" } }] })),
+            "/spec/template/spec/volumes",
+            1,
+        ),
+        (
+            WEB,
             template(json!({ "containers": [
                 { "name": "side", "image": "side:1" },
                 { "name": "web", "image": "web:1", "livenessProbe": {
@@ -655,6 +661,7 @@ async fn renamed_parts_are_restored() {
         assert_eq!(after.as_array().unwrap().len(), count, "{part} {after}");
         if count == 1 {
             assert_eq!(after[0]["name"], before[0]["name"]);
+            assert_eq!(after[0].get("configMap"), None);
             assert_eq!(after[0]["port"], before[0]["port"]);
         }
     }

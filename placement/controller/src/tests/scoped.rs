@@ -17,6 +17,13 @@ const KINDS: [&str; 4] = [
     "resourcebindings",
 ];
 
+/// The kinds of its updates.
+const UPDATES: [&str; 3] = [
+    "stagedupdatestrategies",
+    "stagedupdateruns",
+    "approvalrequests",
+];
+
 /// What is said of a placement that is available in all of its clusters.
 const COMPLETE: [&str; 6] = [
     "ResourcePlacementScheduled True SchedulingPolicyFulfilled",
@@ -281,13 +288,103 @@ async fn absent_placement_is_told() {
     assert_eq!(notes, [note]);
 }
 
+/// Case F10: a kind that is installed later, and the first object of it, are placed out of a namespace as what was there.
+#[tokio::test(start_paused = true)]
+async fn later_kind_is_placed() {
+    let stage = Stage::with_clusters(&["m1"]).await;
+    fill(&stage, "application-1").await;
+    let mut new = placing("application-1", "Puppet", "first");
+    new["spec"]["resourceSelectors"][0]["group"] = json!("test.io");
+    let placements = path("application-1", "resourceplacements");
+    stage.send("POST", &placements, &new).await;
+    stage.settle().await;
+    let first = "ResourcePlacementScheduled False InvalidResourceSelectors";
+    assert_eq!(said(&stage, "application-1").await, [first]);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "puppets.test.io" },
+        "spec": {
+            "group": "test.io", "scope": "Namespaced",
+            "names": { "kind": "Puppet", "plural": "puppets", "singular": "puppet" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } } }],
+        },
+    });
+    stage.install([definition]);
+    stage.settle().await;
+    let puppet = json!({ "apiVersion": "test.io/v1", "kind": "Puppet",
+        "metadata": { "name": "first", "namespace": "application-1" } });
+    stage.create(&puppet).await;
+    stage.settle().await;
+    stage.agents().await;
+    assert_eq!(said(&stage, "application-1").await, COMPLETE);
+    let status = stage.get(&web("application-1")).await["status"].clone();
+    assert_eq!(status["selectedResources"][0]["kind"], "Puppet");
+}
+
+/// Case F115: a run of a namespace updates the placement there, with an approval there; the run of the hub with the same names
+/// finds no placement.
+#[tokio::test(start_paused = true)]
+async fn run_updates_its_namespace() {
+    let stage = Stage::with_clusters(&["m1"]).await;
+    fill(&stage, "application-1").await;
+    let mut new = placing("application-1", "ConfigMap", "app-config-1");
+    new["spec"]["strategy"] = json!({ "type": "External" });
+    let placements = path("application-1", "resourceplacements");
+    stage.send("POST", &placements, &new).await;
+    let stages = json!([{ "name": "all", "labelSelector": {}, "afterStageTasks": [{ "type": "Approval" }] }]);
+    let strategy = json!({ "stages": stages });
+    let run = json!({ "placementName": "web", "stagedRolloutStrategyName": "go", "state": "Run" });
+    let of_hub = |kind: &str| format!("{API}/cluster{kind}");
+    let of_namespace = |kind: &str| path("application-1", kind);
+    for (prefix, place) in [
+        ("Cluster", &of_hub as &dyn Fn(&str) -> String),
+        ("", &of_namespace),
+    ] {
+        for (kind, plural, spec) in [
+            ("StagedUpdateStrategy", "stagedupdatestrategies", &strategy),
+            ("StagedUpdateRun", "stagedupdateruns", &run),
+        ] {
+            let object = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+                "kind": format!("{prefix}{kind}"), "metadata": { "name": "go" }, "spec": spec });
+            stage.send("POST", &place(plural), &object).await;
+        }
+    }
+    stage.settle().await;
+    stage.agents().await;
+    let said = async |place: String| conditions(&stage.get(&place).await["status"]);
+    let other = said(format!("{API}/clusterstagedupdateruns/go")).await;
+    assert_eq!(other, ["Initialized False UpdateRunInitializedFailed"]);
+    let placed = ["application-1.web-work application-1"];
+    assert_eq!(works(&stage, "m1").await, placed);
+
+    let request = path("application-1", "approvalrequests/go-after-all");
+    assert_eq!(stage.get(&request).await["spec"]["targetStage"], "all");
+    let approved = json!([{ "type": "Approved", "status": "True", "reason": "lgtm", "message": "",
+        "lastTransitionTime": clock() }]);
+    let approval = json!({ "status": { "conditions": approved } });
+    stage
+        .change("PATCH", &format!("{request}/status"), &approval)
+        .await;
+    let run = path("application-1", "stagedupdateruns/go");
+    let told = said(run.clone()).await;
+    assert_eq!(told.last().unwrap(), "Succeeded True UpdateRunSucceeded");
+    let events = stage.events().await.into_iter();
+    let mut regarding = events.filter_map(|event| event.regarding);
+    assert!(regarding.any(|one| one.kind.as_deref() == Some("StagedUpdateRun")));
+    stage.change("DELETE", &run, &json!({})).await;
+    let left = stage.list(&path("application-1", "approvalrequests")).await;
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// Case F94: a hub without these kinds is served as it was, and once it has them, its placements are.
 #[tokio::test(start_paused = true)]
 async fn older_hub_is_served() {
     let (newer, older): (Vec<_>, Vec<_>) = definitions().into_iter().partition(|definition| {
-        KINDS.contains(&definition["spec"]["names"]["plural"].as_str().unwrap())
+        let plural = definition["spec"]["names"]["plural"].as_str().unwrap();
+        KINDS.contains(&plural) || UPDATES.contains(&plural)
     });
-    assert_eq!(newer.len(), KINDS.len());
+    assert_eq!(newer.len(), KINDS.len() + UPDATES.len());
     let mut stage = Stage::serving(older);
     stage.start(&[]).await;
     stage.join("m1", &json!({})).await;

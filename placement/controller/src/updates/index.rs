@@ -9,17 +9,18 @@ use karmada_api::Scope;
 use karmada_api::condition::TRUE;
 use karmada_api::fleet::conditions::SUCCEEDED;
 use karmada_api::fleet::names::TARGET_RUN;
-use karmada_api::fleet::{
-    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
+use karmada_api::fleet::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
+use karmada_rules::placement::update::{
+    asks_for_latest, is_finished, placement_of, said, snapshot_of,
 };
-use karmada_rules::placement::update::{asks_for_latest, is_finished, said, snapshot_of};
-use karmada_runtime::cache::{Cache, Undecoded};
+use karmada_runtime::cache::Undecoded;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 
 use crate::by_parent::ByParent;
+use crate::scoped::Scoped;
 
 /// The number of snapshots that runs have given, and that are kept of a placement: as many as it keeps of what it selects.
 const RELEASES: usize = 10;
@@ -27,10 +28,10 @@ const RELEASES: usize = 10;
 /// The runs of the hub and what they name.
 #[derive(Debug)]
 pub(crate) struct RunIndex {
-    pub(crate) runs: Cache<ClusterStagedUpdateRun>,
-    pub(crate) strategies: Cache<ClusterStagedUpdateStrategy>,
+    pub(crate) runs: Scoped<StagedUpdateRun>,
+    pub(crate) strategies: Scoped<StagedUpdateStrategy>,
     /// The approval requests by the run that waits for them.
-    pub(crate) approvals: ByParent<ClusterApprovalRequest>,
+    pub(crate) approvals: ByParent<ApprovalRequest>,
     by_placement: ReverseIndex<Key, Key>,
     /// The uids of the runs, by their placements, for which the latest snapshot has been made.
     answered: BTreeMap<Key, BTreeSet<String>>,
@@ -39,8 +40,8 @@ pub(crate) struct RunIndex {
 impl Default for RunIndex {
     fn default() -> Self {
         Self {
-            runs: Cache::default(),
-            strategies: Cache::default(),
+            runs: Scoped::default(),
+            strategies: Scoped::default(),
             approvals: ByParent::new(run_of),
             by_placement: ReverseIndex::default(),
             answered: BTreeMap::new(),
@@ -49,14 +50,15 @@ impl Default for RunIndex {
 }
 
 impl RunIndex {
-    /// Applies an event of the watch of runs, and returns the keys of those that changed.
-    pub(crate) fn observe(&mut self, event: Event<Decoded<ClusterStagedUpdateRun>>) -> Vec<Key> {
-        let changes = self.runs.observe(event).into_iter();
+    /// Applies an event of the watch of runs of a scope, and returns the keys of those that changed.
+    pub(crate) fn observe(
+        &mut self,
+        scope: Scope,
+        event: Event<Decoded<StagedUpdateRun>>,
+    ) -> Vec<Key> {
+        let changes = self.runs.observe(scope, event).into_iter();
         let keys = changes.map(|change| {
-            let placement = change
-                .new
-                .as_ref()
-                .map(|run| Key::cluster_scoped(&*run.spec.placement_name));
+            let placement = change.new.as_deref().map(placement_of);
             let placement = placement.into_iter().collect();
             self.by_placement.replace(&change.key, placement);
             change.key
@@ -64,15 +66,11 @@ impl RunIndex {
         keys.collect()
     }
 
-    pub(crate) fn observe_strategy(&mut self, event: Event<Decoded<ClusterStagedUpdateStrategy>>) {
-        self.strategies.observe(event);
-    }
-
     /// Returns the runs of a placement of which something may still become.
     pub(crate) fn open(
         &self,
         placement: &Key,
-    ) -> impl Iterator<Item = (&Key, &Arc<ClusterStagedUpdateRun>)> {
+    ) -> impl Iterator<Item = (&Key, &Arc<StagedUpdateRun>)> {
         let keys = self.by_placement.sources(placement);
         let runs = keys.filter_map(|key| Some((key, self.runs.get(key)?)));
         runs.filter(|(_, run)| !is_finished(run) && !run.metadata.is_deleting())
@@ -97,7 +95,7 @@ impl RunIndex {
     }
 
     /// Returns `true` if the latest snapshot has been made for the sake of a run.
-    pub(crate) fn is_answered(&self, placement: &Key, run: &ClusterStagedUpdateRun) -> bool {
+    pub(crate) fn is_answered(&self, placement: &Key, run: &StagedUpdateRun) -> bool {
         let answered = self.answered.get(placement);
         answered.is_some_and(|runs| runs.contains(run.metadata.uid()))
     }
@@ -110,7 +108,7 @@ impl RunIndex {
         let (mut ended, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
         ended.retain(|run| has_succeeded(run));
         ended.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
-        let given = |run: &Arc<ClusterStagedUpdateRun>| snapshot_of(run, []);
+        let given = |run: &Arc<StagedUpdateRun>| snapshot_of(run, []);
         let mut pinned: BTreeSet<String> = open.into_iter().filter_map(given).collect();
         let mut released = 0;
         for name in ended.into_iter().filter_map(given) {
@@ -133,29 +131,31 @@ impl RunIndex {
         counts.into_iter().collect()
     }
 
-    pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 3] {
+    /// Counts the objects of a scope that do not decode.
+    pub(crate) fn undecoded(&self, scope: Scope) -> [(&'static str, Undecoded); 3] {
         [
-            (ClusterStagedUpdateRun::KIND, self.runs.undecoded()),
+            (StagedUpdateRun::kind_of(scope), self.runs.undecoded(scope)),
             (
-                ClusterStagedUpdateStrategy::KIND,
-                self.strategies.undecoded(),
+                StagedUpdateStrategy::kind_of(scope),
+                self.strategies.undecoded(scope),
             ),
             (
-                ClusterApprovalRequest::KIND,
-                self.approvals.undecoded(Scope::Cluster),
+                ApprovalRequest::kind_of(scope),
+                self.approvals.undecoded(scope),
             ),
         ]
     }
 }
 
-fn has_succeeded(run: &ClusterStagedUpdateRun) -> bool {
+fn has_succeeded(run: &StagedUpdateRun) -> bool {
     let said = run.status.as_ref().and_then(said);
     said.is_some_and(|said| said.type_ == SUCCEEDED && said.status == TRUE)
 }
 
 /// Returns the run that an approval request was made for.
 fn run_of(approval: &ObjectMeta) -> Option<Key> {
-    approval.label(TARGET_RUN).map(Key::cluster_scoped)
+    let run = approval.label(TARGET_RUN)?;
+    Some(Key::new(approval.namespace(), run))
 }
 
 /// The reasons of what a run says last. A label has no other value.

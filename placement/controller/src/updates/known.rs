@@ -8,14 +8,14 @@ use karmada_api::fleet::names::{PARENT_PLACEMENT, TARGET_RUN};
 use karmada_api::fleet::placement::ResourceIdentifier;
 use karmada_api::fleet::update::UpdateRunStatus;
 use karmada_api::fleet::{
-    Binding, ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
-    MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
+    ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
+    StagedUpdateRun, StagedUpdateStrategy,
 };
 use karmada_rules::placement::envelope::Opening;
 use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents};
 use karmada_rules::placement::strategy::is_external;
 use karmada_rules::placement::update::{
-    UpdateFacts, UpdatePlan, asks_for_latest, plan, snapshot_of,
+    UpdateFacts, UpdatePlan, asks_for_latest, placement_of, plan, snapshot_of,
 };
 use karmada_runtime::error::BoxError;
 use kube::Resource;
@@ -32,16 +32,16 @@ use crate::watch::SharedIndex;
 
 /// A run, and what decides about it.
 pub(super) struct Known {
-    run: Arc<ClusterStagedUpdateRun>,
+    run: Arc<StagedUpdateRun>,
     placement: Option<Arc<Placement>>,
-    strategy: Option<Arc<ClusterStagedUpdateStrategy>>,
+    strategy: Option<Arc<StagedUpdateStrategy>>,
     policies: Vec<Arc<PolicySnapshot>>,
     snapshots: Vec<ObjectMeta>,
     /// The snapshots with what its clusters get, as far as they are there; read while it has not begun.
     group: Vec<Arc<StoredSnapshot>>,
     bindings: Vec<Arc<Binding>>,
     clusters: Vec<Arc<MemberCluster>>,
-    approvals: Vec<Arc<ClusterApprovalRequest>>,
+    approvals: Vec<Arc<ApprovalRequest>>,
     overrides: OfPlacement,
 }
 
@@ -50,7 +50,7 @@ impl Known {
     pub(super) fn read(index: &SharedIndex, key: &Key) -> Option<Self> {
         index.read(|index| {
             let run = Arc::clone(index.runs.runs.get(key)?);
-            let of = Key::cluster_scoped(&*run.spec.placement_name);
+            let of = placement_of(&run);
             let placed = index.placed(&of);
             if placed
                 .as_ref()
@@ -67,7 +67,7 @@ impl Known {
             overrides.listed.extend(index.overrides.snapshots(listed));
             let given = snapshot_of(&run, &metadata).filter(|_| !has_begun(&run));
             let group = given.map_or_else(Vec::new, |name| group(&snapshots, &name));
-            let strategy = Key::cluster_scoped(&*run.spec.strategy_name);
+            let strategy = Key::new(&*of.namespace, &*run.spec.strategy_name);
             let members = index.fleet.members.iter();
             Some(Self {
                 placement: placed.map(|placed| placed.placement),
@@ -87,8 +87,9 @@ impl Known {
     /// Returns the same as the API has it now; `None` if the run is another one by now.
     pub(super) async fn certain(self, hub: &HubApi) -> Result<Option<Self>, BoxError> {
         let shown = Arc::clone(&self.run);
-        let name = shown.metadata.name();
-        let Some(run) = hub.all::<ClusterStagedUpdateRun>().get_opt(name).await? else {
+        let Key { namespace, name } = shown.metadata.key();
+        let runs = hub.of_scope::<StagedUpdateRun>(&namespace);
+        let Some(run) = runs.get_opt(&name).await? else {
             return Ok(None);
         };
         // The watch is about to show it.
@@ -98,7 +99,7 @@ impl Known {
         let of = &*run.spec.placement_name;
         let none = ListParams::default();
         let members = hub.all::<MemberCluster>().list(&none).await?;
-        let strategies = hub.all::<ClusterStagedUpdateStrategy>();
+        let strategies = hub.of_scope::<StagedUpdateStrategy>(&namespace);
         let strategy = match &*run.spec.strategy_name {
             name if is_subdomain(name) => strategies.get_opt(name).await?,
             _ => None,
@@ -115,10 +116,10 @@ impl Known {
         // No placement has another name, and a request for it would be another request.
         if is_subdomain(of) && is_label_value(of) {
             let labelled = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={of}"));
-            let placements = hub.of_scope::<Placement>("");
-            let policies = hub.of_scope::<PolicySnapshot>("");
-            let snapshots = hub.of_scope::<ResourceSnapshot>("");
-            let bindings = hub.of_scope::<Binding>("");
+            let placements = hub.of_scope::<Placement>(&namespace);
+            let policies = hub.of_scope::<PolicySnapshot>(&namespace);
+            let snapshots = hub.of_scope::<ResourceSnapshot>(&namespace);
+            let bindings = hub.of_scope::<Binding>(&namespace);
             let (placement, policies, snapshots, bindings) = tokio::try_join!(
                 placements.get_opt(of),
                 policies.list(&labelled),
@@ -131,9 +132,10 @@ impl Known {
             certain.snapshots = snapshots.map(|one| one.metadata).collect();
             certain.bindings = bindings.items.into_iter().map(Arc::new).collect();
         }
-        if is_label_value(name) {
+        if is_label_value(&name) {
             let labelled = ListParams::default().labels(&format!("{TARGET_RUN}={name}"));
-            let approvals = hub.all::<ClusterApprovalRequest>().list(&labelled).await?;
+            let approvals = hub.of_scope::<ApprovalRequest>(&namespace);
+            let approvals = approvals.list(&labelled).await?;
             certain.approvals = approvals.items.into_iter().map(Arc::new).collect();
         }
         Ok(Some(certain))
@@ -197,7 +199,7 @@ impl Known {
     }
 }
 
-fn has_begun(run: &ClusterStagedUpdateRun) -> bool {
+fn has_begun(run: &StagedUpdateRun) -> bool {
     let status = run.status.as_ref();
     status.is_some_and(|status| status.strategy.is_some())
 }

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use karmada_api::ClusterProfile;
 use karmada_api::fleet::names::cluster_of_member_namespace;
 use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 use karmada_rules::placement::pick::wakes;
@@ -10,6 +12,7 @@ use karmada_rules::placement::snapshot::latest_policy;
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use objects::Key;
 
@@ -32,8 +35,46 @@ impl SharedIndex {
         for name in changed {
             let key = Key::cluster_scoped(name);
             self.queues.membership.add(key.clone());
+            self.queues.profiles.add(key.clone());
             self.queues.fleet.add(key);
         }
+    }
+
+    /// Applies an event of the definition of a kind: once the hub has profiles, each cluster gets one.
+    pub(super) fn observe_definition(
+        &self,
+        event: &Event<Decoded<PartialObjectMeta<CustomResourceDefinition>>>,
+    ) {
+        let (definition, is_served) = match event {
+            Event::Apply(definition) | Event::InitApply(definition) => (definition, true),
+            Event::Delete(definition) => (definition, false),
+            Event::Init | Event::InitDone => return,
+        };
+        let (group, plural) = (ClusterProfile::group(&()), ClusterProfile::plural(&()));
+        if Key::of(definition).name != format!("{plural}.{group}") {
+            return;
+        }
+        let clusters = self.change(|index| {
+            index.serves_profiles = is_served;
+            let members = index.fleet.members.iter();
+            members.map(|(key, _)| key.clone()).collect::<Vec<_>>()
+        });
+        self.queues.profiles.add_all(clusters);
+    }
+
+    /// Applies an event of a profile, and wakes its cluster.
+    pub(super) fn observe_profile(&self, event: Event<Decoded<ClusterProfile>>) {
+        let changes = self.change(|index| {
+            let changes = index.profiles.observe(event);
+            for change in &changes {
+                index.awaited.profiles.shown(&change.key);
+            }
+            changes
+        });
+        let clusters = changes.into_iter().map(|change| change.key.name);
+        self.queues
+            .profiles
+            .add_all(clusters.map(Key::cluster_scoped));
     }
 
     /// Looks at a cluster, and wakes what its change since the last look concerns. Returns the time at which it may
@@ -47,6 +88,7 @@ impl SharedIndex {
         if change.is_none() && !is_gone {
             return until;
         }
+        self.queues.profiles.add(Key::cluster_scoped(name));
         let (scheduled, concerned, bindings) = self.read(|index| {
             let concerned = index.placements_on(name);
             let scheduled = index.placements.iter().filter(|(key, _)| {

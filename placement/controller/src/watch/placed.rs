@@ -2,7 +2,10 @@
 
 use karmada_api::Scope;
 use karmada_api::fleet::names::{IS_LATEST, RESOURCE_INDEX, cluster_of_member_namespace};
-use karmada_api::fleet::{Binding, ClusterResourcePlacementEviction, Placement, PolicySnapshot};
+use karmada_api::fleet::{
+    Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus, Placement,
+    PolicySnapshot,
+};
 use karmada_rules::placement::parents::placement_of;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::watch::Decoded;
@@ -127,6 +130,23 @@ impl SharedIndex {
         let placements =
             evictions.map(|eviction| Key::cluster_scoped(&*eviction.spec.placement_name));
         self.queues.evictions.add_all(placements);
+    }
+
+    /// Applies an event of the copy of a placement's status, and has the placement tell: it may be gone, or changed.
+    pub(super) fn observe_status_copy(
+        &self,
+        event: Event<Decoded<ClusterResourcePlacementStatus>>,
+    ) {
+        let changes = self.change(|index| {
+            let changes = index.status_copies.observe(event);
+            for change in &changes {
+                index.awaited.status_copies.shown(&change.key);
+            }
+            changes
+        });
+        for change in changes {
+            self.tell(Key::cluster_scoped(change.key.name));
+        }
     }
 
     fn is_leaving(&self, cluster: &str) -> bool {

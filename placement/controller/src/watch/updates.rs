@@ -1,9 +1,7 @@
 //! The watches of runs, of the strategies that they name, and of the approvals that they wait for.
 
 use karmada_api::Scope;
-use karmada_api::fleet::{
-    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
-};
+use karmada_api::fleet::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
@@ -12,9 +10,9 @@ use super::SharedIndex;
 
 impl SharedIndex {
     /// Applies an event of a run, and wakes it: what it has said of itself leads to its next step.
-    pub(super) fn observe_run(&self, event: Event<Decoded<ClusterStagedUpdateRun>>) {
+    pub(super) fn observe_run(&self, scope: Scope, event: Event<Decoded<StagedUpdateRun>>) {
         let changed = self.change(|index| {
-            let changed = index.runs.observe(event);
+            let changed = index.runs.observe(scope, event);
             for key in &changed {
                 index.awaited.runs.shown(key);
             }
@@ -24,14 +22,18 @@ impl SharedIndex {
     }
 
     /// Applies an event of a strategy. A run has looked at it when it began.
-    pub(super) fn observe_strategy(&self, event: Event<Decoded<ClusterStagedUpdateStrategy>>) {
-        self.change(|index| index.runs.observe_strategy(event));
+    pub(super) fn observe_strategy(
+        &self,
+        scope: Scope,
+        event: Event<Decoded<StagedUpdateStrategy>>,
+    ) {
+        self.change(|index| index.runs.strategies.observe(scope, event));
     }
 
     /// Applies an event of an approval request, and wakes its run.
-    pub(super) fn observe_approval(&self, event: Event<Decoded<ClusterApprovalRequest>>) {
+    pub(super) fn observe_approval(&self, scope: Scope, event: Event<Decoded<ApprovalRequest>>) {
         let runs = self.change(|index| {
-            let changes = index.runs.approvals.observe(Scope::Cluster, event);
+            let changes = index.runs.approvals.observe(scope, event);
             let runs = changes.iter().flat_map(|change| {
                 index.awaited.approvals.shown(&change.key);
                 index.runs.approvals.concerned(change)

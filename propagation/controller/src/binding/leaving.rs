@@ -19,10 +19,17 @@ impl BindingReconciler {
         namespace.is_some_and(|namespace| namespace.metadata.is_deleting())
     }
 
-    /// Returns `true` if a binding that is being deleted goes with its namespace, and its template stays.
+    /// Returns `true` if a binding that is being deleted goes with its namespace, and its template stays, or may stay while
+    /// its kind is not listed.
     pub(super) async fn is_outlived(&self, binding: BindingRef<'_>) -> Result<bool, kube::Error> {
-        let template = self.index.template(&template_of(binding.spec));
-        if !template.is_some_and(|template| works::is_outlived(binding, &template)) {
+        let template = template_of(binding.spec);
+        // What is listed meanwhile wakes it.
+        let is_listed = self.index.is_listed(&template.kind);
+        let may_stay = match self.index.template(&template) {
+            Some(template) => works::is_outlived(binding, &template),
+            None => !is_listed,
+        };
+        if !may_stay {
             return Ok(false);
         }
         if self.is_leaving(binding) {

@@ -22,7 +22,7 @@ pub(super) fn work(cluster: &str) -> String {
 /// A Namespace stays in a cluster that its policy no longer names, and follows its edits there. Case P93.
 #[tokio::test(start_paused = true)]
 async fn narrowed_namespace_stays() {
-    let stage = dispatched().await;
+    let mut stage = dispatched().await;
     let policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "ClusterPropagationPolicy",
@@ -64,8 +64,17 @@ async fn narrowed_namespace_stays() {
     assert_eq!(manifest["metadata"]["labels"]["team"], "a");
     assert_eq!(manifest.annotation(names::CLUSTER_BINDING_NAME), None);
 
-    // Nor does it go with its binding, which somebody has deleted.
-    let wrote = stage.change("DELETE", &path, &json!({})).await;
+    // Nor does it go with its binding, which somebody has deleted, though it is not known at first after a restart.
+    stage.kill().await;
+    let deleted = stage.send("DELETE", &path, &json!({})).await;
+    stage.writes();
+    let no_discovery = stage.server.faults().inject(Fault::InternalError.kind(""));
+    stage.start(&[]).await;
+    stage.server.faults().remove(no_discovery);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    // It has another one now.
+    assert_ne!(stage.get(&path).await.uid(), deleted.uid());
+    let wrote = stage.written();
     let deleted = wrote.iter().filter(|write| write.starts_with("DELETE"));
     assert!(
         deleted.filter(|write| write.contains("/works/")).count() == 0,
@@ -487,6 +496,30 @@ async fn deleted_binding_deletes_works() {
     }
     // The template is still there: it gets a new binding.
     assert_ne!(stage.binding().await.metadata.uid, before);
+}
+
+/// Case P87: a namespace is going while the program starts. Whether a workload in it is protected, and stays, is not known
+/// before its kind is listed: until then its Works stay.
+#[tokio::test(start_paused = true)]
+async fn unlisted_template_keeps_works() {
+    let mut stage = dispatched().await;
+    stage.kill().await;
+    let namespace = "/api/v1/namespaces/shop";
+    stage.send("DELETE", namespace, &json!({})).await;
+    let deletions_in = |writes: Vec<String>| {
+        let deletions = writes.into_iter();
+        let deletions = deletions.filter(|write| write.starts_with("DELETE"));
+        deletions.collect::<Vec<_>>()
+    };
+    let no_discovery = stage.server.faults().inject(Fault::InternalError.kind(""));
+    stage.start(&[]).await;
+    assert_eq!(deletions_in(stage.written()), [""; 0]);
+    assert!(stage.find(&bound()).await.is_some());
+    stage.server.faults().remove(no_discovery);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let deletions = ["m1", "m2"].map(|cluster| format!("DELETE {}", work(cluster)));
+    assert_eq!(deletions_in(stage.written()), deletions);
+    assert_eq!(stage.find(&bound()).await, None);
 }
 
 /// What no policy has stays in its clusters as it is.

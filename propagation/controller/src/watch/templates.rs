@@ -77,6 +77,14 @@ impl SharedIndex {
             .then_some(template)
     }
 
+    /// Returns `true` if all templates of a kind are known: one that is not among them is gone.
+    pub(crate) fn is_listed(&self, kind: &GroupVersionKind) -> bool {
+        match self.templates.state(kind) {
+            WatchState::Complete | WatchState::NotServed => true,
+            WatchState::Off | WatchState::Listing | WatchState::Forbidden => false,
+        }
+    }
+
     /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
     pub(crate) fn is_claimed_by(&self, policy: &Candidate<'_>) -> bool {
         let selected = kinds_of(Some(policy));
@@ -171,6 +179,17 @@ impl SharedIndex {
         });
     }
 
+    /// Watches a kind in the version that the API prefers, too.
+    pub(crate) fn watch_preferred(&self, kind: GroupVersionKind) {
+        let is_news = {
+            let mut index = self.index.lock();
+            index.preferred.insert(kind.clone()) && index.replace_kinds([], [kind])
+        };
+        if is_news {
+            self.want();
+        }
+    }
+
     /// Watches the kinds that the index names, and those that customize their interpretation.
     pub(super) fn want(&self) {
         let index = self.index.lock();
@@ -223,6 +242,8 @@ impl SharedIndex {
                         || ((is_served || is_news) && kinds_of(Some(policy)).contains(kind))
                 });
                 self.queues.policies.add_all(concerned);
+                // So does a binding that is being deleted.
+                self.queues.bindings.add_all(index.deleted_bindings(kind));
                 drop(index);
                 if is_news {
                     self.wake_versions_of(kind);

@@ -108,7 +108,7 @@ impl Bench {
             self.written(&before).await?,
             self.reads().await? - read_before,
         )];
-        notes.extend(memory(&programs)?);
+        notes.extend(costs(&programs).await?);
         let chains = limit::chains(&self.fleet, &self.names).await?;
         let edited = self.edit(&programs).await?;
         programs.rest().await?;
@@ -215,15 +215,21 @@ impl Bench {
     }
 }
 
-/// Formats the resident memory of the programs.
-fn memory(programs: &PropagationPrograms) -> Result<Vec<String>> {
+/// Formats the resident memory of the programs, and the processor time since they started.
+async fn costs(programs: &PropagationPrograms) -> Result<Vec<String>> {
     let mut lines = Vec::new();
-    let mut sum = 0.0;
+    let (mut memory, mut time) = (0.0, 0.0);
     for (program, name) in programs.all() {
         let mebibytes = mebibytes(program)?;
-        sum += mebibytes;
-        lines.push(format!("resident memory of the {name}: {mebibytes:.1} MiB"));
+        let seconds = program.metric("process_cpu_seconds_total").await?;
+        memory += mebibytes;
+        time += seconds;
+        lines.push(format!(
+            "{name}: {mebibytes:.1} MiB resident, {seconds:.2} s of a core"
+        ));
     }
-    lines.push(format!("resident memory of the three: {sum:.1} MiB"));
+    lines.push(format!(
+        "the three: {memory:.1} MiB resident, {time:.2} s of a core"
+    ));
     Ok(lines)
 }

@@ -35,13 +35,19 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 19] = [
+pub(super) const ALL: [Scenario; 21] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
         "karmada-system",
         &[r#"ingressController={"flags":["--export-services=false"]}"#],
         &["without-exports"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &["copyTlsSecrets=true"],
+        &["tls-secrets"],
     ),
     scenario(
         HOST,
@@ -130,6 +136,12 @@ pub(super) const ALL: [Scenario; 19] = [
     ),
     scenario(
         AGENT,
+        "karmada-rs",
+        &[NO_AGENT, r#"gatewayHealthAgent={"enabled":true}"#],
+        &["gateway/reachability"],
+    ),
+    scenario(
+        AGENT,
         "karmada-system",
         &[
             MEMBER,
@@ -161,8 +173,9 @@ pub(super) const ALL: [Scenario; 19] = [
             r#"place="karmada""#,
             "admission=false",
             "kubectlRemedy=false",
+            "copyTlsSecrets=true",
         ],
-        &["karmada"],
+        &["karmada", "tls-secrets/karmada.yaml"],
     ),
     scenario(
         RIGHTS,
@@ -170,6 +183,7 @@ pub(super) const ALL: [Scenario; 19] = [
         &[
             r#"place="karmada""#,
             r#"agents=["member1"]"#,
+            "gatewayAgents=true",
             r#"pull=["member1"]"#,
             r#"propagation={"enabled":true,"estimators":true}"#,
             "renew=true",
@@ -178,6 +192,7 @@ pub(super) const ALL: [Scenario; 19] = [
             "karmada",
             "karmada/kubectl-remedy.yaml",
             "karmada/agent.yaml",
+            "karmada/gateway-agent.yaml",
             "pull/rights.yaml",
             "propagation",
             "propagation/estimators/rights.yaml",
@@ -222,8 +237,14 @@ pub(super) const ALL: [Scenario; 19] = [
     scenario(
         RIGHTS,
         "karmada-rs",
-        &[r#"place="gateway""#],
-        &["gateway", "admission/gateway"],
+        &[r#"place="gateway""#, "copyTlsSecrets=true"],
+        &["gateway", "tls-secrets/gateway.yaml", "admission/gateway"],
+    ),
+    scenario(
+        RIGHTS,
+        "karmada-rs",
+        &[r#"place="gateway""#, "gatewayApi=true"],
+        &["gateway-api", "admission/gateway"],
     ),
     scenario(
         RIGHTS,

@@ -17,13 +17,14 @@ use serde_json::{Value, json};
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
 /// The kinds of what is created.
-const KINDS: [(&str, &str); 20] = [
+const KINDS: [(&str, &str); 21] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
     ("clusters", "Cluster"),
     ("configmaps", "ConfigMap"),
     ("deployments", "Deployment"),
     ("endpointslices", "EndpointSlice"),
+    ("httproutes", "HTTPRoute"),
     ("ingresses", "Ingress"),
     ("leases", "Lease"),
     ("memberclusters", "MemberCluster"),

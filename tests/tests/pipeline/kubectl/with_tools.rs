@@ -295,7 +295,7 @@ async fn manifests_are_applied(server: ApiKind) -> Result<()> {
             .lines()
             .filter(|line| line.ends_with(" created"))
             .count(),
-        3,
+        4,
         "{first}"
     );
     let again = api.run(&line).await;
@@ -304,7 +304,7 @@ async fn manifests_are_applied(server: ApiKind) -> Result<()> {
             .lines()
             .filter(|line| line.ends_with(" unchanged"))
             .count(),
-        3,
+        4,
         "{again}"
     );
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec:\n  ports:\n  - {name: a, port: 80}\n  - {name: b, port: 81}\n";

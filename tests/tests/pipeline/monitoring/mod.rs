@@ -75,8 +75,8 @@ fn reference() -> BTreeMap<String, BTreeSet<String>> {
     metrics
 }
 
-/// Checks that a query asks for metrics that exist, by labels that they have, and groups by labels of one of them. The series of
-/// several metrics keep what tells them apart.
+/// Checks that a query asks for metrics that exist, by labels that they have, and groups by labels of one of them or by one that it
+/// makes of another. The series of several metrics keep what tells them apart.
 fn check(query: &str, reference: &BTreeMap<String, BTreeSet<String>>) {
     let nameless = Regex::new(r"(\w+)\(\s*\{[^}]*__name__=~[^}]*\}\[").unwrap();
     for [function] in nameless.captures_iter(query).map(|found| found.extract().1) {
@@ -84,6 +84,12 @@ fn check(query: &str, reference: &BTreeMap<String, BTreeSet<String>>) {
     }
     let parsed = parse(query);
     let mut known: BTreeSet<&str> = OF_THE_TARGET.into();
+    // The third text of `label_replace` is the label that it reads.
+    let made = Regex::new(r#""(\w+)", "\$1", "\w+""#).unwrap();
+    known.extend(
+        made.captures_iter(query)
+            .map(|found| found.extract::<1>().1[0]),
+    );
     for Series { name, labels } in &parsed.series {
         let pattern = Regex::new(&format!("^(?:{name})$")).unwrap();
         let mut found = reference.iter().filter(|(name, _)| pattern.is_match(name));

@@ -101,6 +101,8 @@ mod real {
             json!({}),
             json!({ "statusReportingScope": "ClusterScopeOnly" }),
             json!({ "statusReportingScope": "NamespaceAccessible" }),
+            json!({ "statusReportingScope": "NamespaceAccessible",
+                "resourceSelectors": [{ "group": "", "version": "v1", "kind": "Namespace" }] }),
             json!({ "strategy": {} }),
             json!({ "strategy": { "type": "RollingUpdate" } }),
             json!({ "strategy": { "type": "External" } }),

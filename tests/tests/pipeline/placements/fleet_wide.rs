@@ -63,9 +63,9 @@ async fn removal_is_told(stage: &Stage, name: &str) -> Result<()> {
     placements.delete(name, &DeleteParams::default()).await?;
     stage
         .until_status(name, "removing", |status| {
-            let removing = "left in 1 cluster(s)";
+            let held = format!("ConfigMap {name}/{MAP} is held by example.com/hold");
             let last = status.conditions.last();
-            last.is_some_and(|last| last.message.ends_with(removing))
+            last.is_some_and(|last| last.message.ends_with(&held))
         })
         .await?;
     copies

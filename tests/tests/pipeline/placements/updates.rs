@@ -3,7 +3,7 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use karmada_api::fleet::{
-    ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
+    ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy,
     update::{RunState, UpdateRunStatus},
 };
 use kube::{
@@ -19,11 +19,11 @@ use super::{MAP, Stage, maps, said, stories};
 const CANARY: Member = Member(2);
 const LAST: Member = Member(3);
 
-fn runs(stage: &Stage) -> Api<ClusterStagedUpdateRun> {
+fn runs(stage: &Stage) -> Api<StagedUpdateRun> {
     Api::all(stage.fleet.hub.client())
 }
 
-fn requests(stage: &Stage) -> Api<ClusterApprovalRequest> {
+fn requests(stage: &Stage) -> Api<ApprovalRequest> {
     Api::all(stage.fleet.hub.client())
 }
 
@@ -35,7 +35,7 @@ async fn place(stage: &Stage, name: &str) -> Result<()> {
     let spec = json!({ "resourceSelectors": [selector], "strategy": { "type": "External" } });
     stage.fleet.place(name, spec).await?;
     let env = |value: &str| json!({ "matchLabels": { "env": value } });
-    let strategies: Api<ClusterStagedUpdateStrategy> = Api::all(stage.fleet.hub.client());
+    let strategies: Api<StagedUpdateStrategy> = Api::all(stage.fleet.hub.client());
     let after = json!([{ "type": "Approval" }, { "type": "TimedWait", "waitTime": "2s" }]);
     let stages = json!([
         { "name": "canary", "labelSelector": env("canary"), "afterStageTasks": after },

@@ -45,6 +45,14 @@ async fn travel(kinds: [ApiKind; 2], number: u16, members: u8, edits: u16) -> Re
     let watches = programs.execution_controller.metric(watches).await?;
     let least = f64::from(number) * f64::from(members);
     ensure!(watches >= least, "{watches} watches of members");
+    for (program, name) in programs.all() {
+        println!(
+            "{name}: {} KiB, {} descriptors",
+            program.memory()?,
+            program.descriptors()?
+        );
+    }
+    println!("{watches} watches of members");
     programs.stop().await
 }
 
@@ -58,6 +66,15 @@ mod embedded {
             super::travel([server, server], 110, 1, 1).await
         });
     }
+
+    /// Case P83: the same 110 kinds in sixty members, each edited ten times.
+    #[test]
+    #[ignore = "long"]
+    fn sixty_members_have_them() {
+        both::run(test_name!(), ApiKind::EmbeddedByTls, async |server| {
+            super::travel([server, server], 110, 60, 10).await
+        });
+    }
 }
 
 mod real {
@@ -69,6 +86,15 @@ mod real {
     fn hundred_kinds_travel() {
         both::run(test_name!(), ApiKind::Real, async |server| {
             super::travel([server, ApiKind::EmbeddedByTls], 110, 2, 1).await
+        });
+    }
+
+    /// Case P83: 500 kinds, each edited a hundred times.
+    #[test]
+    #[ignore = "long"]
+    fn five_hundred_kinds_travel() {
+        both::run(test_name!(), ApiKind::Real, async |server| {
+            super::travel([server, ApiKind::EmbeddedByTls], 500, 1, 100).await
         });
     }
 }

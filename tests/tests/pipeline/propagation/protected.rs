@@ -70,6 +70,10 @@ mod real {
             })
             .await?;
             programs.settled().await?;
+            // Who starts now knows nothing of the Deployment at first.
+            programs.stop().await?;
+            let programs = fleet.run().await?;
+            programs.settled().await?;
             let copy = copies.get_opt(WEB).await?;
             let is_left = copy.is_some_and(|copy| copy.metadata.deletion_timestamp.is_none());
             ensure!(is_left, "the copy is gone");

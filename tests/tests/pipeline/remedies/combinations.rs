@@ -3,7 +3,7 @@
 use karmada_api::{
     Remedy,
     condition::DNS_READY,
-    remedy::{EXPIRES_AT, OBSERVE_ONLY},
+    remedy::{EXPIRES_AT, OBSERVE_ONLY, WHEN},
 };
 use serde_json::{Value, json};
 
@@ -49,6 +49,7 @@ pub(super) fn combinations() -> Vec<Combination> {
         Some([EXPIRES_AT, PAST]),
         Some([EXPIRES_AT, "2120-01-01T00:00:00+01:00"]),
         Some([EXPIRES_AT, "tomorrow"]),
+        Some([WHEN, "ServiceDomainNameResolutionReady=False"]),
     ];
     let mut combinations = Vec::new();
     for affinity in &affinities {
@@ -76,19 +77,25 @@ impl Combination {
         remedy
     }
 
+    fn has_when(&self) -> bool {
+        matches!(self.annotation, Some([WHEN, _]))
+    }
+
     /// Returns `true` if the Remedy acts on a member whose condition has this status.
     pub(super) fn acts(&self, member: &str, status: Option<&str>) -> bool {
         let names = self.affinity["clusterNames"].as_array();
         let is_covered =
             self.affinity.is_null() || names.is_some_and(|names| names.contains(&json!(member)));
         let is_met = match (self.required, status) {
+            // It counts beside an empty list alone.
+            _ if self.has_when() => self.matches == json!([]) && status == Some("False"),
             (Some(["Equal", required]), Some(status)) => required == status,
             (Some([_, required]), Some(status)) => required != status,
             (Some(_), None) => false,
             (None, _) => self.matches.is_null(),
         };
         let in_force = match self.annotation {
-            None => true,
+            None | Some([WHEN, _]) => true,
             Some([OBSERVE_ONLY, value]) => value == "false",
             Some([_, end]) => end != PAST,
         };

@@ -27,6 +27,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "member/dns-service",
             "member/node-condition",
             "member/service-network",
+            "gateway/reachability",
             "pull/member",
             "placement/member",
             "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml",
@@ -38,6 +39,9 @@ const CHARTS: [(&str, &[&str]); 3] = [
         &[
             "karmada",
             "gateway",
+            "gateway-api/rights.yaml",
+            "tls-secrets/gateway.yaml",
+            "tls-secrets/karmada.yaml",
             "pull/rights.yaml",
             "propagation",
             "propagation/cluster",

@@ -37,12 +37,11 @@ pub(super) fn rules(rules: &[(&str, &str)]) -> Value {
     json!({ "x-kubernetes-validations": rules.collect::<Vec<_>>() })
 }
 
-/// Returns a definition whose objects have names that fit into a label.
-pub(super) fn with_short_names(mut definition: Value) -> Value {
-    let length = rules(&[(
-        "size(self.metadata.name) < 64",
-        "metadata.name max length is 63",
-    )]);
+/// Returns a definition whose objects have names of at most this length.
+pub(super) fn with_names_up_to(longest: usize, mut definition: Value) -> Value {
+    let rule = format!("size(self.metadata.name) < {}", longest + 1);
+    let message = format!("metadata.name max length is {longest}");
+    let length = rules(&[(&rule, &message)]);
     let versions = definition["spec"]["versions"].as_array_mut();
     for version in versions.into_iter().flatten() {
         let root = &mut version["schema"]["openAPIV3Schema"];

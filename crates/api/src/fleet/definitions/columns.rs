@@ -59,6 +59,16 @@ pub(super) fn of_bindings() -> Vec<Value> {
     ]
 }
 
+/// Returns the columns of the copies of placements' statuses.
+pub(super) fn of_status_copies() -> Vec<Value> {
+    let index = ".sourceStatus.observedResourceIndex";
+    vec![
+        column("Resource-Index", "string", index),
+        column("Last-Updated", "string", ".lastUpdatedTime"),
+        age(),
+    ]
+}
+
 /// Returns the columns of evictions.
 pub(super) fn of_evictions() -> Vec<Value> {
     vec![

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::amendments::{Amendment, amended, at, first_of, one_of, rules, with_short_names};
+use super::amendments::{Amendment, amended, at, first_of, one_of, rules, with_names_up_to};
 use super::columns;
 use super::definition::Definition;
 use crate::Scope;
@@ -22,7 +22,7 @@ pub(super) fn definitions() -> Vec<Value> {
     }
     .of::<MemberCluster>(Scope::Cluster);
     vec![
-        with_short_names(members),
+        with_names_up_to(63, members),
         Definition {
             short_names: json!(["imc"]),
             spec: internal_member(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::amendments::{
-    Amendment, amended, apply_strategy, at, first_of, one_of, rules, with_short_names,
+    Amendment, amended, apply_strategy, at, first_of, one_of, rules, with_names_up_to,
 };
 use super::columns;
 use super::definition::Definition;
@@ -13,33 +13,45 @@ use crate::fleet::update::{
     APPROVAL, ApprovalRequestSpec, ApprovalRequestStatus, TIMED_WAIT, UpdateRunSpec,
     UpdateRunStatus, UpdateStrategySpec,
 };
-use crate::fleet::{ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy};
+use crate::fleet::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 
-/// Returns the definitions.
+/// Returns the definitions of both scopes.
 pub(super) fn definitions() -> Vec<Value> {
+    [Scope::Cluster, Scope::Namespaced]
+        .into_iter()
+        .flat_map(of_scope)
+        .collect()
+}
+
+fn of_scope(scope: Scope) -> [Value; 3] {
+    // The longest name of a namespaced run is KubeFleet's, though no label takes more than 63 characters.
+    let ([of_strategies, of_runs, of_approvals], longest) = match scope {
+        Scope::Cluster => (["csus", "csur", "careq"], 63),
+        Scope::Namespaced => (["sus", "sur", "areq"], 127),
+    };
     let runs = Definition {
-        short_names: json!(["csur"]),
+        short_names: json!([of_runs]),
         spec: run(),
         status: Some(run_status()),
         columns: columns::of_runs(),
     }
-    .of::<ClusterStagedUpdateRun>(Scope::Cluster);
-    vec![
+    .of_scope::<StagedUpdateRun>(scope);
+    [
         Definition {
-            short_names: json!(["csus"]),
+            short_names: json!([of_strategies]),
             spec: amended(schema::<UpdateStrategySpec>(), &stages("")),
             status: None,
             columns: vec![age()],
         }
-        .of::<ClusterStagedUpdateStrategy>(Scope::Cluster),
-        with_short_names(runs),
+        .of_scope::<StagedUpdateStrategy>(scope),
+        with_names_up_to(longest, runs),
         Definition {
-            short_names: json!(["careq"]),
+            short_names: json!([of_approvals]),
             spec: approval(),
             status: Some(schema::<ApprovalRequestStatus>()),
             columns: columns::of_approvals(),
         }
-        .of::<ClusterApprovalRequest>(Scope::Cluster),
+        .of_scope::<ApprovalRequest>(scope),
     ]
 }
 

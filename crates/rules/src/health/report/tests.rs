@@ -1,3 +1,4 @@
+mod members;
 mod signals;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

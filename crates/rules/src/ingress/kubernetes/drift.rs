@@ -8,7 +8,7 @@ use objects::Metadata;
 use objects::patch::JsonPatch;
 use serde::Serialize;
 
-use super::objects::PASSED_ON_ANNOTATION;
+use super::managed_by::PASSED_ON_ANNOTATION;
 
 /// A kind of object that we manage in the gateway cluster.
 pub trait Managed: Sized {
@@ -156,7 +156,7 @@ impl Managed for Ingress {
 }
 
 /// Returns the edits of the labels and annotations that we own. All others belong to other clients.
-fn edits_of_metadata(wanted: &ObjectMeta, found: &ObjectMeta) -> JsonPatch {
+pub(in crate::ingress) fn edits_of_metadata(wanted: &ObjectMeta, found: &ObjectMeta) -> JsonPatch {
     let mut edits = JsonPatch::default();
     let labels = entries(wanted.labels.as_ref());
     edits.entries("labels", found.labels.as_ref(), labels);
@@ -187,7 +187,7 @@ fn remove_no_longer_passed_on(edits: &mut JsonPatch, wanted: &ObjectMeta, found:
 }
 
 /// Adds the edit that sets or removes a field, if it differs.
-fn edit<'p, T: PartialEq + Serialize>(
+pub(in crate::ingress) fn edit<'p, T: PartialEq + Serialize>(
     edits: &mut JsonPatch,
     path: impl IntoIterator<Item = &'p str>,
     wanted: Option<&T>,

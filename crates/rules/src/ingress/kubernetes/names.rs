@@ -1,6 +1,7 @@
 use std::hash::Hasher;
 
 use fnv::FnvHasher;
+use objects::Key;
 
 use crate::ingress::ControllerName;
 
@@ -8,9 +9,19 @@ use crate::ingress::ControllerName;
 const LONGEST: usize = 63;
 const HASH_DIGITS: usize = 10;
 
+/// Returns the name of the gateway Service for `service` of `ingress`.
+pub(in crate::ingress) fn service_name(ingress: &Key, service: &str) -> String {
+    object_name(&ingress.name, service, &[])
+}
+
+/// Returns the name of the copy of `secret` for `ingress`.
+pub(super) fn secret_name(ingress: &Key, secret: &str) -> String {
+    object_name(&ingress.name, secret, &[])
+}
+
 /// Returns the name of an object created for `service` of the ingress `ingress`:
 /// `<ingress>-<service>-<hash>`, a DNS-1035 label. The hash covers `ingress`, `service` and `rest`.
-pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String {
+pub(in crate::ingress) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String {
     let readable = format!("{ingress}-{service}");
     let mut name: String = readable
         .chars()
@@ -50,21 +61,20 @@ pub(in crate::ingress) fn limited(name: String, whole: &str) -> String {
 fn hashed<'a>(name: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
     let cut: String = name.chars().take(LONGEST - 1 - HASH_DIGITS).collect();
     let cut = cut.trim_end_matches(['-', '.', '_']);
-    format!("{cut}-{}", hash(parts))
+    format!("{cut}-{:0HASH_DIGITS$x}", hash(parts))
 }
 
 /// Returns the FNV-1a hash of the parts, each followed by a zero byte, folded to 40 bits as its authors
 /// advise (Fowler, Noll, Vo, "Changing the FNV hash size: xor-folding"). It must never change: names made
 /// of it are in clusters.
-fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+pub(in crate::ingress) fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     let mut hasher = FnvHasher::default();
     for part in parts {
         hasher.write(part.as_bytes());
         hasher.write_u8(0);
     }
     let hash = hasher.finish();
-    let folded = (hash >> 40) ^ (hash & 0xff_ffff_ffff);
-    format!("{folded:0HASH_DIGITS$x}")
+    (hash >> 40) ^ (hash & 0xff_ffff_ffff)
 }
 
 #[cfg(test)]

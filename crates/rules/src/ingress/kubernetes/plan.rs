@@ -4,34 +4,36 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names::SERVICE_NAME;
 use objects::Key;
 use objects::patch::JsonPatch;
 
 use super::drift::Managed;
-use super::objects::{CLUSTER_LABEL, Gateway, Objects, SOURCE_ANNOTATION, ingress_of};
+use super::managed_by::ingress_of;
+use super::names::{secret_name, service_name};
+use super::objects::{Objects, SOURCE_ANNOTATION};
+use super::probed::CLUSTER_LABEL;
 use crate::ingress::{Admission, Cached, Desired, Held};
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that
 /// it needs.
 #[derive(Clone, Debug, Default)]
-pub struct Existing {
+pub struct Existing<R> {
     /// Services.
     pub services: Vec<Arc<Service>>,
     /// `EndpointSlice`s.
     pub slices: Vec<Arc<EndpointSlice>>,
     /// Secrets.
     pub secrets: Vec<Arc<Secret>>,
-    /// Ingresses.
-    pub ingresses: Vec<Arc<Ingress>>,
+    /// Routes.
+    pub routes: Vec<Arc<R>>,
 }
 
 /// The writes that bring the gateway cluster to the desired state, in an order in which no request fails
 /// because an object is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct KubernetesPlan {
+pub struct KubernetesPlan<R> {
     /// Endpoints of clusters that are blocked, leaving or unknown, deleted first, even if later writes
     /// fail.
     pub blocked_slices: Vec<Arc<EndpointSlice>>,
@@ -41,10 +43,10 @@ pub struct KubernetesPlan {
     pub slices: Vec<Write<EndpointSlice>>,
     /// Secrets to create or update.
     pub secrets: Vec<Write<Secret>>,
-    /// The Ingress, if it must be created or updated.
-    pub ingress: Option<Write<Ingress>>,
-    /// Stale Ingresses, deleted after the writes above.
-    pub stale_ingresses: Vec<Arc<Ingress>>,
+    /// Routes to create or update.
+    pub routes: Vec<Write<R>>,
+    /// Stale routes, deleted after the writes above.
+    pub stale_routes: Vec<Arc<R>>,
     /// Stale endpoints, deleted next.
     pub stale_slices: Vec<Arc<EndpointSlice>>,
     /// Stale Services, deleted last, as stale Secrets are.
@@ -92,28 +94,29 @@ impl fmt::Display for Clash {
     }
 }
 
-impl KubernetesPlan {
+impl<R: Managed + Default> KubernetesPlan<R> {
     /// Plans the writes from `existing` to `wanted`, the objects for `desired`.
     ///
     /// # Errors
     /// Returns an error if a field of an object does not serialize.
     pub fn new(
         desired: &Desired,
-        wanted: Objects,
-        existing: &Existing,
+        wanted: Objects<R>,
+        existing: &Existing<R>,
     ) -> serde_json::Result<Self> {
         let mut plan = Self::default();
         let clashes = &mut plan.clashes;
         let services = compare(&desired.key, wanted.services, &existing.services, clashes)?;
         let slices = compare(&desired.key, wanted.slices, &existing.slices, clashes)?;
         let secrets = compare(&desired.key, wanted.secrets, &existing.secrets, clashes)?;
-        let ingress = wanted.ingress.into_iter().collect();
-        let ingress = compare(&desired.key, ingress, &existing.ingresses, clashes)?;
+        if let Some(routes) = wanted.routes {
+            let routes = compare(&desired.key, routes, &existing.routes, clashes)?;
+            plan.routes = routes.writes;
+            plan.stale_routes = routes.stale;
+        }
         plan.services = services.writes;
         plan.slices = slices.writes;
         plan.secrets = secrets.writes;
-        plan.ingress = ingress.writes.into_iter().next();
-        plan.stale_ingresses = ingress.stale;
         let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
         // Blocking comes first: traffic must leave a broken cluster even if a later write fails.
         (plan.blocked_slices, plan.stale_slices) = slices.stale.into_iter().partition(blocked);
@@ -130,15 +133,18 @@ impl KubernetesPlan {
 }
 
 /// Returns the plan that deletes every object created for an ingress. The endpoints of `excluded`
-/// clusters go first: the gateway cluster may refuse to delete the Ingress that routes to them.
-pub fn removal(existing: Existing, excluded: &BTreeSet<String>) -> KubernetesPlan {
+/// clusters go first: the gateway cluster may refuse to delete the routes to them.
+pub fn removal<R: Default>(
+    existing: Existing<R>,
+    excluded: &BTreeSet<String>,
+) -> KubernetesPlan<R> {
     let of_excluded = |slice: &Arc<EndpointSlice>| {
         slice_cluster(slice).is_some_and(|cluster| excluded.contains(cluster))
     };
     let (blocked_slices, stale_slices) = existing.slices.into_iter().partition(of_excluded);
     KubernetesPlan {
         blocked_slices,
-        stale_ingresses: existing.ingresses,
+        stale_routes: existing.routes,
         stale_slices,
         stale_services: existing.services,
         stale_secrets: existing.secrets,
@@ -148,7 +154,7 @@ pub fn removal(existing: Existing, excluded: &BTreeSet<String>) -> KubernetesPla
 
 /// Returns the plan that deletes the endpoints of clusters in `cut`, and nothing else, of the `slices`
 /// created for an ingress.
-pub fn cutting(slices: Vec<Arc<EndpointSlice>>, cut: &Held) -> KubernetesPlan {
+pub fn cutting<R: Default>(slices: Vec<Arc<EndpointSlice>>, cut: &Held) -> KubernetesPlan<R> {
     let is_cut = |slice: &Arc<EndpointSlice>| {
         let origin = slice_origin(slice);
         origin.is_some_and(|(service, cluster)| {
@@ -197,6 +203,8 @@ fn compare<K: Managed>(
             writes.push(Write::Update(Update { existing, edits }));
         }
     }
+    // What one route of several gains and another loses is never in none of them.
+    writes.sort_by_key(|write| matches!(write, Write::Update(_)));
     let stale = rest.into_values().filter(|k| ours(k.metadata()));
     Ok(Compared {
         writes,
@@ -242,7 +250,7 @@ fn keeps_service(desired: &Desired, service: &Service) -> bool {
     let name = service.metadata.name.as_deref();
     desired.backends.iter().any(|backend| {
         backend.ports == Cached::Unread
-            && name == Some(&Gateway::service_name(&desired.key, &backend.service))
+            && name == Some(&service_name(&desired.key, &backend.service))
     })
 }
 
@@ -250,15 +258,14 @@ fn keeps_service(desired: &Desired, service: &Service) -> bool {
 fn keeps_secret(desired: &Desired, copy: &Secret) -> bool {
     let name = copy.metadata.name.as_deref();
     desired.secrets.iter().any(|secret| {
-        secret.source == Cached::Unread
-            && name == Some(&Gateway::secret_name(&desired.key, &secret.name))
+        secret.source == Cached::Unread && name == Some(&secret_name(&desired.key, &secret.name))
     })
 }
 
 fn admission(desired: &Desired, slice: &EndpointSlice) -> Option<Admission> {
     let (service, cluster) = slice_origin(slice)?;
     // The label has the gateway's name of the Service, which is not reversible.
-    let named = |service: &str| Gateway::service_name(&desired.key, service);
+    let named = |service: &str| service_name(&desired.key, service);
     let mut backends = desired.backends.iter();
     let backend = backends.find(|backend| named(&backend.service) == service)?;
     Some(backend.cluster(cluster)?.admission)

@@ -24,14 +24,25 @@ pub(super) fn all_routes(routes: &IngressSpec) -> (Option<IngressBackend>, Vec<I
         }
     }
     if covered.insert(String::new()) {
-        rules.push(IngressRule {
-            host: None,
-            http: Some(HTTPIngressRuleValue {
-                paths: vec![catch_all(backend.clone())],
-            }),
-        });
+        rules.push(for_all_hosts(backend.clone()));
     }
     (None, rules)
+}
+
+/// Returns the rules. A default backend is one of them.
+pub(in crate::ingress) fn all_rules(routes: &IngressSpec) -> Vec<IngressRule> {
+    let (default, mut rules) = all_routes(routes);
+    rules.extend(default.map(for_all_hosts));
+    rules
+}
+
+fn for_all_hosts(backend: IngressBackend) -> IngressRule {
+    IngressRule {
+        host: None,
+        http: Some(HTTPIngressRuleValue {
+            paths: vec![catch_all(backend)],
+        }),
+    }
 }
 
 /// Returns the host of a rule, which is empty if it is for every host.

@@ -2,7 +2,7 @@
 
 use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
+use karmada_api::fleet::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED};
 use karmada_api::fleet::member::{AgentStatus, MEMBER_AGENT};
 use objects::Metadata;
 use objects::condition::find;
@@ -64,9 +64,10 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
     }
     // What its agent says of itself, as that the properties of the cluster are collected.
     let told = channel.map_or(&[][..], |channel| &channel.conditions);
-    if find(told, NAMESPACES_COLLECTED).is_none() {
-        let others = |one: &Condition| one.type_ != NAMESPACES_COLLECTED;
-        after.conditions.retain(others);
+    for kind in [COSTS_COLLECTED, NAMESPACES_COLLECTED] {
+        if find(told, kind).is_none() {
+            after.conditions.retain(|one| one.type_ != kind);
+        }
     }
     let new = [Some(readiness.condition()), joined(&after.agent_status)];
     let new = told.iter().cloned().chain(new.into_iter().flatten());

@@ -45,8 +45,13 @@ fn what_is_out_is_named() {
             "spec.strategy.reportBackStrategy is not served: only Disabled is",
         ),
         (
-            json!({ "statusReportingScope": "NamespaceAccessible" }),
-            "spec.statusReportingScope is not served: only ClusterScopeOnly is",
+            json!({ "statusReportingScope": "Everybody" }),
+            "spec.statusReportingScope is not served: only ClusterScopeOnly and NamespaceAccessible are",
+        ),
+        (
+            json!({ "statusReportingScope": "NamespaceAccessible", "resourceSelectors": [
+                { "kind": "Namespace", "name": "a" }, { "kind": "Namespace", "name": "b" }] }),
+            "spec.statusReportingScope is NamespaceAccessible, which needs exactly one selector of a Namespace, by its name",
         ),
         (
             json!({ "strategy": { "applyStrategy": { "serverSideApplyConfig": { "force": true } } } }),
@@ -152,16 +157,11 @@ fn changes_have_their_limits() {
     assert_eq!(changes(&without, &fixed).len(), 1);
 }
 
-/// Runs of a namespace are not served, and its placements would wait for ever.
+/// Runs are for placements of both scopes.
 #[test]
-fn namespaced_placement_needs_no_run() {
+fn runs_update_either_scope() {
     let mut placement = placement(&json!({ "strategy": { "type": "External" } }));
     assert_eq!(problems(&placement), []);
     placement.metadata.namespace = Some("shop".to_owned());
-    let problems: Vec<_> = problems(&placement)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let problem = "spec.strategy.type External is only for a ClusterResourcePlacement";
-    assert_eq!(problems, [problem]);
+    assert_eq!(problems(&placement), []);
 }

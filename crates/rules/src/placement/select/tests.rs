@@ -1,5 +1,6 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::json;
+use karmada_api::fleet::placement::NAMESPACE_ACCESSIBLE;
+use serde_json::{from_value, json};
 
 use super::*;
 
@@ -255,6 +256,23 @@ fn contradictions_are_named() {
     let skipped = select(&selecting("", &[shop()]), &hub, &shelf()).unwrap_err();
     let expected = InvalidSelector::ReservedNamespace("shop".to_owned());
     assert_eq!(skipped, expected);
+}
+
+/// Case F116: where users of one namespace read the status, that namespace stays the one.
+#[test]
+fn accessible_namespace_stays() {
+    let mut placement = selecting("", &[selector("Namespace", "shop")]);
+    placement.status =
+        from_value(json!({ "selectedResources": [{ "version": "v1", "kind": "Namespace", "name": "before" }] }))
+            .unwrap();
+    assert!(select(&placement, &Hub::default(), &shelf()).is_ok());
+    placement.spec.status_reporting_scope = Some(NAMESPACE_ACCESSIBLE.to_owned());
+    let refused = select(&placement, &Hub::default(), &shelf()).unwrap_err();
+    let expected = InvalidSelector::AnotherNamespace {
+        selected: "shop".to_owned(),
+        before: "before".to_owned(),
+    };
+    assert_eq!(refused, expected);
 }
 
 /// etcd would refuse the snapshot; what else was selected goes on.

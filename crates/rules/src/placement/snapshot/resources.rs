@@ -85,7 +85,9 @@ pub fn plan_resources(
         master.and_then(|master| master.annotation(RESOURCE_HASH)) == Some(&*hash)
             && group.number() == Some(number)
     });
-    let index = same.map_or_else(|| next_index(&groups), |(index, _)| *index);
+    // Whoever deletes the last one, when no other is kept, does not have them begin anew.
+    let next = next_index(&groups).max(lost_index(placement, named).unwrap_or_default());
+    let index = same.map_or(next, |(index, _)| *index);
     let snapshots = Snapshots { placement, index };
     let envelopes = parts
         .iter()
@@ -112,6 +114,16 @@ pub fn plan_resources(
     }
     writes.extend(tidy(kept(placement), &groups, index, named));
     Ok(writes)
+}
+
+/// Returns the greatest index of the snapshots that bindings name. One that is not there any more was deleted by somebody.
+fn lost_index(placement: &Placement, named: &BTreeSet<&str>) -> Option<u64> {
+    let prefix = format!("{}-", placement.metadata.name());
+    let indices = named.iter().filter_map(|name| {
+        let index = name.strip_prefix(&*prefix)?;
+        index.strip_suffix("-snapshot")?.parse().ok()
+    });
+    indices.max()
 }
 
 /// The snapshots of one group.

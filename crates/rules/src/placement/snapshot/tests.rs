@@ -217,6 +217,32 @@ fn lost_parts_are_made_again() {
     );
 }
 
+/// Case F13: a snapshot that somebody deleted is made again with its index, also where it was the only one.
+#[test]
+fn lost_index_comes_back() {
+    let mut placement = placement("crp");
+    for kept in [1, 10] {
+        placement.spec.revision_history_limit = Some(kept);
+        let mut snapshots = Snapshots::default();
+        for value in ["1", "2", "3"] {
+            snapshots.apply(snapshots.plan(&placement, vec![config_map("a", value)]));
+        }
+        let before = snapshots.clone();
+        snapshots
+            .0
+            .retain(|one| one.metadata.name() != "crp-2-snapshot");
+        let named = BTreeSet::from(["crp-2-snapshot", "crp-0"]);
+        let writes = snapshots.plan_with(&placement, vec![config_map("a", "3")], &named);
+        snapshots.apply(writes);
+        assert_eq!(snapshots.names(), before.names(), "{kept}");
+        assert_eq!(snapshots.latest(), Some("crp-2-snapshot"), "{kept}");
+        // The next one has the next.
+        let writes = snapshots.plan_with(&placement, vec![config_map("a", "4")], &named);
+        snapshots.apply(writes);
+        assert_eq!(snapshots.latest(), Some("crp-3-snapshot"), "{kept}");
+    }
+}
+
 /// Case F17.
 #[test]
 fn older_groups_than_kept_go() {

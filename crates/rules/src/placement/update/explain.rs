@@ -1,14 +1,14 @@
 //! What a run waits for: the answer to a person who asks.
 
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::ClusterStagedUpdateRun;
+use karmada_api::fleet::StagedUpdateRun;
 use karmada_api::fleet::conditions::{APPROVAL_REQUEST_APPROVED, APPROVAL_REQUEST_CREATED};
 use karmada_api::fleet::update::RunState;
-use objects::Metadata;
+use objects::{Key, Metadata};
 use serde::Serialize;
 
 use super::facts::is;
-use super::{is_finished, said};
+use super::{is_finished, placement_of, said};
 
 /// An explanation of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,10 +23,8 @@ pub struct RunExplanation {
 }
 
 /// Explains the runs of a placement that are not over; where all are, the last of them.
-pub fn explain(placement: &str, runs: &[&ClusterStagedUpdateRun]) -> Vec<RunExplanation> {
-    let of_it = runs
-        .iter()
-        .filter(|run| run.spec.placement_name == placement);
+pub fn explain(placement: &Key, runs: &[&StagedUpdateRun]) -> Vec<RunExplanation> {
+    let of_it = runs.iter().filter(|run| placement_of(run) == *placement);
     let mut of_it: Vec<_> = of_it.copied().collect();
     of_it.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name()));
     let (over, open): (Vec<_>, Vec<_>) = of_it.into_iter().partition(|run| is_finished(run));
@@ -38,7 +36,7 @@ pub fn explain(placement: &str, runs: &[&ClusterStagedUpdateRun]) -> Vec<RunExpl
     told.into_iter().map(explained).collect()
 }
 
-fn explained(run: &ClusterStagedUpdateRun) -> RunExplanation {
+fn explained(run: &StagedUpdateRun) -> RunExplanation {
     let status = run.status.clone().unwrap_or_default();
     let tasks = status.stages.iter();
     let tasks = tasks.flat_map(|stage| stage.before_tasks.iter().chain(&stage.after_tasks));

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::fleet::{
-    Binding, ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
-    MemberCluster, Placement, PolicySnapshot,
+    ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, StagedUpdateRun,
+    StagedUpdateStrategy,
 };
 use objects::condition::find;
 
@@ -15,11 +15,11 @@ use crate::placement::overrides::Overrides;
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateFacts<'a> {
     /// The run.
-    pub run: &'a ClusterStagedUpdateRun,
+    pub run: &'a StagedUpdateRun,
     /// Its placement.
     pub placement: Option<&'a Placement>,
     /// The strategy that it names; asked for once, when it begins.
-    pub strategy: Option<&'a ClusterStagedUpdateStrategy>,
+    pub strategy: Option<&'a StagedUpdateStrategy>,
     /// The snapshots of the placement's policy.
     pub policies: &'a [&'a PolicySnapshot],
     /// The metadata of the snapshots of what the placement selected.
@@ -31,7 +31,7 @@ pub struct UpdateFacts<'a> {
     /// The clusters of the fleet.
     pub clusters: &'a [&'a MemberCluster],
     /// The approval requests of the run.
-    pub approvals: &'a [&'a ClusterApprovalRequest],
+    pub approvals: &'a [&'a ApprovalRequest],
     /// The time.
     pub now: Timestamp,
 }

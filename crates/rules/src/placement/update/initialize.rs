@@ -1,10 +1,11 @@
 //! The beginning of a run: what it updates, and in which order, is said once and for all.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::ClusterStagedUpdateRun;
+use karmada_api::fleet::StagedUpdateRun;
 use karmada_api::fleet::names::{DELETION_STAGE, RESOURCE_INDEX};
 use karmada_api::fleet::update::{ClusterUpdate, StageStatus, UpdateRunStatus};
 use objects::Metadata;
+use objects::qualified_name::is_label_value;
 
 use super::facts::UpdateFacts;
 use super::picked::{self, Picked, Policy};
@@ -28,6 +29,12 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
     let count = policy
         .count
         .or_else(|| i64::try_from(picked.selected.len()).ok());
+    let name = facts.run.metadata.name();
+    if !is_label_value(name) {
+        return Err(invalid(&format!(
+            "the name `{name}` of the run has more than 63 characters: the label of its approval requests takes no more"
+        )));
+    }
     // A run that cannot begin shows how far it came.
     step.status = UpdateRunStatus {
         policy_snapshot_index_used: policy.index.to_owned(),
@@ -46,7 +53,6 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
         invalid(&format!("referenced updateStrategy not found: `{name}`"))
     })?;
     step.status.strategy = Some(strategy.spec.clone());
-    let name = facts.run.metadata.name();
     let mut stages = stages(name, &strategy.spec.stages, &picked, facts.clusters)
         .map_err(|reason| invalid(&format!("updateStrategy `{}`: {reason}", run.strategy_name)))?;
     for cluster in stages.iter_mut().flat_map(|stage| &mut stage.clusters) {
@@ -56,13 +62,17 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
     step.status.deletion_stage = Some(deletion(&picked));
     step.status.resource_snapshot_index_used = existing_index(facts)?;
     let dated = step.dated();
-    put(&mut step.status.conditions, [words::initialized()], dated);
+    put(
+        &mut step.status.conditions,
+        [words::initialized(facts.run.scope())],
+        dated,
+    );
     Ok(())
 }
 
 /// Returns the index of the snapshot that a run is about: that which it uses, or asks for, or else the latest.
 pub(super) fn index<'a>(
-    run: &'a ClusterStagedUpdateRun,
+    run: &'a StagedUpdateRun,
     snapshots: impl IntoIterator<Item = &'a ObjectMeta>,
 ) -> Option<&'a str> {
     let used = run.status.as_ref();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::ClusterApprovalRequest;
+use karmada_api::fleet::ApprovalRequest;
 use karmada_api::fleet::conditions::{
     APPROVAL_ACCEPTED, APPROVAL_REQUEST_APPROVED, APPROVED, PROGRESSING, WAIT_TIME_ELAPSED,
 };
@@ -138,13 +138,13 @@ impl Step<'_, '_> {
     }
 
     /// Returns `true` if a request was made for an earlier run of this name.
-    fn is_earlier(&self, request: &ClusterApprovalRequest) -> bool {
+    fn is_earlier(&self, request: &ApprovalRequest) -> bool {
         let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|at| at.0);
         let run = created(&self.facts.run.metadata);
         created(&request.metadata).is_some_and(|request| run.is_some_and(|run| request < run))
     }
 
-    fn request(&self, name: &str, stage: &str, when: &str) -> ClusterApprovalRequest {
+    fn request(&self, name: &str, stage: &str, when: &str) -> ApprovalRequest {
         let run = self.facts.run.metadata.name();
         let labels = [
             (TARGET_RUN, run),
@@ -153,11 +153,12 @@ impl Step<'_, '_> {
             (IS_LATEST_APPROVAL, "true"),
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        ClusterApprovalRequest {
-            api_version: ClusterApprovalRequest::API_VERSION.to_owned(),
-            kind: ClusterApprovalRequest::KIND.to_owned(),
+        ApprovalRequest {
+            api_version: ApprovalRequest::API_VERSION.to_owned(),
+            kind: ApprovalRequest::kind_of(self.facts.run.scope()).to_owned(),
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
+                namespace: self.facts.run.metadata.namespace.clone(),
                 labels: Some(labels.into()),
                 ..ObjectMeta::default()
             },
@@ -169,7 +170,7 @@ impl Step<'_, '_> {
         }
     }
 
-    fn accept(&mut self, request: &ClusterApprovalRequest) {
+    fn accept(&mut self, request: &ApprovalRequest) {
         let status = request.status.clone().unwrap_or_default();
         let mut conditions = status.conditions;
         let dated = (request.metadata.generation, self.facts.now);
@@ -195,7 +196,7 @@ impl Tasks {
 
 /// Returns `true` if a condition of a request is True. Nothing in one ever changes, so that a person who leaves out the
 /// generation means this one.
-fn says(request: &ClusterApprovalRequest, kind: &str) -> bool {
+fn says(request: &ApprovalRequest, kind: &str) -> bool {
     let status = request.status.as_ref();
     let said = status.and_then(|status| find(&status.conditions, kind));
     said.is_some_and(|one| {

@@ -1,22 +1,27 @@
 //! What is said of a run, of its stages, clusters and tasks: the words are KubeFleet's.
 
-use karmada_api::Condition;
 use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::fleet::StagedUpdateRun;
 use karmada_api::fleet::conditions::{
     APPROVAL_ACCEPTED, APPROVAL_REQUEST_APPROVED, APPROVAL_REQUEST_CREATED, INITIALIZED,
     PROGRESSING, RUN_STOPPED, RUN_STUCK, RUN_WAITING, STARTED, SUCCEEDED, WAIT_TIME_ELAPSED,
 };
 use karmada_api::fleet::update::{StageStatus, UpdateRunStatus};
+use karmada_api::{Condition, Scope};
 
 use crate::placement::condition::condition;
 
 const UNKNOWN: &str = "Unknown";
 
-pub(super) fn initialized() -> Condition {
+pub(super) fn initialized(scope: Scope) -> Condition {
+    let message = format!(
+        "{} initialized successfully",
+        StagedUpdateRun::kind_of(scope)
+    );
     condition(
         (INITIALIZED, TRUE),
         "UpdateRunInitializedSuccessfully",
-        "ClusterStagedUpdateRun initialized successfully",
+        &message,
     )
 }
 

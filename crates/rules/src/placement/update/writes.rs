@@ -1,6 +1,6 @@
 //! What a step of a run writes beside the status of the run.
 
-use karmada_api::fleet::ClusterApprovalRequest;
+use karmada_api::fleet::ApprovalRequest;
 use serde_json::Value;
 
 use crate::placement::rollout::RolloutWrite;
@@ -11,7 +11,7 @@ pub enum UpdateWrite {
     /// Of a binding.
     Binding(RolloutWrite),
     /// A person is asked for an approval.
-    Ask(Box<ClusterApprovalRequest>),
+    Ask(Box<ApprovalRequest>),
     /// An approval is taken up, and cannot be taken back.
     Accept {
         /// The name of the request.

@@ -248,6 +248,10 @@ fn wrapped_failure_names_its_envelope() {
     let status = recorded.report(Synchronization::Synchronized).unwrap();
     let envelope = json!({ "name": "env-n", "namespace": "app-7", "type": "ResourceEnvelope" });
     assert_eq!(status["failedPlacements"][0]["envelope"], envelope);
+    // What a member refuses is no fault of its Works.
+    let said = status["conditions"].as_array().unwrap().iter();
+    let mut synchronized = said.filter(|one| one["type"] == "WorkSynchronized");
+    assert_eq!(synchronized.next().unwrap()["status"], "True");
 }
 
 /// Whoever mends what cannot be applied sees what does not run, too.

@@ -1,4 +1,4 @@
-//! What scripts and webhooks may answer.
+//! What scripts and webhooks may answer. No error quotes a value of it, which may be one of a Secret.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl NodeClaim {
     }
 }
 
-/// Reads a typed result, of which an error quotes nothing: it may be of a Secret. Fields that the type does not have are ignored.
+/// Reads a typed result. Fields that the type does not have are ignored.
 fn read<T: DeserializeOwned>(json: &Value) -> Result<T, String> {
     T::deserialize(json).map_err(|error| format!("can not unmarshal it: {}", Mistake::from(&error)))
 }
@@ -72,8 +72,7 @@ pub fn requirements(json: &Value) -> Result<Option<Value>, String> {
             _ => return Err(format!("can not unmarshal it: resourceRequest.{name}")),
         };
         if Quantity::parse(&text).is_none() {
-            let message = format!("resourceRequest.{name}: '{text}' is not a quantity");
-            return Err(message);
+            return Err(format!("resourceRequest.{name} is not a quantity"));
         }
         *amount = text.into();
     }
@@ -104,7 +103,7 @@ pub fn components(json: &Value) -> Result<Vec<Component>, String> {
 /// Fails if one of them names nothing.
 pub fn dependencies(json: &Value) -> Result<Vec<Dependency>, String> {
     let dependencies: Vec<Dependency> = read(json)?;
-    for one in &dependencies {
+    for (place, one) in dependencies.iter().enumerate() {
         let selects = one.label_selector.as_ref().is_some_and(Labels::is_valid);
         let missing = if one.api_version.is_empty() {
             "apiVersion is required"
@@ -115,8 +114,7 @@ pub fn dependencies(json: &Value) -> Result<Vec<Dependency>, String> {
         } else {
             continue;
         };
-        let message = format!("dependent resource {}: {missing}", json!(one));
-        return Err(message);
+        return Err(format!("dependencies[{place}]: {missing}"));
     }
     Ok(dependencies)
 }

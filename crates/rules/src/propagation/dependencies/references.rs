@@ -29,8 +29,10 @@ pub fn references(object: &Value) -> BTreeSet<Dependency> {
     }
     let pod = match (api_version(object), kind(object)) {
         ("v1", "Pod") => "/spec",
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
-        | ("batch/v1", "Job") => "/spec/template/spec",
+        // Karmada lets nothing follow a ReplicaSet.
+        ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet") | ("batch/v1", "Job") => {
+            "/spec/template/spec"
+        }
         ("batch/v1", "CronJob") => "/spec/jobTemplate/spec/template/spec",
         ("networking.k8s.io/v1", "Ingress") => {
             for tls in items(object, "/spec/tls") {

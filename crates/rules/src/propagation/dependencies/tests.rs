@@ -108,7 +108,7 @@ fn pod_references_are_found() {
     }
 }
 
-/// The pods of every workload are looked at.
+/// The pods of every workload of Karmada's list are looked at.
 #[test]
 fn every_workload_is_searched() {
     let pod = json!({ "imagePullSecrets": [{ "name": "a" }] });
@@ -116,7 +116,7 @@ fn every_workload_is_searched() {
     let cron = json!({ "jobTemplate": { "spec": of } });
     for (api_version, kind, spec, expected) in [
         ("apps/v1", "Deployment", &of, 1),
-        ("apps/v1", "ReplicaSet", &of, 1),
+        ("apps/v1", "ReplicaSet", &of, 0),
         ("apps/v1", "StatefulSet", &of, 1),
         ("apps/v1", "DaemonSet", &of, 1),
         ("batch/v1", "Job", &of, 1),

@@ -20,7 +20,8 @@ impl Replicas {
         let spec = object.get("spec");
         let field = |name: &str| spec.and_then(|spec| spec.get(name)).and_then(Value::as_i64);
         let (count, pod) = match (api_version(object), kind(object)) {
-            ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => {
+            // As Karmada counts: a ReplicaSet has none, and is whole in each cluster.
+            ("apps/v1", "Deployment" | "StatefulSet") => {
                 (field("replicas").unwrap_or(1), pod_template(object))
             }
             ("batch/v1", "Job") => {
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn replicas_are_counted_by_kind() {
         let three = json!({ "replicas": 3 });
-        for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+        for kind in ["Deployment", "StatefulSet"] {
             assert_eq!(count("apps/v1", kind, &three), Some(3), "{kind}");
         }
         assert_eq!(count("apps/v1", "Deployment", &json!({})), Some(1));
@@ -119,7 +120,9 @@ mod tests {
             count("apps/v1", "Deployment", &json!({ "replicas": 0 })),
             None
         );
-        assert_eq!(count("apps/v1", "DaemonSet", &three), None);
+        for kind in ["ReplicaSet", "DaemonSet"] {
+            assert_eq!(count("apps/v1", kind, &three), None, "{kind}");
+        }
         assert_eq!(count("example.com/v1", "Deployment", &three), None);
         let job = |p, c| {
             count(

@@ -11,7 +11,7 @@ use crate::schedule::webster;
 /// Sets the replicas of a workload of Kubernetes' own, or the parallelism of a Job. Other kinds have none.
 pub(super) fn revise(object: &mut Value, replicas: i32) {
     let field = match (api_version(object), kind(object)) {
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => "replicas",
+        ("apps/v1", "Deployment" | "StatefulSet") => "replicas",
         ("batch/v1", "Job") => "parallelism",
         _ => return,
     };
@@ -84,7 +84,7 @@ mod tests {
     /// Replicas are those of the cluster.
     #[test]
     fn clusters_replicas_are_set() {
-        for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+        for kind in ["Deployment", "StatefulSet"] {
             let mut workload = object("apps/v1", kind, &json!({ "replicas": 4, "other": 1 }));
             revise(&mut workload, 0);
             assert_eq!(
@@ -104,6 +104,7 @@ mod tests {
     fn other_kinds_have_no_replicas() {
         let others = [
             object("apps/v1", "DaemonSet", &json!({})),
+            object("apps/v1", "ReplicaSet", &json!({ "replicas": 4 })),
             object(
                 "apps.example.com/v1",
                 "Deployment",

@@ -1,6 +1,6 @@
 //! The status of a remedy.
 
-use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};
+use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY, WHEN};
 use karmada_api::{RemedySpec, RemedyStatus};
 
 use super::*;
@@ -48,8 +48,20 @@ fn matching(field: &str, value: &Value) -> Remedy {
 }
 
 /// Remedies that are not carried out as they are written, with a reason and some words about it.
-fn mistakes() -> [(Remedy, &'static str, &'static str); 8] {
+fn mistakes() -> [(Remedy, &'static str, &'static str); 10] {
+    let mut never = blocking();
+    never["decisionMatches"] = json!([]);
     [
+        (
+            annotated(never, &[(WHEN, "Ready")]),
+            "InvalidWhen",
+            "\"Ready\", so this Remedy sets no action and clears none: write conditions such as",
+        ),
+        (
+            annotated(blocking(), &[(WHEN, "Ready!=True")]),
+            "InvalidWhen",
+            "write decisionMatches: []",
+        ),
         (
             with(json!({ "clusterAffinity": {} })),
             "SelectsNoCluster",
@@ -90,9 +102,16 @@ fn mistakes() -> [(Remedy, &'static str, &'static str); 8] {
 }
 
 /// Remedies that may be a mistake.
-fn doubts() -> [(Remedy, &'static str, &'static str); 4] {
+fn doubts() -> [(Remedy, &'static str, &'static str); 5] {
     let names = json!({ "clusterNames": ["member1", "member9", "member8"] });
+    let mut never = blocking();
+    never["decisionMatches"] = json!([]);
     [
+        (
+            annotated(never, &[(WHEN, "DiskReady=False")]),
+            "ConditionNotFound",
+            "condition DiskReady",
+        ),
         (
             matching("conditionStatus", &json!("false")),
             "UnknownStatus",

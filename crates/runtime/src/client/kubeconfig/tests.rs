@@ -114,6 +114,21 @@ fn values_are_those_of_go() {
     }
 }
 
+/// A user's certificate tells of TLS, for the cluster that a context gives him.
+#[test]
+fn certificates_make_servers_https() {
+    let kubeconfig = parsed(
+        "
+clusters: [{ name: a, cluster: { server: 'a:6443' } }, { name: b, cluster: { server: 'b:6443' } }]
+users: [{ name: u, user: { client-certificate: u.crt, client-key: u.key } }, { name: t, user: { token: t } }]
+contexts: [{ name: a, context: { cluster: a, user: u } }, { name: b, context: { cluster: b, user: t } }]
+",
+    );
+    let clusters = kubeconfig.clusters.into_iter();
+    let servers: Vec<_> = clusters.filter_map(|named| named.cluster?.server).collect();
+    assert_eq!(servers, ["https://a:6443", "http://b:6443"]);
+}
+
 /// A path starts from the folder of its file, and a command only if it is a path.
 #[test]
 fn paths_start_from_folder() {

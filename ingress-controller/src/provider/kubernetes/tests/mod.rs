@@ -4,17 +4,24 @@ mod keeps_contract;
 mod obstacles;
 mod writes;
 
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_rules::ingress::kubernetes::{Clash, Managed};
 use karmada_rules::ingress::{Admission, Cached};
+use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
+use karmada_runtime::write::Writer;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 
 use crate::provider::contract;
+use crate::provider::gateway_cluster::error::{GatewayError, GatewayObstacle};
 
 use super::*;
 
@@ -33,9 +40,8 @@ impl Stage {
     /// Returns a stage whose gateway cluster has not even the namespace.
     fn empty() -> Self {
         let api = TestApi::with_kinds([]);
-        let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
         Self {
-            provider: Kubernetes::new(api.client(), gateway),
+            provider: Kubernetes::new(api.client(), ingresses()),
             api,
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         }
@@ -51,7 +57,7 @@ impl Stage {
     /// Returns a stage whose gateway cluster is as `desired`, as the watches have shown.
     async fn converged(desired: &Desired) -> Self {
         let stage = Self::new().await;
-        let wanted = stage.provider.gateway.objects(desired);
+        let wanted = ingresses().objects(desired);
         for object in wanted.services {
             show(&stage.provider.services, stage.api.create(&object).await);
         }
@@ -61,8 +67,8 @@ impl Stage {
         for object in wanted.secrets {
             show(&stage.provider.secrets, stage.api.create(&object).await);
         }
-        if let Some(object) = wanted.ingress {
-            show(&stage.provider.ingresses, stage.api.create(&object).await);
+        for object in wanted.routes.unwrap() {
+            show(&stage.provider.routes, stage.api.create(&object).await);
         }
         stage
     }
@@ -88,7 +94,7 @@ impl Stage {
 
     /// Returns the names of the objects that `desired` requires: the Service and the slices.
     fn names(&self, desired: &Desired) -> (String, Vec<String>) {
-        let wanted = self.provider.gateway.objects(desired);
+        let wanted = ingresses().objects(desired);
         let name = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
             meta.name.clone().unwrap()
         };
@@ -112,6 +118,10 @@ impl Stage {
 /// Passes `object` to the index as the watch does.
 fn show<K: GatewayKind>(objects: &GatewayObjects<K>, object: K) {
     objects.observe(Event::Apply(Decoded::Valid(object)));
+}
+
+fn ingresses() -> Ingresses {
+    Ingresses::new(&"example.com/ours".parse().unwrap(), None)
 }
 
 fn key() -> Key {

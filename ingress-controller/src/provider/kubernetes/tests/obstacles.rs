@@ -35,7 +35,7 @@ async fn unlabelled_object_is_a_clash() {
 #[tokio::test]
 async fn unseen_object_is_taken_up() {
     let stage = Stage::new().await;
-    let wanted = stage.provider.gateway.objects(&open());
+    let wanted = ingresses().objects(&open());
     stage.api.create(&wanted.services[0]).await;
     let error = stage.ensure(&open()).await.unwrap_err();
     Stage::assert_stale(&error, "Service");
@@ -139,7 +139,7 @@ async fn only_silence_is_an_outage() {
     faults.inject(Fault::Unavailable.times(1));
     stage.provider.probe().await.unwrap_err();
     stage.provider.probe().await.unwrap();
-    let wanted = stage.provider.gateway.objects(&open());
+    let wanted = ingresses().objects(&open());
     stage.api.create(&wanted.services[0]).await;
     let error = stage.ensure(&open()).await.unwrap_err();
     assert!(!stage.provider.is_outage(&error), "{error}");

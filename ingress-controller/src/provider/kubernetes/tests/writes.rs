@@ -19,12 +19,12 @@ async fn empty_gateway_is_filled() {
         INGRESSES,
     ];
     assert_eq!(calls, expected.map(create));
-    let wanted = stage.provider.gateway.objects(&open());
+    let wanted = ingresses().objects(&open());
     let sent = [2, 3, 5].map(|number: usize| requests[number].1.clone());
     let wanted = [
         serde_json::to_value(&wanted.services[0]).unwrap(),
         serde_json::to_value(&wanted.slices[0]).unwrap(),
-        serde_json::to_value(&wanted.ingress).unwrap(),
+        serde_json::to_value(&wanted.routes.unwrap()[0]).unwrap(),
     ];
     assert_eq!(sent, wanted);
 }
@@ -52,7 +52,7 @@ async fn converged_gateway_gets_no_request() {
     let patch = Patch::Merge(json!({ "status": status }));
     let parameters = PatchParams::default();
     let ingress = ingresses.patch_status("i", &parameters, &patch).await;
-    show(&stage.provider.ingresses, ingress.unwrap());
+    show(&stage.provider.routes, ingress.unwrap());
     let ensured = stage.ensure(&open()).await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
     let load_balancer = serde_json::to_value(ensured.load_balancer).unwrap();

@@ -3,7 +3,7 @@
 use super::super::rendering::{chart, helm};
 
 /// The chart, the values, and what is said of them.
-const WRONG: [(&str, &str, &str); 19] = [
+const WRONG: [(&str, &str, &str); 22] = [
     (
         "karmada-rs",
         "enabled=false",
@@ -27,7 +27,7 @@ const WRONG: [(&str, &str, &str); 19] = [
     (
         "karmada-rs",
         "loadBalancer=nginx",
-        "- at '/loadBalancer': value must be one of 'kubernetes', 'haproxy', 'none'",
+        "- at '/loadBalancer': value must be one of 'kubernetes', 'gateway-api', 'haproxy', 'none'",
     ),
     (
         "karmada-rs",
@@ -88,6 +88,21 @@ const WRONG: [(&str, &str, &str); 19] = [
         "karmada-rs-rights",
         "place=karmada,placement={member1}",
         "placement: nothing is placed from here; give them where place is hub",
+    ),
+    (
+        "karmada-rs",
+        "loadBalancer=gateway-api,copyTlsSecrets=true",
+        "copyTlsSecrets: only an ingress controller of a gateway cluster needs copies; set this where loadBalancer is kubernetes",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=hub,copyTlsSecrets=true",
+        "copyTlsSecrets: no ingress is here; give it where place is karmada, fleet or gateway",
+    ),
+    (
+        "karmada-rs-rights",
+        "place=karmada,gatewayApi=true",
+        "gatewayApi: no Gateway is here; give it where place is gateway",
     ),
     (
         "karmada-rs-rights",

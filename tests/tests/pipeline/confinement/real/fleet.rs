@@ -387,6 +387,33 @@ fn of_remedy_controller() -> Vec<Attempt> {
     ]
 }
 
+/// The agents on the nodes of gateways say what they reach, and nothing else.
+fn of_gateway_agent() -> Vec<Attempt> {
+    let status = format!("{CLUSTER}/status");
+    let condition_of = "this condition of a Cluster is not this account's";
+    vec![
+        attempt(
+            "PATCH",
+            &status,
+            json!({ "status": { "remedyActions": [] } }),
+            "the status of a Cluster is not this account's",
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            ready_and("HealthReporterReady"),
+            condition_of,
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            ready_and("ServiceDomainNameResolutionReady"),
+            condition_of,
+        ),
+        allowed("PATCH", &status, ready_and("ReachableFromGateway")),
+    ]
+}
+
 fn of_agent() -> Vec<Attempt> {
     let status = format!("{CLUSTER}/status");
     let field = "the status of a Cluster is not this account's";
@@ -643,6 +670,7 @@ fn stolen_tokens_reach_no_further() {
         aggregate(&api.client()).await?;
         furnish(&api).await?;
         manifests::apply(&api.client(), "karmada/agent.yaml").await?;
+        manifests::apply(&api.client(), "karmada/gateway-agent.yaml").await?;
         api.guard(
             manifests::CONFINEMENT
                 .into_iter()
@@ -661,6 +689,7 @@ fn stolen_tokens_reach_no_further() {
             ("cluster-controller", of_cluster_controller()),
             ("ingress-controller", of_ingress_controller()),
             ("remedy-controller", of_remedy_controller()),
+            ("cluster-health-agent-gateway", of_gateway_agent()),
             ("kubectl-remedy-renew", of_renewal()),
         ] {
             let account = format!("system:serviceaccount:karmada-system:{program}");

@@ -2,12 +2,15 @@
 
 use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
+    crds,
     fleet::isolated,
     kubeconfig, manifests, test_name,
 };
 use serde_json::{Value, json};
 
 use super::super::{Attempt, allowed, attempt, named, play, send, until_refused};
+
+const THEIR_ROUTE: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes/theirs";
 
 fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
     let own = "the ingress-controller writes what it made only";
@@ -30,6 +33,7 @@ fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
             own,
         ),
         attempt("POST", secrets, named("own", &json!({})), own),
+        attempt("DELETE", THEIR_ROUTE, Value::Null, own),
         attempt(
             "GET",
             "/api/v1/namespaces/shop/configmaps",
@@ -53,6 +57,9 @@ fn stolen_token_spares_the_gateway() {
         for namespace in ["karmada-rs", "shop"] {
             gateway.namespace(namespace).await?;
         }
+        let kind = ("gateway.networking.k8s.io", "HTTPRoute", "httproutes");
+        let kind = crds::definition(kind.0, kind.1, kind.2, &json!({}))?;
+        crds::apply(&gateway.client(), &[kind]).await?;
         let backend = json!({ "service": { "name": "theirs", "port": { "number": 80 } } });
         for (path, spec) in [
             (
@@ -63,6 +70,10 @@ fn stolen_token_spares_the_gateway() {
                 "/apis/networking.k8s.io/v1/namespaces/shop/ingresses",
                 json!({ "defaultBackend": backend }),
             ),
+            (
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes",
+                json!({}),
+            ),
         ] {
             send(
                 &gateway.client(),
@@ -72,7 +83,13 @@ fn stolen_token_spares_the_gateway() {
             )
             .await?;
         }
-        manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
+        for rights in [
+            "gateway/ingress-controller.yaml",
+            "gateway-api/rights.yaml",
+            "tls-secrets/gateway.yaml",
+        ] {
+            manifests::apply(&gateway.client(), rights).await?;
+        }
         gateway
             .guard(["admission/gateway/ingress-controller.yaml"])
             .await?;

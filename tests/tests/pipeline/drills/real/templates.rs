@@ -52,8 +52,8 @@ fn nobody_schedules() {
         programs.scheduler.stop().await?;
         propagate(&fleet).await?;
         drill.record(&[other()]).await?;
-        let labels =
-            json!({ "job": "scheduler", "namespace": "karmada-system", "severity": "critical" });
+        let labels = json!({ "job": "scheduler", "namespace": "karmada-system",
+            "program": "scheduler", "severity": "critical" });
         let summary = "No replica of the scheduler leads, so that nothing is done";
         drill.fires(3, &labels, summary)?;
         let contexts = [("karmada", &fleet.karmada)];

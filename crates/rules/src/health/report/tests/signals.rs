@@ -10,6 +10,7 @@ static LAN: Signal = Signal {
     condition: "LanReady",
     ready_reason: "LanReady",
     failed_reason: "LanFailed",
+    reporter: REPORTER_READY,
     works: "it works",
     unobserved: "it is unknown",
     classes: &[],

@@ -18,8 +18,8 @@ use super::*;
 use crate::ingress::fixtures::{Fixture, binding, cluster, ingress, slice, template};
 use crate::ingress::{BackendAddresses, Desired};
 
-fn gateway() -> Gateway {
-    Gateway::new(&"example.com/ours".parse().unwrap(), Some("web".into()))
+fn gateway() -> Ingresses {
+    Ingresses::new(&"example.com/ours".parse().unwrap(), Some("web".into()))
 }
 
 fn key() -> Key {
@@ -65,20 +65,20 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn existing(&self) -> Existing {
+    fn existing(&self) -> Existing<Ingress> {
         Existing {
             services: self.services.values().cloned().collect(),
             slices: self.slices.values().cloned().collect(),
             secrets: self.secrets.values().cloned().collect(),
-            ingresses: self.ingresses.values().cloned().collect(),
+            routes: self.ingresses.values().cloned().collect(),
         }
     }
 
-    fn plan(&self, desired: &Desired) -> KubernetesPlan {
+    fn plan(&self, desired: &Desired) -> KubernetesPlan<Ingress> {
         KubernetesPlan::new(desired, gateway().objects(desired), &self.existing()).unwrap()
     }
 
-    fn apply(&mut self, plan: KubernetesPlan) {
+    fn apply(&mut self, plan: KubernetesPlan<Ingress>) {
         remove(&mut self.slices, &plan.blocked_slices);
         write(&mut self.services, plan.services, |service| {
             let spec = service.spec.as_mut().unwrap();
@@ -87,8 +87,8 @@ impl Cluster {
         });
         write(&mut self.slices, plan.slices, |_| {});
         write(&mut self.secrets, plan.secrets, |_| {});
-        write(&mut self.ingresses, plan.ingress, |_| {});
-        remove(&mut self.ingresses, &plan.stale_ingresses);
+        write(&mut self.ingresses, plan.routes, |_| {});
+        remove(&mut self.ingresses, &plan.stale_routes);
         remove(&mut self.slices, &plan.stale_slices);
         remove(&mut self.services, &plan.stale_services);
         remove(&mut self.secrets, &plan.stale_secrets);
@@ -104,10 +104,15 @@ impl Cluster {
     fn addresses(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for slice in self.slices.values() {
-            let service = &slice.metadata.labels.as_ref().unwrap()["kubernetes.io/service-name"];
+            let Some((service, _)) = slice_origin(slice) else {
+                continue;
+            };
             let endpoints = slice.endpoints.iter().flatten();
             let addresses = endpoints.flat_map(|e| e.addresses.clone());
-            found.entry(service.clone()).or_default().extend(addresses);
+            found
+                .entry(service.to_owned())
+                .or_default()
+                .extend(addresses);
         }
         for list in found.values_mut() {
             list.sort();
@@ -149,7 +154,7 @@ fn edited<K: Serialize + DeserializeOwned>(object: &K, edits: &JsonPatch) -> K {
 }
 
 fn service_name(service: &str) -> String {
-    Gateway::service_name(&key(), service)
+    super::service_name(&key(), service)
 }
 
 fn addresses(expected: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {

@@ -1,10 +1,14 @@
-use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec, IngressTLS};
+use k8s_openapi::api::networking::v1::{Ingress, IngressBackend, IngressSpec, IngressTLS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::{Cluster, addresses, desired, desired_of, fixture, gateway, service_name};
 use crate::ingress::fixtures::{ingress, slice, template};
-use crate::ingress::kubernetes::{Gateway, Managed};
+use crate::ingress::kubernetes::{Ingresses, Managed, Objects};
+
+fn only_ingress(objects: Objects<Ingress>) -> Ingress {
+    objects.routes.unwrap().remove(0)
+}
 
 /// An empty gateway gets services endpoints and an ingress that names them.
 #[test]
@@ -116,8 +120,8 @@ fn portless_service_has_no_objects() {
 #[test]
 fn default_class_is_kept() {
     let desired = desired(&fixture(), &["s"]);
-    let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
-    let wanted = gateway.objects(&desired).ingress.unwrap();
+    let gateway = Ingresses::new(&"example.com/ours".parse().unwrap(), None);
+    let wanted = only_ingress(gateway.objects(&desired));
     assert_eq!(wanted.spec.as_ref().unwrap().ingress_class_name, None);
     let mut existing = wanted.clone();
     existing.spec.as_mut().unwrap().ingress_class_name = Some("default".into());
@@ -146,10 +150,7 @@ fn dropped_fields_are_not_desired() {
         secret_name: Some(secret.to_owned()),
     };
     spec.tls = Some(vec![tls(&[], "cert"), tls(&["example.com"], "")]);
-    let wanted = gateway()
-        .objects(&desired_of(&fixture(), &spec))
-        .ingress
-        .unwrap();
+    let wanted = only_ingress(gateway().objects(&desired_of(&fixture(), &spec)));
     let found = serde_json::to_value(&wanted.spec).unwrap();
     let backend =
         |service| json!({"service": {"name": service_name(service), "port": {"number": 80}}});
@@ -171,7 +172,7 @@ fn other_backend_is_kept() {
         ..IngressSpec::default()
     };
     let desired = desired_of(&fixture(), &spec);
-    let wanted = gateway().objects(&desired).ingress.unwrap().spec.unwrap();
+    let wanted = only_ingress(gateway().objects(&desired)).spec.unwrap();
     assert_eq!(
         serde_json::to_value(wanted.default_backend).unwrap(),
         resource
@@ -184,11 +185,11 @@ fn our_objects_have_our_label() {
         labels: Some([("app.kubernetes.io/managed-by".to_owned(), value.to_owned())].into()),
         ..ObjectMeta::default()
     };
-    assert!(gateway().owns(&label("example.com_ours")));
-    assert!(!gateway().owns(&label("Helm")));
-    assert!(!gateway().owns(&ObjectMeta::default()));
+    assert!(gateway().managed_by().owns(&label("example.com_ours")));
+    assert!(!gateway().managed_by().owns(&label("Helm")));
+    assert!(!gateway().managed_by().owns(&ObjectMeta::default()));
     assert_eq!(
-        gateway().selector(),
+        gateway().managed_by().selector(),
         "app.kubernetes.io/managed-by=example.com_ours"
     );
 }

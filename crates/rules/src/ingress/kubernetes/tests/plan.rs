@@ -1,14 +1,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::networking::v1::IngressSpec;
+use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
 use karmada_api::MultiClusterIngressStatus;
 use objects::patch::JsonPatch;
 use serde_json::json;
 
-use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
+use super::{Cluster, addresses, desired, desired_of, fixture, gateway, key, service_name};
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
-use crate::ingress::kubernetes::{Clash, Existing, KubernetesPlan, Write, cutting, removal};
+use crate::ingress::kubernetes::{
+    Clash, Existing, KubernetesPlan, Write, blocked_slices, cutting, probed, removal, slice_origin,
+};
 use crate::ingress::{BackendAddresses, Desired};
 
 /// A converged gateway is left unchanged.
@@ -45,6 +47,40 @@ fn blocked_endpoints_come_back() {
     assert_eq!(gateway, before);
 }
 
+/// A gateway that keeps the endpoints of blocked clusters has them in slices of no Service, until the block ends.
+#[test]
+fn blocked_endpoints_are_kept_apart() {
+    let gateway = gateway();
+    let open = desired(&fixture(), &["s", "t"]);
+    let before = Cluster::converged(&open);
+    let mut cluster = before.clone();
+    let mut converge = |desired: &Desired| {
+        let existing = cluster.existing();
+        let mut wanted = gateway.objects(desired);
+        let blocked = blocked_slices(gateway.managed_by(), desired);
+        wanted.slices.extend(blocked);
+        let plan = KubernetesPlan::new(desired, wanted, &existing).unwrap();
+        cluster.apply(plan);
+        cluster.clone()
+    };
+    let fixture = fixture().with_cluster(blocked("m1"));
+    let after = converge(&desired(&fixture, &["s", "t"]));
+    assert_eq!(after.addresses(), addresses(&[("s", &["10.0.0.2"])]));
+    let (served, kept): (Vec<_>, Vec<_>) = after
+        .slices
+        .values()
+        .partition(|slice| slice_origin(slice).is_some());
+    assert_eq!((served.len(), kept.len()), (1, 2));
+    let tried = kept.iter().filter_map(|slice| probed(slice));
+    let tried: BTreeSet<_> = tried.flat_map(|(_, addresses)| addresses).collect();
+    let ips: Vec<_> = tried
+        .iter()
+        .map(|address| address.ip().to_string())
+        .collect();
+    assert_eq!(ips, ["10.0.0.1", "10.0.0.3"]);
+    assert_eq!(converge(&open), before);
+}
+
 /// Endpoints excluded for another reason are deleted last.
 #[test]
 fn unlocated_endpoints_go_last() {
@@ -78,7 +114,7 @@ fn unnamed_backends_endpoints_go_first() {
     assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (1, 0));
     let existing = Existing {
         slices: gateway.slices.values().cloned().collect(),
-        ..Existing::default()
+        ..Existing::<Ingress>::default()
     };
     let plan = removal(existing, &only_s.excluded);
     assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (2, 1));
@@ -90,7 +126,7 @@ fn left_ingress_loses_cut_endpoints() {
     let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let slices: Vec<_> = gateway.slices.values().cloned().collect();
     let cut = [(service_name("s"), ["m1".to_owned()].into())].into();
-    let plan = cutting(slices, &cut);
+    let plan: KubernetesPlan<Ingress> = cutting(slices, &cut);
     let mut after = gateway.clone();
     after.apply(plan.clone());
     let expected = addresses(&[("s", &["10.0.0.2"]), ("t", &["10.0.0.3"])]);
@@ -105,7 +141,7 @@ fn unnamed_backend_goes_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let only_s = desired(&fixture(), &["s"]);
     let plan = gateway.plan(&only_s);
-    assert!(matches!(&plan.ingress, Some(Write::Update(_))));
+    assert!(matches!(plan.routes[..], [Write::Update(_)]));
     assert_eq!((plan.stale_slices.len(), plan.stale_services.len()), (1, 1));
     gateway.apply(plan);
     assert_eq!(gateway, Cluster::converged(&only_s));
@@ -184,8 +220,8 @@ fn an_object_of_another_ingress_is_a_clash_and_the_rest_is_still_planned() {
             "Ingress ns/i exists in the gateway cluster and was not made for this ingress; delete or rename it"
         ]
     );
-    assert_eq!((plan.slices.len(), &plan.ingress), (2, &None));
-    assert!(plan.stale_ingresses.is_empty());
+    assert_eq!((plan.slices.len(), plan.routes.len()), (2, 0));
+    assert!(plan.stale_routes.is_empty());
 }
 
 #[test]
@@ -221,7 +257,7 @@ fn only_drift_in_fields_we_own_is_corrected() {
             "/spec/selector"
         ]
     );
-    let Some(Write::Update(ingress)) = &plan.ingress else {
+    let Some(Write::Update(ingress)) = plan.routes.first() else {
         panic!("{plan:?}");
     };
     assert_eq!(
@@ -339,7 +375,7 @@ fn secrets_follow_their_source() {
 
     let renewed = source.clone().with_secret("cert", "two");
     let plan = gateway.plan(&desired_tls(&renewed, &["cert"]));
-    assert_eq!((plan.secrets.len(), &plan.ingress), (1, &None));
+    assert_eq!((plan.secrets.len(), plan.routes.len()), (1, 0));
     gateway.apply(plan);
     assert_eq!(
         tls_of(&gateway),
@@ -370,7 +406,7 @@ fn removal_deletes_everything() {
     gateway.apply(removal(gateway.existing(), &BTreeSet::new()));
     assert_eq!(gateway, Cluster::default());
     assert_eq!(
-        removal(Existing::default(), &BTreeSet::new()),
+        removal(Existing::<Ingress>::default(), &BTreeSet::new()),
         KubernetesPlan::default()
     );
 }

@@ -7,8 +7,8 @@ use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED};
 use karmada_api::fleet::names::{NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
 use karmada_api::fleet::update::{RunState, StageStatus, UpdateRunStatus};
 use karmada_api::fleet::{
-    Binding, ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy,
-    MemberCluster, Placement, PolicySnapshot,
+    ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, StagedUpdateRun,
+    StagedUpdateStrategy,
 };
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
@@ -25,13 +25,13 @@ use crate::placement::update::{UpdateFacts, UpdatePlan, UpdateWrite, plan};
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) placement: Placement,
-    pub(super) strategy: Option<ClusterStagedUpdateStrategy>,
+    pub(super) strategy: Option<StagedUpdateStrategy>,
     pub(super) policy: PolicySnapshot,
     pub(super) snapshots: Vec<ObjectMeta>,
     pub(super) bindings: Vec<Binding>,
     pub(super) clusters: Vec<MemberCluster>,
-    pub(super) approvals: Vec<ClusterApprovalRequest>,
-    pub(super) runs: Vec<ClusterStagedUpdateRun>,
+    pub(super) approvals: Vec<ApprovalRequest>,
+    pub(super) runs: Vec<StagedUpdateRun>,
     pub(super) seconds: i64,
 }
 

@@ -1,55 +1,28 @@
-//! Keeps this node's votes from the rounds of its probes and publishes each change at once.
+//! This node's vote on one signal of its own cluster.
 
-use std::mem::{Discriminant, discriminant};
-
-use karmada_rules::health::signal::{PerSignal, Signal};
-use karmada_rules::health::threshold::{Round, Threshold, Thresholds, Vote};
+use karmada_rules::health::signal::Signal;
+use karmada_rules::health::threshold::{Round, Threshold, Vote};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::votes::{Votes, log_change};
 use crate::metrics::VoteMetrics;
 
-/// This node's vote on each signal.
-pub(crate) type Votes = PerSignal<Option<Vote>>;
-
-/// Spawns a task of `program` for the vote on each signal, and returns the votes for others to watch.
-pub(crate) fn start(
-    program: &mut Program,
-    thresholds: Thresholds,
-    rounds: PerSignal<mpsc::Receiver<Round>>,
-) -> watch::Receiver<Votes> {
-    let (changed, votes) = watch::channel(rounds.map(|_, _| None));
-    for (signal, rounds) in rounds {
-        let voting = Voting {
-            signal,
-            threshold: Threshold::new(thresholds),
-            rounds,
-            votes: changed.clone(),
-            metrics: VoteMetrics::register(&mut program.registry, signal),
-        };
-        program
-            .tasks
-            .spawn("vote", voting.run(program.stopping.clone()));
-    }
-    votes
-}
-
 /// The vote on one signal.
-struct Voting {
-    signal: &'static Signal,
-    threshold: Threshold,
-    rounds: mpsc::Receiver<Round>,
+pub(super) struct Voting {
+    pub(super) signal: &'static Signal,
+    pub(super) threshold: Threshold,
+    pub(super) rounds: mpsc::Receiver<Round>,
     /// The votes on all signals.
-    votes: watch::Sender<Votes>,
-    metrics: VoteMetrics,
+    pub(super) votes: watch::Sender<Votes>,
+    pub(super) metrics: VoteMetrics,
 }
 
 impl Voting {
     /// Feeds the rounds to the threshold and publishes its vote, until the program stops.
-    async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
+    pub(super) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
         loop {
             let change = self.threshold.next_change().map(Instant::from_std);
             tokio::select! {
@@ -77,41 +50,10 @@ impl Voting {
             before != vote
         });
         if modified {
-            self.metrics.set(vote);
+            self.metrics.set(None, vote);
         }
-        // Another failure is published, for its class and server, but the vote has not changed.
-        if kind(vote) == kind(before) {
-            return;
-        }
-        let signal = self.signal.subject;
-        match vote {
-            None => tracing::warn!(signal, "This node has no vote"),
-            Some(Vote::FirstSuccess) => {
-                tracing::info!(signal, "This node's first answer is good");
-            }
-            Some(Vote::Healthy | Vote::Partial(_)) => {
-                tracing::info!(signal, "This node votes healthy");
-            }
-            Some(Vote::Unhealthy(failure)) => {
-                tracing::warn!(signal, %failure, "This node votes unhealthy");
-            }
-        }
+        log_change(&self.signal.into(), before, vote);
     }
-}
-
-/// Returns the kind of a vote, without its failure or what is wrong all the same.
-pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
-    let whole = |vote| match vote {
-        Vote::Partial(_) => Vote::Healthy,
-        vote => vote,
-    };
-    vote.map(|vote| discriminant(&whole(vote)))
-}
-
-/// Returns the votes of an agent that runs DNS alone.
-#[cfg(test)]
-pub(crate) fn on_dns(vote: Option<Vote>) -> Votes {
-    PerSignal::from_iter([(&karmada_rules::health::dns::DNS, vote)])
 }
 
 #[cfg(test)]
@@ -120,8 +62,10 @@ mod tests {
 
     use karmada_rules::health::dns::{DNS, DnsClass};
     use karmada_rules::health::observation::{Failure, Observation};
+    use karmada_rules::health::threshold::Thresholds;
     use karmada_runtime::metrics::Registry;
 
+    use super::super::votes::on_dns;
     use super::*;
 
     const PERIOD: Duration = Duration::from_secs(5);

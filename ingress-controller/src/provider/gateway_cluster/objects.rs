@@ -1,44 +1,25 @@
 //! Our objects of one kind in the gateway cluster, and the writes to them.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::NamespaceResourceScope;
-use karmada_rules::ingress::kubernetes::{Clash, Gateway, Managed, Update, ingress_of};
+use karmada_rules::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, ingress_of};
 use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::Event;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
+use super::kind::GatewayKind;
 
-/// A kind of object that this provider manages.
-pub(super) trait GatewayKind:
-    Managed
-    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Serialize
-    + DeserializeOwned
-    + Clone
-    + Default
-    + Debug
-    + Send
-    + Sync
-    + 'static
-{
-    /// The label of its writes in the metrics.
-    const TARGET: &'static str;
-}
-
-pub(super) struct GatewayObjects<K> {
+/// Our objects of one kind.
+pub struct GatewayObjects<K> {
     index: Mutex<ObjectIndex<K>>,
     client: Client,
     /// The objects that others change or delete as often as we write them.
@@ -57,7 +38,7 @@ pub(super) enum CreateOutcome {
 }
 
 impl<K: GatewayKind> GatewayObjects<K> {
-    pub(super) fn new(client: Client) -> Self {
+    pub(in crate::provider) fn new(client: Client) -> Self {
         Self {
             index: Mutex::default(),
             client,
@@ -66,26 +47,32 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Applies an event of the watch and returns the ingresses it concerns.
-    pub(super) fn observe(&self, event: Event<Decoded<K>>) -> Vec<Key> {
+    pub(in crate::provider) fn observe(&self, event: Event<Decoded<K>>) -> Vec<Key> {
         self.index.lock().observe(event)
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
+    #[cfg(test)]
+    pub(in crate::provider) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.index.lock().get(key).cloned()
     }
 
     /// Returns the ingresses that have an object of this kind.
-    pub(super) fn ingresses(&self) -> Vec<Key> {
+    pub(in crate::provider) fn ingresses(&self) -> Vec<Key> {
         self.index.lock().ingresses().collect()
     }
 
     /// Returns the objects of `ingress`.
-    pub(super) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
+    pub(in crate::provider) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
         self.index.lock().of(ingress).cloned().collect()
     }
 
+    /// Returns the objects that route `host`, of every ingress.
+    pub(in crate::provider) fn with_host(&self, host: &str) -> Vec<Arc<K>> {
+        self.index.lock().with_host(host).cloned().collect()
+    }
+
     /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.
-    pub(super) fn existing<'a>(
+    pub(in crate::provider) fn existing<'a>(
         &self,
         ingress: &Key,
         wanted: impl IntoIterator<Item = &'a K>,
@@ -127,7 +114,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     pub(super) async fn create(
         &self,
         writer: &Writer,
-        gateway: &Gateway,
+        managed_by: &ManagedBy,
         object: &K,
     ) -> Result<CreateOutcome, GatewayError> {
         let key = Key::of(object);
@@ -147,7 +134,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
             Err(error) => match error.kind() {
                 WriteErrorKind::Missing => Ok(CreateOutcome::NoNamespace),
                 WriteErrorKind::Conflict => {
-                    let obstacle = self.examine_conflict(gateway, object).await?;
+                    let obstacle = self.examine_conflict(managed_by, object).await?;
                     Ok(CreateOutcome::Done(Some(obstacle)))
                 }
                 WriteErrorKind::Invalid | WriteErrorKind::Transient => {
@@ -220,7 +207,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     /// made it, or we did and the watch lags behind.
     async fn examine_conflict(
         &self,
-        gateway: &Gateway,
+        managed_by: &ManagedBy,
         wanted: &K,
     ) -> Result<GatewayObstacle, GatewayError> {
         let key = Key::of(wanted);
@@ -237,7 +224,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         };
         let owner = ingress_of(Managed::metadata(&found));
         let theirs = owner.is_some() && owner != ingress_of(Managed::metadata(wanted));
-        if theirs || !gateway.owns(Managed::metadata(&found)) {
+        if theirs || !managed_by.owns(Managed::metadata(&found)) {
             return Ok(GatewayObstacle::Clash(Clash { kind, key }));
         }
         self.index.lock().stored(found);

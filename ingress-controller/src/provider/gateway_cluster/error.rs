@@ -9,7 +9,7 @@ use crate::reason::Reason;
 
 /// Errors that a retry may overcome.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum GatewayError {
+pub(in crate::provider) enum GatewayError {
     /// A write failed.
     #[error("could not write {kind} {key} to the gateway cluster")]
     Write {
@@ -48,7 +48,7 @@ impl GatewayError {
 
 /// Obstacles in the gateway cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GatewayObstacle {
+pub(in crate::provider) enum GatewayObstacle {
     /// An object of another owner has the name of one of ours.
     Clash(Clash),
     /// The API server rejects an object, by validation, admission or authorization.

@@ -14,12 +14,16 @@ use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
 
+use super::kind::GatewayKind;
+
 #[derive(Debug)]
 pub(super) struct ObjectIndex<K> {
     watched: Cache<K>,
     pending: BTreeMap<Key, PendingWrite<K>>,
     /// From an object to the ingress it belongs to.
     by_ingress: ReverseIndex<Key, Key>,
+    /// From a route to its hosts.
+    by_host: ReverseIndex<Key, String>,
 }
 
 /// A write of ours that the watch has not shown yet.
@@ -35,11 +39,12 @@ impl<K> Default for ObjectIndex<K> {
             watched: Cache::default(),
             pending: BTreeMap::new(),
             by_ingress: ReverseIndex::default(),
+            by_host: ReverseIndex::default(),
         }
     }
 }
 
-impl<K: Resource + Clone + Default> ObjectIndex<K> {
+impl<K: GatewayKind> ObjectIndex<K> {
     /// Applies an event of the watch and returns the ingresses it concerns.
     pub(super) fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Key> {
         let mut concerned = Vec::new();
@@ -99,6 +104,12 @@ impl<K: Resource + Clone + Default> ObjectIndex<K> {
         keys.filter_map(|key| self.get(key))
     }
 
+    /// Returns the objects that route `host`.
+    pub(super) fn with_host(&self, host: &str) -> impl Iterator<Item = &Arc<K>> {
+        let keys = self.by_host.sources(host);
+        keys.filter_map(|key| self.get(key))
+    }
+
     /// Returns the ingress of every object, with repetitions.
     pub(super) fn ingresses(&self) -> impl Iterator<Item = Key> {
         let objects = self.watched.iter().map(|(_, object)| object);
@@ -139,6 +150,8 @@ impl<K: Resource + Clone + Default> ObjectIndex<K> {
     fn index(&mut self, key: &Key) {
         let ingress = self.ingress(key);
         self.by_ingress.replace(key, ingress.into_iter().collect());
+        let hosts = self.get(key).map(|object| object.hosts());
+        self.by_host.replace(key, hosts.unwrap_or_default());
     }
 }
 

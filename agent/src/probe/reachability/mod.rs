@@ -1,0 +1,55 @@
+//! The probe of a gateway: connects from this node to the backends of each member cluster, once a period.
+//!
+//! What is probed is the way that requests take: whether something answers where the gateway's proxies send them. Neither
+//! the member's API nor the fleet's takes part in it, so what cuts the control plane off is no outage here.
+//!
+//! - Which addresses: [`addresses`], from a flag or from the slices that the ingress-controller keeps in the gateway.
+//! - What is sent, and what counts as reached: [`exchange`].
+//! - How many connections, until when, and what is observed: [`round`].
+
+mod addresses;
+mod args;
+mod exchange;
+mod metrics;
+mod round;
+
+use karmada_runtime::program::{Program, StartError};
+use kube::Client;
+
+pub(crate) use self::args::{ReachabilityArgs, ReachabilityProbe};
+use self::metrics::ReachabilityMetrics;
+use self::round::Prober;
+use super::schedule::Schedule;
+use crate::vote::ByCluster;
+
+impl ReachabilityProbe {
+    /// Spawns the probe as a task of `program`.
+    ///
+    /// # Errors
+    /// Returns an error if the addresses must be read and there is no API of the `gateway`.
+    pub(super) fn start(
+        &self,
+        program: &mut Program,
+        schedule: Schedule<ByCluster>,
+        gateway: Option<Client>,
+    ) -> Result<(), StartError> {
+        let prober = Prober {
+            addresses: addresses::start(program, &self.addresses, gateway)?,
+            request: self.request.clone(),
+            timeout: self.timeout,
+            metrics: ReachabilityMetrics::register(&mut program.registry),
+        };
+        let stopping = program.stopping.clone();
+        program.tasks.spawn("reachability", async move {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => Ok(()),
+                () = prober.run(schedule) => Ok(()),
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! One round: of each cluster some connections, one beside the other until one is answered, within one deadline.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use karmada_rules::health::observation::{Failure, Observation};
+use karmada_rules::health::reachability::{ReachabilityClass, tried};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::addresses::Known;
+use super::exchange::{HttpRequest, Unreached, exchange};
+use super::metrics::{ReachabilityMetrics, result};
+use crate::probe::schedule::Schedule;
+use crate::vote::ByCluster;
+
+/// The part of a round after which the next connection begins: the last of five still has half of it.
+const NEXT_AFTER: u32 = 8;
+
+/// Runs rounds.
+#[derive(Debug)]
+pub(super) struct Prober {
+    pub(super) addresses: Known,
+    pub(super) request: Option<HttpRequest>,
+    pub(super) timeout: Duration,
+    pub(super) metrics: ReachabilityMetrics,
+}
+
+impl Prober {
+    /// Runs one round after another until nobody receives their observations.
+    pub(super) async fn run(self, mut schedule: Schedule<ByCluster>) {
+        let mut before: BTreeMap<Arc<str>, &'static str> = BTreeMap::new();
+        loop {
+            let scheduled = schedule.due().await;
+            let started = Instant::now();
+            let observed = self.round().await;
+            self.metrics.record_round(&observed, started.elapsed());
+            // Logged when it changes, and not once per period for as long as an outage lasts.
+            for (cluster, observation) in &observed {
+                let now = result(*observation);
+                if before.insert(Arc::clone(cluster), now) != Some(now) {
+                    log(cluster, *observation);
+                }
+            }
+            before.retain(|cluster, _| observed.contains_key(cluster));
+            if !schedule.finish(scheduled, observed).await {
+                return;
+            }
+        }
+    }
+
+    /// Observes every cluster of which an address is known.
+    pub(super) async fn round(&self) -> ByCluster {
+        let known = self.addresses.by_cluster();
+        let observations = known.into_iter().map(|(cluster, addresses)| async move {
+            let observation = self.observe(&addresses).await;
+            (cluster, observation)
+        });
+        join_all(observations).await.into_iter().collect()
+    }
+
+    /// Succeeds as soon as the cluster is reached at one of the addresses. Fails as the worst of them.
+    async fn observe(&self, addresses: &BTreeSet<SocketAddr>) -> Observation {
+        let deadline = Instant::now() + self.timeout;
+        let mut connections: FuturesUnordered<_> = (0..)
+            .zip(tried(addresses))
+            .map(|(nth, address)| async move {
+                sleep(self.timeout / NEXT_AFTER * nth).await;
+                let exchange = exchange(address, self.request.as_ref());
+                let late = Err(Unreached::Failed(ReachabilityClass::Timeout));
+                let exchanged = timeout_at(deadline, exchange).await.unwrap_or(late);
+                (address, exchanged)
+            })
+            .collect();
+        let mut failures = Vec::new();
+        while let Some((address, exchanged)) = connections.next().await {
+            match exchanged {
+                Ok(()) => return Observation::Success,
+                Err(Unreached::Failed(class)) => failures.push(Failure::new(class, address)),
+                Err(Unreached::Internal) => {}
+            }
+        }
+        // The first address of equals, whichever failed first: the message of the verdict must not flicker.
+        let worst = failures
+            .into_iter()
+            .max_by_key(|failure| (failure.class, Reverse(failure.server)));
+        worst.map_or(Observation::Internal, Observation::Failed)
+    }
+}
+
+fn log(cluster: &str, observation: Observation) {
+    match observation {
+        Observation::Success | Observation::Partial(_) => {
+            tracing::info!(cluster, "The cluster is reached from this node");
+        }
+        Observation::Failed(failure) => {
+            tracing::warn!(cluster, %failure, "The cluster is not reached from this node");
+        }
+        Observation::Internal => {
+            tracing::warn!(cluster, "Could not try a connection to the cluster");
+        }
+    }
+}

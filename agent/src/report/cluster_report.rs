@@ -1,0 +1,266 @@
+//! The report on one cluster: plans its conditions, and writes those that are due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use karmada_api::Condition;
+use karmada_rules::health::quorum::Tally;
+use karmada_rules::health::report::{Participation, ReportPlan, Reporter};
+use karmada_rules::health::signal::PerSignal;
+use karmada_runtime::contention::find_rival;
+use karmada_runtime::error::Chain;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use kube::Api;
+use kube::api::PatchParams;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use super::cluster::{Change, RawCluster};
+use super::parts::{Report, Subject};
+use crate::backoff::Backoff;
+
+/// The deadline of a read.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// The number of conflicts in a row after which a write backs off. Each means that another writer has
+/// succeeded, so an immediate retry is right until something is clearly wrong.
+const MOST_CONFLICTS: u32 = 100;
+
+/// The report on one cluster in one term of leadership.
+pub(super) struct ClusterReport<'a> {
+    report: &'a Report,
+    /// The name of the object.
+    name: String,
+    objects: Api<RawCluster>,
+    reporter: Reporter,
+    /// The object, unless it is absent or being deleted.
+    object: Option<RawCluster>,
+    /// Set once the list under way has returned the object.
+    pub(super) is_listed: bool,
+    /// Set while the log's last word is that the object is absent.
+    logged_absent: bool,
+    /// Writes in a row that failed because the object had changed.
+    conflicts: u32,
+    /// For all other failures.
+    backoff: Backoff,
+    retry: Option<Instant>,
+    /// The moment of the next plan.
+    wakes: Option<Instant>,
+}
+
+impl<'a> ClusterReport<'a> {
+    /// Creates a report that is to be planned at once.
+    pub(super) fn new(report: &'a Report, name: &str) -> Self {
+        let now = Instant::now();
+        let quorums = match report.subject {
+            Subject::Own(_) => report.quorums.clone(),
+            Subject::Members => report.quorums.about(&Arc::from(name)),
+        };
+        Self {
+            report,
+            name: name.to_owned(),
+            objects: Api::all_with(report.client.clone(), &report.kind.resource()),
+            reporter: Reporter::new(report.pace, &quorums, now.into_std()),
+            object: None,
+            is_listed: false,
+            logged_absent: false,
+            conflicts: 0,
+            backoff: Backoff::default(),
+            retry: None,
+            wakes: Some(now),
+        }
+    }
+
+    /// Returns the moment of the next plan, should nothing happen before.
+    pub(super) fn wakes(&self) -> Option<Instant> {
+        self.wakes
+    }
+
+    /// Sets the moment of the next plan.
+    pub(super) fn wake_at(&mut self, at: Option<Instant>) {
+        self.wakes = at;
+    }
+
+    /// Returns the participation of the nodes as of the last plan.
+    pub(super) fn participation(&self) -> Participation {
+        self.reporter.participation()
+    }
+
+    /// Takes in the newest version of the object.
+    pub(super) fn set_object(&mut self, object: Option<RawCluster>) {
+        self.object = object.filter(|object| !object.is_deleting());
+        let absent = self.object.is_none();
+        if absent != std::mem::replace(&mut self.logged_absent, absent) {
+            let (kind, cluster) = (self.report.kind, &self.name);
+            if absent {
+                tracing::warn!(
+                    ?kind,
+                    cluster,
+                    "The object of the cluster does not exist or is being deleted, waiting for it"
+                );
+            } else {
+                tracing::info!(?kind, cluster, "The object of the cluster is there now");
+            }
+        }
+    }
+
+    /// Writes what is due and returns the moment of the next plan, should nothing happen before.
+    pub(super) async fn act(&mut self, tallies: Option<&PerSignal<Tally>>) -> Option<Instant> {
+        loop {
+            // Neither votes nor events shorten a backoff.
+            if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {
+                return Some(retry);
+            }
+            let conditions = self.object.as_ref()?.ours();
+            let (now, time) = (Instant::now().into_std(), (self.report.clock)());
+            let plan = self.reporter.plan(tallies?, &conditions, now, time);
+            self.report.metrics.set(&self.reporter.verdicts());
+            let writes = match plan {
+                ReportPlan::Unchanged => return None,
+                ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
+                ReportPlan::Write(writes) => writes,
+            };
+            match self.write_all(&writes).await {
+                Ok(pause) => {
+                    self.backoff.reset();
+                    self.retry = None;
+                    if pause.is_some() {
+                        return pause;
+                    }
+                }
+                Err(error) => self.schedule_retry(&error),
+            }
+        }
+    }
+
+    /// Writes `conditions` one after the other, and returns the end of the first pause, if another
+    /// writer undoes one of them.
+    /// Stops without an error if the object has changed meanwhile, so that the next plan is made from its
+    /// new state.
+    async fn write_all(&mut self, conditions: &[Condition]) -> Result<Option<Instant>, WriteError> {
+        let contention = &self.report.contention;
+        let mut pause: Option<Instant> = None;
+        for condition in conditions {
+            let Some(object) = &self.object else {
+                return Ok(None);
+            };
+            let (kind, value) = (&condition.type_, contested(condition));
+            let of = (self.name.clone(), kind.clone());
+            let begun = contention.begin(of, &value, object.version(), Instant::now());
+            let attempt = match begun {
+                Ok(attempt) => attempt,
+                Err(backoff) => {
+                    if backoff.is_news {
+                        self.report_contention(kind).await;
+                    }
+                    pause = pause.into_iter().chain([backoff.until]).min();
+                    continue;
+                }
+            };
+            let change = change(object, condition)?;
+            let patch = change.to_patch();
+            let parameters = PatchParams::default();
+            let call = self.objects.patch_status(&self.name, &parameters, &patch);
+            match self.report.writer.write("conditions", call).await {
+                Ok(object) => {
+                    self.conflicts = 0;
+                    log_written(&self.name, condition);
+                    let (version, now) = (object.version().map(str::to_owned), Instant::now());
+                    contention.stored(attempt, version, now);
+                    self.reporter.wrote(kind, now.into_std());
+                    // The next patch must build on this response: the watch event comes later.
+                    self.set_object(Some(object));
+                }
+                Err(error) => {
+                    self.check_conflict(error, condition, &change).await?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(pause)
+    }
+
+    /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of
+    /// a list is the last one who wrote any of its elements.
+    async fn report_contention(&self, kind: &str) {
+        let (name, conditions) = (&self.name, ["/status/conditions".to_owned()]);
+        let manager = find_rival(&self.objects, name, crate::identity::NAME, &conditions).await;
+        tracing::warn!(
+            cluster = name,
+            condition = kind,
+            manager = manager.as_deref().unwrap_or("another client"),
+            "Another writer undoes every write of the condition, will write again after growing pauses"
+        );
+    }
+
+    /// Reads the object again after a rejected write. Returns `error` if the `rejected` change would be
+    /// the same for the newest object: then the API server rejects the change itself.
+    async fn check_conflict(
+        &mut self,
+        error: WriteError,
+        condition: &Condition,
+        rejected: &Change,
+    ) -> Result<(), WriteError> {
+        // A server that is away would not answer a read either, and what it refuses it refuses again.
+        if let WriteErrorKind::Transient | WriteErrorKind::Invalid = error.kind() {
+            return Err(error);
+        }
+        let read = timeout(READ_LIMIT, self.objects.get_opt(&self.name)).await;
+        let Ok(Ok(object)) = read else {
+            return Err(error);
+        };
+        self.set_object(object);
+        let conflict = match &self.object {
+            Some(object) => change(object, condition)? != *rejected,
+            None => true,
+        };
+        self.conflicts += 1;
+        if conflict && self.conflicts < MOST_CONFLICTS {
+            return Ok(());
+        }
+        self.conflicts = 0;
+        Err(error)
+    }
+
+    fn schedule_retry(&mut self, error: &WriteError) {
+        // An API server that was away gets the verdict within a period of its return.
+        let longest = match error.kind() {
+            WriteErrorKind::Transient => LONGEST_RETRY.min(self.report.pace.period),
+            _ => LONGEST_RETRY,
+        };
+        let delay = self.backoff.next(longest);
+        self.retry = Some(Instant::now() + delay);
+        let shown = Chain(error);
+        match (error, error.kind()) {
+            // Expected at the end of a term, and the next leader writes the verdict.
+            (WriteError::NotLeading, _) => tracing::debug!("No longer leading, nothing written"),
+            (_, WriteErrorKind::Invalid) => {
+                tracing::error!(error = %shown, ?delay, "The API server refuses a condition");
+            }
+            _ => tracing::warn!(error = %shown, ?delay, "Could not write a condition, will retry"),
+        }
+    }
+}
+
+pub(super) fn change(object: &RawCluster, condition: &Condition) -> Result<Change, WriteError> {
+    let change = object.change_to(condition);
+    change.map_err(|error| kube::Error::SerdeError(error).into())
+}
+
+/// Returns the part of a condition that another writer may undo. Its time is another one with each write.
+fn contested(condition: &Condition) -> Value {
+    json!([condition.status, condition.reason, condition.message])
+}
+
+fn log_written(cluster: &str, condition: &Condition) {
+    let Condition { type_, status, .. } = condition;
+    let (reason, note) = (&condition.reason, &condition.message);
+    tracing::info!(
+        cluster,
+        condition = type_,
+        status,
+        reason,
+        note,
+        "Condition written"
+    );
+}

@@ -1,0 +1,70 @@
+//! Keeps this node's votes from the rounds of its probes and publishes each change at once.
+//!
+//! `own` votes on one signal of the agents' own cluster, `clusters` on one of several others; `votes` is what they publish.
+
+mod clusters;
+mod own;
+mod votes;
+
+use karmada_rules::health::signal::{PerSignal, Signal};
+use karmada_rules::health::threshold::{Round, Threshold, Thresholds};
+use karmada_runtime::program::Program;
+use tokio::sync::{mpsc, watch};
+
+use self::clusters::ClusterVoting;
+use self::own::Voting;
+#[cfg(test)]
+pub(crate) use self::votes::on_dns;
+pub(crate) use self::votes::{ByCluster, Votes, kind};
+use crate::metrics::VoteMetrics;
+
+/// The finished rounds of an agent's probes.
+pub(crate) enum Rounds {
+    /// Of each signal of its own cluster.
+    Own(PerSignal<mpsc::Receiver<Round>>),
+    /// Of one signal of several other clusters.
+    Others(&'static Signal, mpsc::Receiver<Round<ByCluster>>),
+}
+
+impl Rounds {
+    /// Returns a value for each signal, of no cluster by name.
+    pub(crate) fn per_signal<T: Clone>(&self, value: &T) -> PerSignal<T> {
+        match self {
+            Self::Own(rounds) => rounds.map(|_, _| value.clone()),
+            Self::Others(signal, _) => PerSignal::from_iter([(*signal, value.clone())]),
+        }
+    }
+}
+
+/// Spawns a task of `program` for the vote on each signal, and returns the votes for others to watch.
+pub(crate) fn start(
+    program: &mut Program,
+    thresholds: Thresholds,
+    rounds: Rounds,
+) -> watch::Receiver<Votes> {
+    let stopping = program.stopping.clone();
+    match rounds {
+        Rounds::Own(rounds) => {
+            let (changed, votes) = watch::channel(rounds.map(|_, _| None));
+            for (target, rounds) in rounds {
+                let signal = target.signal;
+                let voting = Voting {
+                    signal,
+                    threshold: Threshold::new(thresholds),
+                    rounds,
+                    votes: changed.clone(),
+                    metrics: VoteMetrics::register(&mut program.registry, signal),
+                };
+                program.tasks.spawn("vote", voting.run(stopping.clone()));
+            }
+            votes
+        }
+        Rounds::Others(signal, rounds) => {
+            let (changed, votes) = watch::channel(Votes::default());
+            let metrics = VoteMetrics::register(&mut program.registry, signal);
+            let voting = ClusterVoting::new(signal, thresholds, rounds, changed, metrics);
+            program.tasks.spawn("vote", voting.run(stopping));
+            votes
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! This node's votes.
+
+use std::collections::BTreeMap;
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+
+use karmada_rules::health::observation::Observation;
+use karmada_rules::health::signal::{PerSignal, Target};
+use karmada_rules::health::threshold::Vote;
+
+/// This node's vote on each signal.
+pub(crate) type Votes = PerSignal<Option<Vote>>;
+
+/// What a round observed of each cluster that it is about.
+pub(crate) type ByCluster = BTreeMap<Arc<str>, Observation>;
+
+/// Logs the vote on `target`, if it is of another kind than before. Another failure is published, for its class and server,
+/// but the vote has not changed.
+pub(super) fn log_change(target: &Target, before: Option<Vote>, vote: Option<Vote>) {
+    if kind(vote) == kind(before) {
+        return;
+    }
+    let (signal, cluster) = (target.signal.subject, target.cluster.as_deref());
+    match vote {
+        None => tracing::warn!(signal, cluster, "This node has no vote"),
+        Some(Vote::FirstSuccess) => {
+            tracing::info!(signal, cluster, "This node's first answer is good");
+        }
+        Some(Vote::Healthy | Vote::Partial(_)) => {
+            tracing::info!(signal, cluster, "This node votes healthy");
+        }
+        Some(Vote::Unhealthy(failure)) => {
+            tracing::warn!(signal, cluster, %failure, "This node votes unhealthy");
+        }
+    }
+}
+
+/// Returns the kind of a vote, without its failure or what is wrong all the same.
+pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
+    let whole = |vote| match vote {
+        Vote::Partial(_) => Vote::Healthy,
+        vote => vote,
+    };
+    vote.map(|vote| discriminant(&whole(vote)))
+}
+
+/// Returns the votes of an agent that runs DNS alone.
+#[cfg(test)]
+pub(crate) fn on_dns(vote: Option<Vote>) -> Votes {
+    PerSignal::from_iter([(&karmada_rules::health::dns::DNS, vote)])
+}

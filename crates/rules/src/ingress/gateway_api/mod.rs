@@ -1,0 +1,24 @@
+//! The routes of a `MultiClusterIngress` as `HTTPRoute`s of the Gateway API, attached to one Gateway. The Services and slices
+//! behind them are those of [`super::kubernetes`], one Service for all clusters: a reference for each cluster would keep its
+//! share of the requests when that cluster has nothing left.
+//!
+//! - `path`: what of a rule can be had, and what two routes have in common.
+//! - `routes`: the `HTTPRoute`s, as many as the limits of the API take.
+//! - `claims`: which host and path is somebody else's?
+//! - `parent`: what does the Gateway say of our routes, and where does it serve?
+//! - `problem`: what must a user correct?
+//! - `drift`: what of an `HTTPRoute` is ours?
+
+mod claims;
+mod drift;
+mod parent;
+mod path;
+mod problem;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use claims::{Claims, hosts};
+pub use parent::{addresses, gateway_problems, route_problems};
+pub use problem::RouteProblem;
+pub use routes::{HttpRoutes, Routed};

@@ -1,0 +1,198 @@
+//! The provider `gateway-api`: a gateway cluster with a Gateway, whose controller, whichever it is, serves the `HTTPRoute`s
+//! that are attached to it.
+//!
+//! - `parent`: the Gateway and its class. What they say of our routes is the controller's word on whether these are served.
+//! - `others`: the `HTTPRoute`s that are not ours, of which one may have a host and path of ours.
+
+mod args;
+mod others;
+mod parent;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+use karmada_api::gateway_api::{Gateway, HttpRoute};
+use karmada_rules::ingress::gateway_api::{
+    Claims, HttpRoutes, RouteProblem, addresses, gateway_problems, hosts, route_problems,
+};
+use karmada_rules::ingress::kubernetes::{ManagedBy, Objects, ingress_of};
+use karmada_rules::ingress::{Cached, ControllerName, Desired};
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
+use kube::Api;
+use kube::runtime::watcher::Config;
+use objects::Key;
+use parking_lot::Mutex;
+
+pub(crate) use self::args::GatewayApiArgs;
+use self::others::OtherRoutes;
+use self::parent::Parent;
+
+use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, label};
+use super::gateway_cluster::{
+    GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
+};
+use crate::reason::Reason;
+
+/// A gateway cluster with a Gateway.
+pub(crate) type GatewayApi = GatewayCluster<HttpRouting>;
+
+/// The routes to the Services of a gateway cluster that are attached to a Gateway.
+pub(crate) struct HttpRouting {
+    factory: HttpRoutes,
+    parent: Mutex<Parent>,
+    others: Mutex<OtherRoutes>,
+}
+
+/// Connects to every gateway cluster of the flags.
+pub(super) async fn connect(
+    clusters: &GatewayClusterArgs,
+    args: &GatewayApiArgs,
+    controller: &ControllerName,
+    program: &mut Program,
+) -> Result<Vec<NamedBalancer>, StartError> {
+    let gateway = args.gateway()?;
+    let connected = clusters.connect("gateway-api", program).await?.into_iter();
+    let balancers = connected.map(|(name, client)| {
+        let factory = HttpRoutes::new(controller, gateway.clone());
+        let mut provider = GatewayApi::named(name, client, HttpRouting::new(factory));
+        provider.keeps_blocked = clusters.keep_blocked_endpoints();
+        let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
+        NamedBalancer { name, balancer }
+    });
+    Ok(balancers.collect())
+}
+
+impl GatewayKind for HttpRoute {
+    const TARGET: &'static str = "gateway_http_route";
+    const WATCH: &'static str = "gateway_http_routes";
+
+    fn hosts(&self) -> BTreeSet<String> {
+        hosts(self)
+    }
+}
+
+impl HttpRouting {
+    fn new(factory: HttpRoutes) -> Self {
+        Self {
+            factory,
+            parent: Mutex::default(),
+            others: Mutex::default(),
+        }
+    }
+
+    fn obstacle(&self, problem: &RouteProblem) -> Obstacle {
+        let reason = match problem {
+            RouteProblem::Host { .. } | RouteProblem::Path { .. } => Reason::RouteInvalid,
+            RouteProblem::Taken { .. } | RouteProblem::Conflict { .. } => Reason::RouteConflict,
+            RouteProblem::NoGateway { .. } => Reason::GatewayNotFound,
+            RouteProblem::NotProgrammed { .. } | RouteProblem::Refused { .. } => {
+                Reason::RouteNotAccepted
+            }
+            RouteProblem::NoTls { .. } => Reason::TlsNotServed,
+        };
+        let (kind, key) = match problem {
+            RouteProblem::Conflict { route, .. } | RouteProblem::Refused { route, .. } => {
+                (HttpRoute::KIND, route)
+            }
+            _ => (Gateway::KIND, self.factory.gateway()),
+        };
+        Obstacle {
+            reason,
+            object: RelatedObject {
+                api_version: None,
+                kind,
+                key: key.clone(),
+            },
+            message: problem.to_string(),
+        }
+    }
+}
+
+impl Routing for HttpRouting {
+    type Route = HttpRoute;
+
+    fn managed_by(&self) -> &ManagedBy {
+        self.factory.managed_by()
+    }
+
+    fn objects(
+        &self,
+        desired: &Desired,
+        routes: &GatewayObjects<HttpRoute>,
+    ) -> (Objects<HttpRoute>, BTreeSet<Obstacle>) {
+        let routed = self.factory.objects(desired, |host| {
+            let ours = routes.with_host(host);
+            let others = self.others.lock();
+            let theirs = others.with_host(host);
+            let ours = ours.iter().map(|route| &**route);
+            Claims::new(self.factory.gateway(), ours, theirs.map(|route| &**route))
+        });
+        let problems = routed.problems.iter();
+        let obstacles = problems.map(|problem| self.obstacle(problem)).collect();
+        (routed.objects, obstacles)
+    }
+
+    /// Returns what the controller of the Gateway reports.
+    fn report(&self, desired: &Desired, routes: &[Arc<HttpRoute>]) -> Ensured {
+        let (gateway, class) = self.parent.lock().get(self.factory.gateway());
+        let (load_balancer, problems) = match gateway {
+            Cached::Present(gateway) => {
+                let class = class.as_deref();
+                let routes = routes.iter().map(|route| &**route);
+                let mut problems = gateway_problems(&desired.routes, &gateway);
+                let of_routes = routes.clone();
+                problems.extend(of_routes.flat_map(|r| route_problems(r, &gateway, class)));
+                (Some(addresses(routes, &gateway, class)), problems)
+            }
+            Cached::Absent => {
+                let gateway = self.factory.gateway().clone();
+                let problem = RouteProblem::NoGateway { gateway };
+                (Some(IngressLoadBalancerStatus::default()), [problem].into())
+            }
+            // Its addresses are not known to have changed.
+            Cached::Unread => (None, BTreeSet::new()),
+        };
+        let obstacles = problems.iter().map(|problem| self.obstacle(problem));
+        Ensured {
+            load_balancer,
+            obstacles: obstacles.collect(),
+        }
+    }
+
+    fn watch(cluster: &Arc<GatewayApi>, program: &mut Program, queue: &Queue<Key>) {
+        let gateway = cluster.routing.factory.gateway().clone();
+        let name = |of| label(of, cluster.name);
+
+        let (own, wake) = (Arc::clone(cluster), queue.clone());
+        let api = Api::namespaced(cluster.client.clone(), &gateway.namespace);
+        let selected = Config::default().fields(&format!("metadata.name={}", gateway.name));
+        program.watch_elsewhere(name("gateway_gateways"), api, selected, move |event| {
+            if own.routing.parent.lock().observe(event) {
+                wake.add_all(own.routes.ingresses());
+            }
+        });
+
+        let (own, wake) = (Arc::clone(cluster), queue.clone());
+        let api = Api::all(cluster.client.clone());
+        let all = Config::default();
+        program.watch_elsewhere(name("gateway_classes"), api, all, move |event| {
+            if own.routing.parent.lock().observe_class(event) {
+                wake.add_all(own.routes.ingresses());
+            }
+        });
+
+        let (own, wake) = (Arc::clone(cluster), queue.clone());
+        let api = Api::all(cluster.client.clone());
+        let others = Config::default().labels(&cluster.routing.managed_by().others());
+        program.watch_elsewhere(name("gateway_other_routes"), api, others, move |event| {
+            let hosts = own.routing.others.lock().observe(event);
+            let routes = hosts.iter().flat_map(|host| own.routes.with_host(host));
+            wake.add_all(routes.filter_map(|route| ingress_of(&route.metadata)));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The kinds of objects in a gateway cluster that we manage.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_rules::ingress::kubernetes::Managed;
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A kind of object in a gateway cluster that we manage.
+pub trait GatewayKind:
+    Managed
+    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + Default
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+    /// The label of its writes in the metrics.
+    const TARGET: &'static str;
+    /// The name of its watch.
+    const WATCH: &'static str;
+
+    /// Returns the hosts that it routes, by which routes are looked up; an empty one for all.
+    fn hosts(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+}
+
+impl GatewayKind for Service {
+    const TARGET: &'static str = "gateway_service";
+    const WATCH: &'static str = "gateway_services";
+}
+
+impl GatewayKind for EndpointSlice {
+    const TARGET: &'static str = "gateway_endpoint_slice";
+    const WATCH: &'static str = "gateway_slices";
+}
+
+impl GatewayKind for Secret {
+    const TARGET: &'static str = "gateway_secret";
+    const WATCH: &'static str = "gateway_secrets";
+}

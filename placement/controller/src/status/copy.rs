@@ -1,0 +1,85 @@
+//! Keeps the copy of a placement's status in the namespace that it places.
+
+use jiff::Timestamp;
+use karmada_api::fleet::placement::PlacementStatus;
+use karmada_api::fleet::{ClusterResourcePlacementStatus, Placement};
+use karmada_rules::placement::accessible::readable_in;
+use karmada_rules::placement::status::{CopyWrite, copy, with_copied};
+use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::write::WriteErrorKind;
+use objects::{Key, Metadata};
+
+use super::StatusReconciler;
+use crate::requests::{Written, exists};
+use crate::watch::Echo;
+
+impl StatusReconciler {
+    /// Copies what a placement says, or is about to, if those are to read it who may read in its namespace only. Returns what
+    /// it is to say then, if that is news, and the error if it is to be tried again.
+    pub(super) async fn copied(
+        &self,
+        placement: &Placement,
+        status: Option<PlacementStatus>,
+        now: Timestamp,
+    ) -> (Option<PlacementStatus>, Result<(), BoxError>) {
+        let before = placement.status.clone().unwrap_or_default();
+        let said = status.clone().unwrap_or_else(|| before.clone());
+        let Some(namespace) = readable_in(placement, &said) else {
+            return (status, Ok(()));
+        };
+        // A placement that nobody has looked at yet says nothing.
+        if said.conditions.is_empty() {
+            return (None, Ok(()));
+        }
+        let key = Key::new(namespace, placement.metadata.name());
+        let written = self.write(placement, &key, &said, now).await;
+        let problem = written.as_ref().err().map(|error| Chain(error).to_string());
+        let copied = problem.as_deref().map_or(Ok(()), Err);
+        let after = with_copied(placement, said, copied, now);
+        let result = match written {
+            // The namespace is not there: once it is, something else is selected.
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
+            written => written.map(drop).map_err(BoxError::from),
+        };
+        ((after != before).then_some(after), result)
+    }
+
+    async fn write(
+        &self,
+        placement: &Placement,
+        key: &Key,
+        said: &PlacementStatus,
+        now: Timestamp,
+    ) -> Written {
+        let existing = self
+            .index
+            .read(|index| index.status_copies.get(key).cloned());
+        let Some(write) = copy(placement, said, existing.as_deref(), now) else {
+            return Ok(None);
+        };
+        let copies = self
+            .hub
+            .within::<ClusterResourcePlacementStatus>(&key.namespace);
+        let owner = placement.metadata.key();
+        let echo = Echo {
+            of: |writes| &mut writes.status_copies,
+            object: key.clone(),
+            owner: &owner,
+            replaced: existing.as_ref().map(|one| one.metadata.resource_version()),
+        };
+        match write {
+            CopyWrite::Create(new) => {
+                let create = self.hub.create("status_copy", &copies, &*new);
+                match self.index.awaiting(echo, create).await {
+                    // The watch is about to show it.
+                    Err(error) if exists(&error) => Ok(None),
+                    created => created,
+                }
+            }
+            CopyWrite::Patch(patch) => {
+                let patch = self.hub.patch("status_copy", &copies, &key.name, &patch);
+                self.index.awaiting(echo, patch).await
+            }
+        }
+    }
+}
