@@ -19,7 +19,7 @@ karmada_runtime::event_reasons! {
     LoadBalancerContested: "MultiClusterIngress", "another client undoes every write to the addresses of the load balancer";
     FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
     GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours, or a provider has the ingress for another controller";
-    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, or a provider the ingress; the note gives the reason";
+    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, HAProxy a command, or a provider the ingress; the note gives the reason";
     GatewayNotFound: "MultiClusterIngress", "the Gateway that `--gateway` names does not exist in the gateway cluster";
     RouteInvalid: "MultiClusterIngress", "a host or path of it cannot be had as an HTTPRoute; the note gives the reason, and the others are served";
     RouteConflict: "MultiClusterIngress", "another MultiClusterIngress, or an HTTPRoute that is not ours, has the same host and path at the Gateway";
@@ -29,4 +29,6 @@ karmada_runtime::event_reasons! {
     DnsHostRefused: "MultiClusterIngress", "with `--provider dns`: a host is not published, because it is no DNS name, no rule names one, or another MultiClusterIngress leads it elsewhere";
     DnsTargetRefused: "MultiClusterIngress", "with `--provider dns`: an address is left out of a record, or no address serves every Service of a host; the note says which and why";
     DnsRecordNotServed: "MultiClusterIngress", "with `--provider dns`: a host does not resolve to what was published, after the time that ExternalDNS and resolvers have";
+    BackendMissing: "MultiClusterIngress", "the configuration of HAProxy has no backend for a Service; the note names what to add";
+    ConnectionsOpen: "MultiClusterIngress", "connections to an address that is taken out of HAProxy stay open after the grace; the note says where";
 }

@@ -87,12 +87,29 @@ fn webhook_needs_its_program() {
     );
 }
 
+/// The haproxy provider needs the socket of an HAProxy, at which it is named in full.
+#[test]
+fn haproxy_needs_its_socket() {
+    assert_rejected(
+        &["--provider=haproxy"],
+        "error: --provider haproxy needs --haproxy-socket: name the Runtime API of the HAProxy that serves the traffic, such as unix:/run/haproxy/admin.sock",
+    );
+    assert_rejected(
+        &["--provider=haproxy", "--haproxy-socket=/run/haproxy.sock"],
+        "error: invalid value '/run/haproxy.sock' for '--haproxy-socket <[NAME=]SOCKET>': must be unix: and an absolute path, or tcp: and a host and port, such as unix:/run/haproxy/admin.sock",
+    );
+    assert_rejected(
+        &["--provider=kubernetes", "--haproxy-socket=unix:/a"],
+        "error: --haproxy-socket has no use with --provider kubernetes; add --provider haproxy, or leave it out",
+    );
+}
+
 /// An unknown provider is rejected with the possible ones.
 #[test]
 fn unknown_provider_is_rejected() {
     assert_rejected(
-        &["--provider=haproxy"],
-        "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes, gateway-api, dns, webhook]",
+        &["--provider=nginx"],
+        "error: invalid value 'nginx' for '--provider <PROVIDER>' [possible values: none, kubernetes, gateway-api, haproxy, dns, webhook]",
     );
 }
 

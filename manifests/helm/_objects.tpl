@@ -107,7 +107,9 @@ names of its volumes if it does not have all.
 {{- with .config }}{{ $_ := set (index $container.envFrom 0).configMapRef "name" . }}{{ end -}}
 {{- $args := list -}}
 {{- $without := default list .without -}}
-{{- range $container.args }}{{ if not (has (splitList "=" . | first) $without) }}{{ $args = append $args . }}{{ end }}{{ end -}}
+{{- range $container.args -}}
+{{- if not (has (splitList "=" . | first) $without) }}{{ $args = append $args . }}{{ end -}}
+{{- end -}}
 {{- /* A flag replaces one of its name. */ -}}
 {{- range list .flags $program.flags -}}
 {{- $names := list -}}

@@ -10,7 +10,9 @@ mod contract;
 mod dns;
 mod gateway_api;
 mod gateway_cluster;
+mod haproxy;
 mod kubernetes;
+mod named;
 mod none;
 mod webhook;
 
@@ -23,6 +25,7 @@ pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, Related
 use self::dns::DnsArgs;
 use self::gateway_api::GatewayApiArgs;
 use self::gateway_cluster::GatewayClusterArgs;
+use self::haproxy::HaproxyArgs;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
@@ -41,6 +44,8 @@ pub(crate) struct ProviderArgs {
     #[command(flatten)]
     pub(crate) gateway_api: GatewayApiArgs,
     #[command(flatten)]
+    pub(crate) haproxy: HaproxyArgs,
+    #[command(flatten)]
     pub(crate) dns: DnsArgs,
     #[command(flatten)]
     pub(crate) webhook: WebhookArgs,
@@ -55,6 +60,8 @@ pub(crate) enum ProviderName {
     Kubernetes,
     /// A Gateway of a gateway cluster, through Services, EndpointSlices and HTTPRoutes.
     GatewayApi,
+    /// A running HAProxy, through the servers of its backends.
+    Haproxy,
     /// Records in DNS, which ExternalDNS makes.
     Dns,
     /// The program at --provider-url, which configures a load balancer of any kind.
@@ -82,6 +89,7 @@ pub(crate) async fn connect(
             let (clusters, own) = (&args.gateway_clusters, &args.gateway_api);
             gateway_api::connect(clusters, own, controller, program).await
         }
+        ProviderName::Haproxy => haproxy::connect(&args.haproxy, controller),
         ProviderName::Dns => dns::connect(&args.dns, controller, program).await,
         ProviderName::Webhook => webhook::connect(&args.webhook, controller, program).await,
     }
@@ -100,13 +108,14 @@ impl ProviderArgs {
     fn reject_unused(&self) -> Result<(), StartError> {
         const KUBERNETES: ProviderName = ProviderName::Kubernetes;
         const GATEWAY_API: ProviderName = ProviderName::GatewayApi;
-        let flags: [(&[ProviderName], Option<&str>); 5] = [
+        let flags: [(&[ProviderName], Option<&str>); 6] = [
             (
                 &[KUBERNETES, GATEWAY_API],
                 self.gateway_clusters.first_set(),
             ),
             (&[KUBERNETES], self.kubernetes.first_set()),
             (&[GATEWAY_API], self.gateway_api.first_set()),
+            (&[ProviderName::Haproxy], self.haproxy.first_set()),
             (&[ProviderName::Dns], self.dns.first_set()),
             (&[ProviderName::Webhook], self.webhook.first_set()),
         ];

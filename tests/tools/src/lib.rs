@@ -6,11 +6,12 @@
 //! - [`definitions`] of others' kinds come from their Go modules.
 //! - [`cargo`] runs cargo in this workspace and finds what it has built.
 //! - [`resolvers`] builds what looks names up as pods do.
-//! - [`namespaces`] and [`chromium`] say whether the machine has the rest, and how to get it.
+//! - [`namespaces`], [`chromium`] and [`haproxy`] say whether the machine has the rest, and how to get it.
 
 pub mod cargo;
 pub mod chromium;
 pub mod definitions;
+pub mod haproxy;
 pub mod namespaces;
 pub mod resolvers;
 

@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 
 use anyhow::anyhow;
-use tools::{Tool, chromium, namespaces, resolvers};
+use tools::{Tool, chromium, haproxy, namespaces, resolvers};
 
 use super::executable::Executable;
 
@@ -19,13 +19,16 @@ const WITH_RESOLVERS: &str = "with_resolvers::";
 const WITH_PYTHON: &str = "with_python::";
 /// That interpreter. Its package has the same name.
 const PYTHON: &str = "python3";
+/// A part of the names of the tests that need HAProxy.
+const WITH_HAPROXY: &str = "with_haproxy::";
 /// Parts of the names of the tests on real parts.
-pub(super) const ON_REAL_PARTS: [&str; 5] = [
+pub(super) const ON_REAL_PARTS: [&str; 6] = [
     tools::NEEDED_BY[0],
     tools::NEEDED_BY[1],
     IN_CHROMIUM,
     WITH_RESOLVERS,
     WITH_PYTHON,
+    WITH_HAPROXY,
 ];
 
 /// The programs that the commands of the install pages need.
@@ -91,6 +94,11 @@ impl Missing {
             missing.why.push(why);
             missing.names.push(WITH_PYTHON);
         }
+        if let Err(why) = haproxy::executable() {
+            let why = why.context("the tests beside a real HAProxy cannot run");
+            missing.why.push(why);
+            missing.names.push(WITH_HAPROXY);
+        }
         missing
     }
 
@@ -134,6 +142,9 @@ pub(super) fn install_packages(real: bool) {
     }
     if real && !there(PYTHON) {
         packages.push(PYTHON);
+    }
+    if real && haproxy::executable().is_err() {
+        packages.push("haproxy");
     }
     if env::var_os("CI").is_none() || packages.is_empty() {
         return;

@@ -13,6 +13,7 @@
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
 //!   its routes are those of a Gateway?
+//! - [`haproxy`]: which servers of an HAProxy, and which commands?
 //! - [`dns`]: which records lead to the clusters that may serve, and are they what names resolve to?
 //! - [`webhook`]: what is sent to a load balancer's own program?
 //! - `problem`: what must a user correct?
@@ -34,6 +35,7 @@ mod fail_open;
 #[cfg(test)]
 mod fixtures;
 pub mod gateway_api;
+pub mod haproxy;
 pub mod kubernetes;
 mod locations;
 mod plan;

@@ -1,15 +1,13 @@
 //! The flags of the gateway clusters.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use karmada_runtime::client::Source;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 
 use crate::provider::balancer::label;
+use crate::provider::named::{Named, check_names};
 
 /// The flags of the gateway clusters, of every provider that writes to such.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub(crate) struct GatewayClusterArgs {
         value_name = "[NAME=]PATH",
         value_delimiter = ','
     )]
-    gateway_kubeconfig: Vec<GatewayFile>,
+    gateway_kubeconfig: Vec<Named<PathBuf>>,
     /// Keep the endpoints of blocked clusters in the gateway cluster, in EndpointSlices of no Service, which get no request. Agents on the gateway's nodes see there when a cluster can be reached again.
     #[arg(long, env = "KARMADA_KEEP_BLOCKED_ENDPOINTS")]
     keep_blocked_endpoints: bool,
@@ -55,7 +53,7 @@ impl GatewayClusterArgs {
         for file in self.kubeconfigs(provider)? {
             let name: &'static str = file.name.clone().leak();
             let source = Source {
-                kubeconfig: Some(file.path.clone()),
+                kubeconfig: Some(file.value.clone()),
                 ..Source::default()
             };
             let client = program.connect(label("gateway", name), &source).await?;
@@ -64,47 +62,15 @@ impl GatewayClusterArgs {
         Ok(all)
     }
 
-    fn kubeconfigs(&self, provider: &str) -> Result<&[GatewayFile], StartError> {
+    fn kubeconfigs(&self, provider: &str) -> Result<&[Named<PathBuf>], StartError> {
         let files = &self.gateway_kubeconfig;
         if files.is_empty() {
             return Err(StartError::Config(format!(
                 "--provider {provider} needs --gateway-kubeconfig: name the kubeconfig of the cluster that serves the traffic"
             )));
         }
-        let names: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
-        if files.len() > 1 && (names.len() < files.len() || names.contains("")) {
-            return Err(StartError::Config(
-                "each of several --gateway-kubeconfig needs a name of its own: --gateway-kubeconfig NAME=PATH".to_owned(),
-            ));
-        }
+        check_names("--gateway-kubeconfig", "PATH", files)?;
         Ok(files)
-    }
-}
-
-/// The kubeconfig of a gateway cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct GatewayFile {
-    /// The gateway's name, empty without one.
-    name: String,
-    path: PathBuf,
-}
-
-impl FromStr for GatewayFile {
-    type Err = Infallible;
-
-    /// Reads a path, with a name if what is before a first `=` is one: lower-case letters, digits and dashes.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let is_name = |name: &str| {
-            let mut bytes = name.bytes();
-            !name.is_empty()
-                && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
-        let named = text.split_once('=').filter(|(name, _)| is_name(name));
-        let (name, path) = named.unwrap_or(("", text));
-        Ok(Self {
-            name: name.to_owned(),
-            path: path.into(),
-        })
     }
 }
 
@@ -125,7 +91,7 @@ mod tests {
             let args = Args::try_parse_from(all.into_iter().chain(flags)).unwrap();
             let clusters = args.provider.gateway_clusters;
             let files = clusters.kubeconfigs("kubernetes").ok()?.iter();
-            let shown = files.map(|file| format!("{}:{}", file.name, file.path.display()));
+            let shown = files.map(|file| format!("{}:{}", file.name, file.value.display()));
             Some(shown.collect::<Vec<_>>().join(" "))
         };
         assert_eq!(names(&["eu=/a", "us-1=/b=c"]).unwrap(), "eu:/a us-1:/b=c");

@@ -34,7 +34,7 @@ const NO_INGRESSES: &str = r#"ingressController={"enabled":false}"#;
 const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
-/// The scenarios. Every kustomization and every component of `manifests/` is in one.
+/// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
 pub(super) const ALL: [Scenario; 21] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
@@ -48,6 +48,15 @@ pub(super) const ALL: [Scenario; 21] = [
         "karmada-system",
         &["copyTlsSecrets=true"],
         &["tls-secrets"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            r#"loadBalancer="haproxy""#,
+            r#"ingressController={"flags":["--haproxy-socket=haproxy-0=tcp:haproxy-0.haproxy:9999,haproxy-1=tcp:haproxy-1.haproxy:9999"]}"#,
+        ],
+        &["haproxy/host"],
     ),
     scenario(
         HOST,

@@ -27,7 +27,7 @@ const WRONG: [(&str, &str, &str); 22] = [
     (
         "karmada-rs",
         "loadBalancer=nginx",
-        "- at '/loadBalancer': value must be one of 'kubernetes', 'gateway-api', 'dns', 'webhook', 'none'",
+        "- at '/loadBalancer': value must be one of 'kubernetes', 'gateway-api', 'haproxy', 'dns', 'webhook', 'none'",
     ),
     (
         "karmada-rs",

@@ -1,0 +1,24 @@
+//! The servers of an HAProxy that serve a `MultiClusterIngress`, and the commands of its Runtime API that lead there.
+//! Frontends, routing and backends are the configuration's.
+//!
+//! - `names`: which backend is it, and which servers in it are ours?
+//! - `state`: what does the Runtime API answer?
+//! - `wanted`: which addresses should get requests, backend by backend?
+//! - `plan`: from these, what becomes of each server; `steps` has the commands, in lines that take nothing away before its
+//!   successor serves.
+//! - `settings`: what flags say of every server.
+
+mod names;
+mod plan;
+mod settings;
+mod state;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+pub use names::{BackendName, Target};
+pub use settings::{InvalidParameters, ServerParameters, ServerSettings};
+pub use state::{Server, State, refusal};
+pub use steps::{HaproxyPlan, Line, OpenConnections};
+pub use wanted::Wanted;
