@@ -97,7 +97,13 @@ fn every_value_has_an_effect() {
         "placementController",
         "renew",
     ]);
-    let agent = every(&["clusterHealthAgent", "pull", "placement", "renew"]);
+    let agent = every(&[
+        "clusterHealthAgent",
+        "gatewayHealthAgent",
+        "pull",
+        "placement",
+        "renew",
+    ]);
     let mut set = 0;
     for (name, installed) in [
         ("karmada-rs", host),
