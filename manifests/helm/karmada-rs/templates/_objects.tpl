@@ -58,7 +58,7 @@ these kinds, when the chart is uninstalled.
 
 {{- /*
 Prints the objects of a program from the file `path`, in the release's namespace, which is `from` there. `program` has its values,
-`flags` those that other values of the chart ask for, `config` the name of the ConfigMap that its container reads, and `volumes` the
+`flags` those that other values of the chart ask for, `without` the names of those that these leave out, `config` the name of the ConfigMap that its container reads, and `volumes` the
 names of its volumes if it does not have all.
 */ -}}
 {{- define "karmada-rs.program" -}}
@@ -71,7 +71,7 @@ names of its volumes if it does not have all.
 {{- $spec := $object.spec -}}
 {{- if eq $object.kind "CronJob" }}{{ $spec = $spec.jobTemplate.spec }}{{ end -}}
 {{- if has $object.kind (list "Deployment" "DaemonSet" "CronJob") -}}
-{{- include "karmada-rs.pods" (dict "spec" $spec "root" $.root "program" $program "flags" $.flags "config" $.config "volumes" $.volumes) -}}
+{{- include "karmada-rs.pods" (dict "spec" $spec "root" $.root "program" $program "flags" $.flags "without" $.without "config" $.config "volumes" $.volumes) -}}
 {{- end -}}
 {{- $one := and (not (kindIs "invalid" $program.replicas)) (lt (int $program.replicas) 2) -}}
 {{- /* A single replica must not keep its node from being drained. */ -}}
@@ -106,7 +106,11 @@ names of its volumes if it does not have all.
 {{- $_ := set $pod "imagePullSecrets" $secrets -}}
 {{- end -}}
 {{- with .config }}{{ $_ := set (index $container.envFrom 0).configMapRef "name" . }}{{ end -}}
-{{- $args := $container.args -}}
+{{- $args := list -}}
+{{- $without := default list .without -}}
+{{- range $container.args -}}
+{{- if not (has (splitList "=" . | first) $without) }}{{ $args = append $args . }}{{ end -}}
+{{- end -}}
 {{- /* A flag replaces one of its name. */ -}}
 {{- range list .flags $program.flags -}}
 {{- $names := list -}}
