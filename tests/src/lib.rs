@@ -46,6 +46,7 @@ pub mod refusals;
 pub mod relay;
 pub mod resolvers;
 pub mod sandbox;
+pub mod scheduling;
 #[cfg(feature = "browser")]
 pub mod screenshots;
 pub mod served;

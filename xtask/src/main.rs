@@ -61,7 +61,7 @@ enum Command {
     Advisories,
     /// Search for failures with new random seeds
     Fuzz(Passed),
-    /// Run our programs at a scale that no test has, or beside real parts (resolvers), and print figures
+    /// Run our programs at a scale that no test has, or beside real parts (resolvers, scheduling), and print figures
     Simulate(Passed),
     /// Play a scenario on real parts, in a network namespace of its own, and print its timeline
     Scenario(Passed),
@@ -137,7 +137,7 @@ fn main() -> Result<()> {
 /// Returns `true` for a simulation that runs where the real parts are.
 fn is_beside_real_parts(passed: &Passed) -> bool {
     let simulation = passed.arguments.first();
-    simulation.is_some_and(|name| name == "resolvers")
+    simulation.is_some_and(|name| ["resolvers", "scheduling"].iter().any(|one| name == *one))
 }
 
 fn on_real_parts(command: &str, passed: &Passed) -> Result<()> {

@@ -4,12 +4,15 @@ use clap::{Args, Subcommand};
 use pipeline_tests::netns::{COMMAND_LIMIT, inside, isolated_command};
 use pipeline_tests::programs;
 use pipeline_tests::resolvers::{self, World};
+use pipeline_tests::scheduling;
 
 /// The simulations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Simulation {
     /// The agent's verdict beside real lookups with glibc, musl and Go, in random DNS worlds
     Resolvers(Worlds),
+    /// The scheduler's decisions beside those of Karmada's own scheduler, in random fleets
+    Scheduling(Decisions),
 }
 
 /// The worlds to run.
@@ -29,8 +32,33 @@ pub(crate) struct Worlds {
     alone: bool,
 }
 
+/// The decisions to make.
+#[derive(Debug, Args)]
+pub(crate) struct Decisions {
+    /// Seed of the first binding, about which three are made; random by default
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of decisions
+    #[arg(long = "decisions", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..))]
+    number: u64,
+}
+
 /// Runs a simulation.
-pub(crate) fn run(Simulation::Resolvers(worlds): &Simulation) -> anyhow::Result<()> {
+pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
+    match simulation {
+        Simulation::Resolvers(worlds) => run_worlds(worlds),
+        Simulation::Scheduling(decisions) => make(decisions),
+    }
+}
+
+fn make(decisions: &Decisions) -> anyhow::Result<()> {
+    let seed = decisions.seed.unwrap_or_else(|| fastrand::u64(..));
+    let table = scheduling::compare(seed, decisions.number)?;
+    println!("from seed {seed}\n{table}");
+    table.check()
+}
+
+fn run_worlds(worlds: &Worlds) -> anyhow::Result<()> {
     let seed = worlds.seed.unwrap_or_else(|| fastrand::u64(..));
     if worlds.alone {
         return isolated_command(COMMAND_LIMIT, async || {

@@ -45,6 +45,7 @@ mod remedies;
 mod resolvers;
 mod rights;
 mod sandbox;
+mod scheduling;
 mod secrecy;
 mod sequences;
 mod service_network;

@@ -40,6 +40,8 @@ pub enum Tool {
     Promtool,
     /// What users install charts with.
     Helm,
+    /// Karmada's scheduler, in a program of ours that has it decide about what it reads.
+    KarmadaScheduler,
 }
 
 /// An error of the search for a tool's binary.
@@ -99,7 +101,8 @@ pub enum ToolsError {
 }
 
 impl Tool {
-    /// All tools. The slowest builds come first.
+    /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler is built by the one test that
+    /// needs it.
     pub const ALL: [Self; 9] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -124,6 +127,7 @@ impl Tool {
             Self::Traefik => "traefik",
             Self::Promtool => "promtool",
             Self::Helm => "helm",
+            Self::KarmadaScheduler => "karmada-scheduler",
         }
     }
 
@@ -161,7 +165,8 @@ impl Tool {
             | Self::CoreDns
             | Self::Traefik
             | Self::Promtool
-            | Self::Helm => None,
+            | Self::Helm
+            | Self::KarmadaScheduler => None,
         }
     }
 
@@ -177,6 +182,7 @@ impl Tool {
             Self::Traefik => "github.com/traefik/traefik/v3",
             Self::Promtool => "github.com/prometheus/prometheus",
             Self::Helm => "helm.sh/helm/v3",
+            Self::KarmadaScheduler => "github.com/karmada-io/karmada",
         }
     }
 
@@ -192,6 +198,8 @@ impl Tool {
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
+            // That of our program, beside its go.mod.
+            Self::KarmadaScheduler => ".",
         }
     }
 
@@ -199,7 +207,7 @@ impl Tool {
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
             Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
-            Self::KubeApiserver => "5 min",
+            Self::KubeApiserver | Self::KarmadaScheduler => "5 min",
             Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
             Self::Helm => "3 min",
@@ -270,7 +278,8 @@ impl Tool {
         {
             add(text.as_bytes());
         }
-        for name in ["go.mod", "go.sum"] {
+        let own = (self == Self::KarmadaScheduler).then_some("main.go");
+        for name in ["go.mod", "go.sum"].into_iter().chain(own) {
             let path = self.source().join(name);
             add(&fs::read(&path).map_err(file("read", &path))?);
         }

@@ -17,8 +17,8 @@ pub(super) struct Candidate<'a> {
     pub(super) name: &'a str,
     /// The number of the tier that it is in.
     pub(super) tier: usize,
-    /// True if the template is there already.
-    pub(super) is_target: bool,
+    /// Its place among the clusters that have the template; `None` if it is not one of them.
+    pub(super) place: Option<usize>,
     /// The replicas that it has.
     pub(super) assigned: i32,
     /// The replicas for which it has room besides.
@@ -34,18 +34,23 @@ impl<'a> Candidate<'a> {
         available: i32,
     ) -> Self {
         let name = cluster.metadata.name();
-        let mut targets = spec.clusters.iter().flatten();
-        let target = targets.find(|target| target.name == name);
-        let assigned = target.and_then(|target| target.replicas).unwrap_or(0);
+        let mut targets = spec.clusters.iter().flatten().enumerate();
+        let found = targets.find(|(_, target)| target.name == name);
+        let assigned = found.and_then(|(_, target)| target.replicas).unwrap_or(0);
         Self {
             cluster,
             name,
             tier: 0,
-            is_target: target.is_some(),
+            place: found.map(|(place, _)| place),
             assigned: assigned.max(0),
             available,
             is_closed: false,
         }
+    }
+
+    /// Returns `true` if the template is there already.
+    pub(super) fn is_target(&self) -> bool {
+        self.place.is_some()
     }
 
     /// Returns the replicas that may come besides.

@@ -3,7 +3,7 @@
 use karmada_api::placement::SpreadConstraint;
 
 /// Returns the field whose values make the groups, and `None` for those made by a label.
-pub(super) fn groups(constraint: &SpreadConstraint) -> Option<&str> {
+fn groups(constraint: &SpreadConstraint) -> Option<&str> {
     let field = constraint.spread_by_field.as_deref().unwrap_or_default();
     let label = constraint.spread_by_label.as_deref().unwrap_or_default();
     match (field, label) {
@@ -11,6 +11,15 @@ pub(super) fn groups(constraint: &SpreadConstraint) -> Option<&str> {
         ("", _) => None,
         (field, _) => Some(field),
     }
+}
+
+/// Returns the constraint whose groups are made by this field.
+pub(super) fn by<'a>(
+    constraints: &'a [SpreadConstraint],
+    field: &str,
+) -> Option<&'a SpreadConstraint> {
+    let mut constraints = constraints.iter();
+    constraints.find(|constraint| groups(constraint) == Some(field))
 }
 
 /// Returns `true` if the constraint wants one cluster, neither more nor less.

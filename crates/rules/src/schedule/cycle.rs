@@ -1,8 +1,11 @@
 //! One scheduling cycle: of the clusters that fit, some are selected, and replicas divided among them.
 
-use karmada_api::TargetCluster;
-use karmada_api::placement::ClusterAffinityTerm;
+use std::collections::BTreeMap;
 
+use karmada_api::placement::ClusterAffinityTerm;
+use karmada_api::{ResourceBindingSpec, TargetCluster};
+
+use super::constraint::by;
 use super::facts::Facts;
 use super::failure::AffinityFailure;
 use super::strategy::{Assignment, ReplicaStrategy};
@@ -52,7 +55,40 @@ pub(super) fn decide_among(
     Ok(Decision { clusters, group })
 }
 
+/// The rounds after which clusters are final, should each change them.
+const MOST_ROUNDS: usize = 10;
+
+/// Decides the clusters of one affinity.
+///
+/// Regions, and tiers, are compared by what runs in them, so that a decision may make another one better: Karmada decides
+/// again after each that changes something. What is divided stays where it is, there too.
 fn attempt(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, AffinityFailure> {
+    let mut clusters = attempt_once(facts, tiers)?;
+    let has_regions = by(&facts.placement.spread_constraints, "region").is_some();
+    if facts.strategy.divides() || !(has_regions || tiers.overflows()) {
+        return Ok(clusters);
+    }
+    for _ in 0..MOST_ROUNDS {
+        let spec = ResourceBindingSpec {
+            clusters: Some(clusters.clone()),
+            ..facts.binding.spec.clone()
+        };
+        match attempt_once(facts.with_spec(&spec), tiers) {
+            Ok(better) if replicas(&better) != replicas(&clusters) => clusters = better,
+            // What has been found stays where nothing else fits any more.
+            Ok(_) | Err(_) => break,
+        }
+    }
+    Ok(clusters)
+}
+
+fn replicas(clusters: &[TargetCluster]) -> BTreeMap<&str, Option<i32>> {
+    let replicas = clusters.iter();
+    let replicas = replicas.map(|cluster| (cluster.name.as_str(), cluster.replicas));
+    replicas.collect()
+}
+
+fn attempt_once(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, AffinityFailure> {
     let tiers = match facts.strategy {
         // What needs no room has nothing to overflow.
         ReplicaStrategy::None => tiers.first(),

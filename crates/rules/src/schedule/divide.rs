@@ -23,19 +23,12 @@ pub(super) fn divide(
 ) -> Result<Vec<TargetCluster>, AffinityFailure> {
     let spec = facts.binding.spec;
     let replicas = spec.replicas.unwrap_or_default();
-    let uid = spec.resource.uid.as_deref().unwrap_or_default();
     let names = selected.iter().map(|candidate| candidate.name);
-    let divided: BTreeMap<&str, i32> = match facts.strategy {
+    let divided = match facts.strategy {
         ReplicaStrategy::None => return Ok(names.map(|name| target(name, None)).collect()),
         ReplicaStrategy::Set => return Ok(names.map(|name| with_components(name, spec)).collect()),
-        ReplicaStrategy::Duplicated => names.map(|name| (name, replicas)).collect(),
-        ReplicaStrategy::Weighted(weights) => webster(replicas, &votes(weights, selected), uid),
-        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated if tiers.overflows() => {
-            overflow(facts, selected, uid)?
-        }
-        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => {
-            by_room(facts, replicas, selected, uid)?
-        }
+        _ if tiers.overflows() => overflow(facts, replicas, selected)?,
+        _ => by_strategy(facts, replicas, selected)?,
     };
     let divided = divided
         .into_iter()
@@ -63,6 +56,28 @@ fn with_components(name: &str, spec: &ResourceBindingSpec) -> TargetCluster {
         components: Some(components.collect()),
         ..target(name, None)
     }
+}
+
+/// Divides replicas by the strategy.
+fn by_strategy<'a>(
+    facts: Facts<'_>,
+    replicas: i32,
+    selected: &[Candidate<'a>],
+) -> Result<Vec<(&'a str, i32)>, AffinityFailure> {
+    let uid = facts.binding.spec.resource.uid.as_deref();
+    let uid = uid.unwrap_or_default();
+    let divided = match facts.strategy {
+        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => {
+            by_room(facts, replicas, selected, uid)?
+        }
+        ReplicaStrategy::Weighted(weights) => webster(replicas, &votes(weights, selected), uid),
+        ReplicaStrategy::Duplicated | ReplicaStrategy::None | ReplicaStrategy::Set => {
+            // Their order decides which of them are left first if they are to be few.
+            let names = selected.iter().map(|candidate| candidate.name);
+            return Ok(names.map(|name| (name, replicas)).collect());
+        }
+    };
+    Ok(divided.into_iter().collect())
 }
 
 /// Divides replicas by the room of the clusters.
@@ -95,24 +110,24 @@ fn step(facts: Facts<'_>) -> Step {
 /// loses some.
 fn overflow<'a>(
     facts: Facts<'_>,
+    replicas: i32,
     selected: &[Candidate<'a>],
-    uid: &str,
-) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
+) -> Result<Vec<(&'a str, i32)>, AffinityFailure> {
     let mut tiers: BTreeMap<usize, Vec<Candidate<'a>>> = BTreeMap::new();
     for candidate in selected {
         tiers.entry(candidate.tier).or_default().push(*candidate);
     }
-    let mut rest = facts.binding.spec.replicas.unwrap_or_default();
-    let mut divided = BTreeMap::new();
+    let mut rest = replicas;
+    let mut divided = Vec::new();
     for tier in tiers.values() {
         let room = tier.iter().map(Candidate::capacity);
         let room = room.fold(0, i64::saturating_add).min(i64::from(rest));
         let part = i32::try_from(room).unwrap_or_default();
-        divided.extend(by_room(facts, part, tier, uid)?);
+        divided.extend(by_strategy(facts, part, tier)?);
         rest -= part;
     }
     if rest > 0 {
-        return Err(AffinityFailure::Overflows(step(facts)));
+        return Err(AffinityFailure::Overflows);
     }
     Ok(divided)
 }
@@ -158,12 +173,15 @@ impl<'a> Change<'a> {
     }
 
     /// Returns the change from what the clusters have to `replicas` in all: what is missing goes where there
-    /// is room, and what is too much leaves in proportion.
+    /// is room, and what is too much leaves in proportion. Of clusters with equally many the one that the binding lists
+    /// first keeps its own.
     fn steady(replicas: i32, selected: &[Candidate<'a>]) -> Self {
         let assigned: i64 = selected.iter().map(|one| i64::from(one.assigned)).sum();
         let missing = i64::from(replicas) - assigned;
         if missing < 0 {
-            let room = selected.iter();
+            let mut used = selected.to_vec();
+            used.sort_by_key(|one| one.place);
+            let room = used.iter();
             let room = room.map(|one| (one.name, i64::from(one.assigned)));
             return Self::new(BTreeMap::new(), replicas, room);
         }
@@ -175,6 +193,7 @@ impl<'a> Change<'a> {
         Self::new(stay.collect(), missing, room)
     }
 
+    /// Returns the change within this room. Of clusters with equal room the first is used first.
     fn new(
         stay: BTreeMap<&'a str, i32>,
         replicas: i32,
@@ -183,7 +202,7 @@ impl<'a> Change<'a> {
         let mut room: Vec<_> = room.collect();
         room.sort_by_key(|&(name, room)| {
             let is_used = stay.get(name).is_some_and(|assigned| *assigned > 0);
-            (!is_used, -room, name)
+            (!is_used, -room)
         });
         Self {
             stay,

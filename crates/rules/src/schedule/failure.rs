@@ -11,7 +11,7 @@ pub enum AffinityFailure {
     /// The clusters that fit have room for this many replicas only, with the step of the division that found it.
     Short(i64, Step),
     /// The clusters of all tiers together lack room.
-    Overflows(Step),
+    Overflows,
     /// The placement cannot be met or understood.
     Error(String),
     /// The placement asks for what this scheduler does not do.
@@ -75,11 +75,26 @@ pub(super) fn reason(failures: &[AffinityFailure]) -> &'static str {
         NO_CLUSTER_FIT
     } else if failures
         .iter()
-        .all(|failure| matches!(failure, Unfit(_) | Short(..) | Overflows(_)))
+        .all(|failure| matches!(failure, Unfit(_) | Short(..) | Overflows))
     {
         UNSCHEDULABLE
     } else {
         SCHEDULER_ERROR
+    }
+}
+
+/// Returns the message of a condition for what failed: each different one once, as Kubernetes shows several errors.
+pub(super) fn message(failures: &[AffinityFailure]) -> String {
+    let mut messages: Vec<String> = Vec::new();
+    for failure in failures {
+        let message = failure.to_string();
+        if !messages.contains(&message) {
+            messages.push(message);
+        }
+    }
+    match messages.as_slice() {
+        [only] => only.clone(),
+        several => format!("[{}]", several.join(", ")),
     }
 }
 
@@ -91,9 +106,8 @@ impl fmt::Display for AffinityFailure {
                 f,
                 "{step}: Clusters available replicas {available} are not enough to schedule."
             ),
-            Self::Overflows(step) => write!(
-                f,
-                "{step}: Clusters available replicas are not enough to schedule."
+            Self::Overflows => f.write_str(
+                "failed to assign replicas: Clusters available replicas are not enough to schedule.",
             ),
             Self::Error(message) => f.write_str(message),
             Self::Unsupported(what) => write!(f, "Unsupported: {what}"),

@@ -8,7 +8,7 @@ use objects::patch::JsonPatch;
 
 use super::cycle::Decision;
 use super::facts::Pass;
-use super::failure::{AffinityFailure, NO_CLUSTER_FIT, reason};
+use super::failure::{AffinityFailure, NO_CLUSTER_FIT, message, reason};
 use super::trigger;
 use super::write::{SpecWrite, StatusWrite};
 use crate::binding_ref::BindingRef;
@@ -115,7 +115,6 @@ pub(super) fn failed(
         return SchedulePlan::LeftAlone { message };
     }
     let reason = reason(failures);
-    let messages: Vec<String> = failures.iter().map(AffinityFailure::to_string).collect();
     let spec = (reason == NO_CLUSTER_FIT && runs).then(|| SpecWrite {
         clusters: Some(Vec::new()),
         group: binding
@@ -126,7 +125,7 @@ pub(super) fn failed(
     });
     let status = StatusWrite::Failed {
         reason,
-        message: messages.join("; "),
+        message: message(failures),
         at: pass.now,
     };
     let status = (!status.is_shown(binding)).then_some(status);

@@ -158,7 +158,7 @@ fn score(clusters: &[Candidate<'_>], bounds: Bounds, demand: Demand) -> i64 {
 
 /// Returns the percentage of the clusters that have the template.
 fn percent_in_use(clusters: &[Candidate<'_>]) -> i64 {
-    let targets = clusters.iter().filter(|candidate| candidate.is_target);
+    let targets = clusters.iter().filter(|candidate| candidate.is_target());
     let sum = 100 * as_i64(targets.count());
     sum.checked_div(as_i64(clusters.len())).unwrap_or(0)
 }

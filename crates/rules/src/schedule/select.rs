@@ -5,7 +5,7 @@ use karmada_api::placement::SpreadConstraint;
 use objects::Metadata;
 
 use super::capacity::{self, Candidate};
-use super::constraint::groups;
+use super::constraint::by;
 use super::estimates::Estimates;
 use super::facts::{Facts, named};
 use super::failure::AffinityFailure;
@@ -15,7 +15,7 @@ use super::strategy::{Assignment, ReplicaStrategy, has_static_weights, is_divide
 use super::tiers::Tiers;
 use super::{sets, trigger};
 
-/// Returns the clusters to use.
+/// Returns the clusters to use, in their order of preference.
 pub(super) fn select<'a>(
     facts: Facts<'_>,
     tiers: Tiers<'_>,
@@ -31,13 +31,13 @@ pub(super) fn select<'a>(
             return Err(no_room(1));
         }
     }
+    prefer(&mut candidates);
     let constraints = &facts.placement.spread_constraints;
     // Every cluster with a weight gets its part: a bound of their number would drop replicas. What has none goes along.
     let is_weighted = facts.strategy != ReplicaStrategy::Set && has_static_weights(facts.placement);
     if constraints.is_empty() || is_weighted {
         return Ok(candidates);
     }
-    prefer(&mut candidates);
     let replicas = facts.binding.spec.replicas.unwrap_or_default();
     let selected = match (by(constraints, "region"), by(constraints, "cluster")) {
         (Some(region), cluster) => {
@@ -114,7 +114,7 @@ fn kept_regions<'a>(
     if facts.strategy.divides() || selection == Assignment::Fresh {
         return None;
     }
-    let targets = candidates.iter().filter(|candidate| candidate.is_target);
+    let targets = candidates.iter().filter(|candidate| candidate.is_target());
     let targets: Vec<_> = targets.copied().collect();
     // One of them does not fit.
     if targets.len() != facts.binding.targets().count() {
@@ -123,17 +123,11 @@ fn kept_regions<'a>(
     bounds.allow(&targets, candidates).then_some(targets)
 }
 
-/// Returns the constraint whose groups are made by this field.
-fn by<'a>(constraints: &'a [SpreadConstraint], field: &str) -> Option<&'a SpreadConstraint> {
-    let mut constraints = constraints.iter();
-    constraints.find(|constraint| groups(constraint) == Some(field))
-}
-
 /// Sorts clusters by preference: the earlier tiers first; of each, what runs already stays where it is, and the rest
 /// goes where there is room.
 fn prefer(candidates: &mut [Candidate<'_>]) {
     candidates.sort_by_key(|candidate| {
-        let is_new = !candidate.is_target;
+        let is_new = !candidate.is_target();
         (
             candidate.tier,
             is_new,

@@ -65,13 +65,14 @@ pub(super) fn is_short_of_room(binding: BindingRef<'_>) -> bool {
 }
 
 /// Returns `true` if scheduling anew was asked for since the last one. Both times have whole seconds: an
-/// equal one is no later.
+/// equal one is no later. What was never scheduled is so from the start anyway.
 pub(super) fn is_requested(binding: BindingRef<'_>) -> bool {
     let last = binding
         .status
         .and_then(|status| status.last_scheduled_time.as_ref());
     let triggered = binding.spec.reschedule_triggered_at.as_ref();
-    triggered.is_some_and(|at| last.is_none_or(|last| at.0.as_second() > last.0.as_second()))
+    let both = triggered.zip(last);
+    both.is_some_and(|(triggered, last)| triggered.0.as_second() > last.0.as_second())
 }
 
 /// Returns `true` if the placement differs from the one that was applied, other than in groups that are

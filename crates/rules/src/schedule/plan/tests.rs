@@ -130,6 +130,7 @@ fn settled(mut binding: Value, clusters: &[ClusterView]) -> Value {
     binding
 }
 
+/// Returns the clusters by name.
 fn targets(binding: &Value) -> Vec<(String, i64)> {
     let clusters = binding["spec"]["clusters"]
         .as_array()
@@ -141,7 +142,9 @@ fn targets(binding: &Value) -> Vec<(String, i64)> {
             target["replicas"].as_i64().unwrap_or(-1),
         )
     };
-    clusters.iter().map(target).collect()
+    let mut targets: Vec<_> = clusters.iter().map(target).collect();
+    targets.sort();
+    targets
 }
 
 fn scheduled_condition(binding: &Value) -> (String, String, String) {
@@ -517,6 +520,25 @@ fn unfit_groups_take_away() {
     let after = settled(binding, &fleet());
     assert_eq!(targets(&after), []);
     assert_eq!(scheduled_condition(&after).1, "NoClusterFit");
+}
+
+/// Each failure of a group is told once.
+#[test]
+fn different_failures_are_told() {
+    let unfit = "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint.";
+    let few = "failed to select clusters: the number of feasible clusters is less than spreadConstraint.MinGroups";
+    let bounds = json!([{ "spreadByField": "cluster", "minGroups": 2, "maxGroups": 2 }]);
+    let cases = [
+        (["x", "y"], unfit.to_owned()),
+        (["member1", "member2"], few.to_owned()),
+        (["x", "member1"], format!("[{unfit}, {few}]")),
+    ];
+    for (members, expected) in cases {
+        let groups = members.map(|member| group(member, &[member]));
+        let placement = json!({ "clusterAffinities": groups, "spreadConstraints": bounds });
+        let (_, _, message) = scheduled_condition(&settled(unscheduled(&placement, 2), &fleet()));
+        assert_eq!(message, expected);
+    }
 }
 
 /// Clusters that cannot be seen take nothing away.

@@ -11,7 +11,7 @@ fn regions<'a>(sizes: &[(i64, usize)], cluster: &'a ClusterView) -> Vec<Region<'
         cluster,
         name: "m",
         tier: 0,
-        is_target: false,
+        place: None,
         assigned: 0,
         available: 0,
         is_closed: false,

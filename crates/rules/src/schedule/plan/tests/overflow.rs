@@ -63,6 +63,29 @@ fn tiers_are_aggregated() {
     assert_eq!(after["spec"]["clusters"], running(&[0, 3, 0, 0]));
 }
 
+/// What is divided by fixed weights, or not at all, overflows, too. Copies need no room of their own: the first tier that
+/// has some for one has it for all. Case I92.
+#[test]
+fn other_strategies_overflow() {
+    let mut weighted = overflowing(false);
+    weighted["replicaScheduling"]["weightPreference"] = Value::Null;
+    let mut duplicated = overflowing(false);
+    duplicated["replicaScheduling"] = json!({ "replicaSchedulingType": "Duplicated" });
+    let cases = [
+        (&weighted, [2, 2, 9, 9], [2, 2, 2, 0]),
+        (&weighted, [9, 9, 9, 9], [3, 3, 0, 0]),
+        (&duplicated, [2, 2, 9, 9], [6, 6, 0, 0]),
+        (&duplicated, [9, 9, 9, 9], [6, 6, 0, 0]),
+        (&duplicated, [0, 0, 9, 9], [0, 0, 6, 0]),
+    ];
+    for (placement, rooms, expected) in cases {
+        let after = settled(unscheduled(placement, 6), &with_rooms(rooms));
+        assert_eq!(after["spec"]["clusters"], running(&expected), "{rooms:?}");
+    }
+    let short = settled(unscheduled(&duplicated, 6), &with_rooms([0, 0, 2, 2]));
+    assert_eq!(scheduled_condition(&short).1, "Unschedulable");
+}
+
 /// All tiers together lack room: nothing moves. Case I92.
 #[test]
 fn full_tiers_move_nothing() {
@@ -74,7 +97,7 @@ fn full_tiers_move_nothing() {
     assert_eq!((&*value, &*reason), ("False", "Unschedulable"));
     assert_eq!(
         message,
-        "failed to assign replicas: failed to scale up: Clusters available replicas are not enough to schedule."
+        "failed to assign replicas: Clusters available replicas are not enough to schedule."
     );
     assert_is_scheduled(&settled(short, &with_rooms([0, 0, 2, 3])));
 }

@@ -43,7 +43,8 @@ impl Stage<'_> {
         let mut binding = unscheduled(self.placement, replicas);
         binding["spec"]["clusters"] = running(self.running);
         let after = settled(binding, &self.clusters);
-        assert_eq!(after["spec"]["clusters"], running(expected));
+        let expected = json!({ "spec": { "clusters": running(expected) } });
+        assert_eq!(targets(&after), targets(&expected));
         assert_is_scheduled(&after);
     }
 }
@@ -78,6 +79,21 @@ fn aggregated_uses_few_clusters() {
     stage(&aggregated, &[2, 9, 9], &[1, 0, 0]).assert(3, &[3, 0, 0]);
     stage(&aggregated, &[1, 2, 9], &[1, 0, 0]).assert(4, &[1, 0, 3]);
     stage(&aggregated, &[9, 9, 9], &[5, 1, 1]).assert(4, &[4, 0, 0]);
+}
+
+/// Of clusters with equally much room that with more replicas comes first, and of those with equally many the one that the
+/// binding lists first keeps its own: where all had as many, that is the one that had the most room.
+#[test]
+fn equal_clusters_have_order() {
+    let aggregated = by_room(true);
+    stage(&aggregated, &[4, 4], &[1, 2]).assert(5, &[1, 4]);
+    let mut everywhere = settled(unscheduled(&json!({}), 3), &with_room(&[5, 9, 7]));
+    let order = ["member2", "member3", "member1"];
+    let order = order.map(|name| json!({ "name": name, "replicas": 3 }));
+    assert_eq!(everywhere["spec"]["clusters"], json!(order));
+    everywhere["spec"]["placement"] = aggregated;
+    let after = settled(everywhere, &with_room(&[9, 9, 9]));
+    assert_eq!(after["spec"]["clusters"], running(&[0, 3]));
 }
 
 /// More replicas do not go where nothing starts any more: what runs in such a cluster stays.
@@ -247,8 +263,10 @@ fn regions_stay_within_bounds() {
     let two = |clusters| spread(Some((2, 2)), clusters);
     let mut by_room = by_room(false);
     json_patch::merge(&mut by_room, &two((2, 2)));
-    let cases: [(&Value, &[i32], &[i32]); 6] = [
+    let cases: [(&Value, &[i32], &[i32]); 7] = [
         (&two((2, 2)), &[], &[2, 0, 2]),
+        // Where the bounds contradict each other, those of the regions count, as in Karmada.
+        (&two((1, 1)), &[], &[2, 0, 2]),
         // The roomiest of the others.
         (&two((2, 3)), &[], &[2, 0, 2, 2]),
         // Without a bound, all of them.
@@ -266,6 +284,22 @@ fn regions_stay_within_bounds() {
         };
         stage.assert(2, expected);
     }
+}
+
+/// What runs in a region makes it better: had it been scheduled already, one would have been enough.
+#[test]
+fn one_region_is_found_at_once() {
+    let mut clusters = with_room(&[2, 15, 8, 14, 6]);
+    for (cluster, region) in clusters.iter_mut().zip(["b", "a", "b", "b", "a"]) {
+        cluster.spec.region = region.to_owned();
+    }
+    let placement = &spread(Some((1, 2)), (3, 3));
+    let stage = Stage {
+        placement,
+        clusters,
+        running: &[],
+    };
+    stage.assert(14, &[14, 0, 14, 14, 0]);
 }
 
 /// Its room changes all the time, and a start would move it otherwise.
