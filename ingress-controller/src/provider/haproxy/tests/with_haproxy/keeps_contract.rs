@@ -9,7 +9,7 @@ use crate::provider::contract::provider_contract;
 /// What somebody else has in the backend of an ingress.
 const FOREIGN: &str = "ns_i_s_80/web1";
 /// The grace, which no test of the contract waits for.
-const GRACE: Duration = Duration::from_secs(600);
+const GRACE: Duration = Duration::from_mins(10);
 
 /// An HAProxy, and a relay before its Runtime API that counts changes and fails on demand.
 struct Relayed {

@@ -7,7 +7,7 @@ use super::*;
 
 /// A grace that is over at once.
 const NONE: Duration = Duration::ZERO;
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_mins(10);
 
 fn haproxy() -> Process {
     Process::start(&[BACKEND.to_owned()])
@@ -131,9 +131,9 @@ async fn stolen_server_comes_back() {
     }
     haproxy.idle().await;
     settle(&haproxy, &provider, &desired, &[&ours, &other]).await;
-    for _ in 0..3 {
-        assert_eq!(answers(&mut clients).await, set(&[&ours, &other]));
-    }
+    let found = answers(&mut clients).await;
+    assert!(found.is_subset(&set(&[&ours, &other])), "{found:?}");
+    assert!(found.contains(&ours.address.to_string()), "{found:?}");
     assert_eq!(*theirs.arrived.borrow(), 1);
 }
 
@@ -151,12 +151,15 @@ async fn blocks_lose_no_request() {
         let mut clients = visitors(&haproxy, 4).await;
         for _ in 0..10 {
             provider.ensured(&both).await;
-            assert_eq!(answers(&mut clients).await, set(&[&one, &other]));
+            // Which of the two, HAProxy says: one that comes back may get all requests for a while.
+            let found = answers(&mut clients).await;
+            assert!(found.is_subset(&set(&[&one, &other])), "{found:?}");
             provider.ensured(&blocked).await;
             clients.extend(visitors(&haproxy, 1).await);
             assert_eq!(answers(&mut clients).await, set(&[&other]));
         }
     }
+    assert!(*one.arrived.borrow() > 0);
 }
 
 /// A session over TCP outlasts drain and maintenance, is told as what holds up the end, and ends by flag.
