@@ -12,8 +12,12 @@ use crate::provider::named::{Named, check_names};
 
 /// The flags of each HAProxy.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the flags are called as the fields are"
+)]
 pub(crate) struct HaproxyArgs {
-    /// Runtime API of an HAProxy that serves the traffic, at the level admin: unix:/PATH or tcp:HOST:PORT. May be given several times, each with a name: every HAProxy serves all, and one that does not answer delays no other.
+    /// Runtime API of an HAProxy that serves the traffic, at the level admin: unix: and a path, or tcp: and HOST:PORT. May be given several times, each with a name: every HAProxy serves all, and one that does not answer delays no other.
     #[arg(
         long,
         env = "KARMADA_HAPROXY_SOCKET",

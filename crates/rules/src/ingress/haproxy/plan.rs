@@ -23,9 +23,9 @@ impl ServerSettings {
             }
             let targets = wanted.backends.get(name).unwrap_or(&none.0);
             let servers = existing.get(name).unwrap_or(&none.1);
-            let serves = |target: &Target| targets.get(target) == Some(&Role::Serves);
+            let is_wanted = |target: &Target| targets.get(target) == Some(&Role::Serves);
             let is_served = servers.iter().any(|(target, server)| {
-                serves(target) && server.takes_requests() && is_at(server, target)
+                is_wanted(target) && server.takes_requests() && is_at(server, target)
             });
             // The last server that requests go to stays until another takes them.
             let may_drain = is_served || !targets.values().any(|role| *role == Role::Serves);

@@ -59,9 +59,9 @@ impl Wanted {
 
     /// Returns each address once, of the first cluster in which it is ready.
     fn targets(&mut self, backend: &Backend, port: &ServicePort) -> BTreeMap<Target, Role> {
-        let served = backend.clusters.iter().filter(|c| c.admission.is_served());
+        let admitted = backend.clusters.iter().filter(|c| c.admission.is_served());
         let mut found: BTreeMap<SocketAddr, (Role, Target)> = BTreeMap::new();
-        for cluster in served {
+        for cluster in admitted {
             for (role, target) in self.of_cluster(&backend.service, cluster, port) {
                 let best = found
                     .entry(target.address)

@@ -44,7 +44,7 @@ fn blocked_cluster_leaves_in_steps() {
     assert_eq!(sent, ["set server ns_i_s_80/m1_10.0.0.1_8080 state drain"]);
     assert_eq!(haproxy.served(S), set(&["10.0.0.2:8080"]));
     assert_eq!(haproxy.plan(&without_m1).next, Some(GRACE));
-    haproxy.pass(GRACE - Duration::from_secs(1));
+    haproxy.pass(Duration::from_secs(29));
     let plan = haproxy.plan(&without_m1);
     assert_eq!(
         (plan.lines.len(), plan.next),
@@ -144,10 +144,10 @@ fn leaving_cluster_goes_first() {
 /// What somebody changed is put right: state, weight and checks, and a server at another address goes and comes anew.
 #[test]
 fn changes_of_others_are_undone() {
+    type Change = fn(&mut Server);
     let desired = desired(&fixture(), &["s"]);
     let converged = Model::converged(&desired);
     let m1 = "ns_i_s_80/m1_10.0.0.1_8080";
-    type Change = fn(&mut Server);
     let changes: [(Change, &str); 4] = [
         (
             |server| server.admin = 1,

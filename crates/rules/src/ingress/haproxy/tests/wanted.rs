@@ -9,10 +9,9 @@ use super::*;
 fn wanted(fixture: &Fixture) -> Vec<String> {
     let wanted = Wanted::new(&desired(fixture, &["s"]));
     let servers = wanted.backends.iter().flat_map(|(name, targets)| {
-        let shown = targets.iter().map(move |(target, role)| {
+        targets.iter().map(move |(target, role)| {
             format!("{name} {} {} {role:?}", target.cluster, target.address)
-        });
-        shown
+        })
     });
     servers.collect()
 }
@@ -109,7 +108,7 @@ fn bad_addresses_are_problems() {
         });
         let wanted = Wanted::new(&desired(&fixture, &["s"]));
         assert_eq!(wanted.names().collect::<Vec<_>>(), ["ns_i_s_80"]);
-        assert!(wanted.backends.values().all(|targets| targets.is_empty()));
+        assert!(wanted.backends.values().all(BTreeMap::is_empty));
         let unusable = wanted.unusable["s"].first().unwrap().to_string();
         assert_eq!(unusable, format!("{address} of cluster m1 {reason}"));
     }
