@@ -59,6 +59,8 @@ impl contract::Stage for Records {
 
     async fn add_foreign(&self) {
         let theirs = json!({
+            "apiVersion": DnsEndpoint::API_VERSION,
+            "kind": DnsEndpoint::KIND,
             "metadata": { "name": "theirs", "namespace": NAMESPACE },
             "spec": { "endpoints": [{ "dnsName": "theirs.example.com", "recordType": "A", "targets": ["192.0.2.9"] }] },
         });

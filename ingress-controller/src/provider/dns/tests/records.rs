@@ -49,6 +49,7 @@ async fn second_ingress_takes_over() {
         "{woken:?}"
     );
     assert_eq!(ensure(&provider, &same).await, []);
+    list(&api, &provider).await;
     assert_eq!(provider.keys(), [same.key]);
 }
 

@@ -49,7 +49,7 @@ async fn trouble_is_an_error() {
     for (program, expected, is_outage) in [
         (
             misbehaving(answer(200, page)).await,
-            "the provider's answer to PUT ns/i cannot be used: expected value at line 1, column 1",
+            "the provider's answer to PUT ns/i cannot be used: line 1, column 1: expected value",
             false,
         ),
         (
