@@ -77,7 +77,7 @@ const WRONG: [(&str, &str, &str); 22] = [
     (
         "karmada-rs-rights",
         "place=host",
-        "- at '/place': value must be one of 'karmada', 'fleet', 'gateway', 'hub'",
+        "- at '/place': value must be one of 'karmada', 'fleet', 'gateway', 'dns', 'hub'",
     ),
     (
         "karmada-rs-rights",

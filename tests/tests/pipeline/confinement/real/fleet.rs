@@ -61,11 +61,15 @@ fn labels_of_collected(service: &str) -> Value {
 
 /// Returns the conditions of a Cluster that is ready, and one more.
 fn ready_and(kind: &str) -> Value {
-    let conditions = ["Ready", kind].map(|kind| {
+    conditions(&["Ready", kind])
+}
+
+fn conditions(kinds: &[&str]) -> Value {
+    let conditions = kinds.iter().map(|kind| {
         json!({ "type": kind, "status": "True", "reason": "Test", "message": "",
             "lastTransitionTime": "2026-11-20T08:00:00Z" })
     });
-    json!({ "status": { "conditions": conditions } })
+    json!({ "status": { "conditions": conditions.collect::<Vec<_>>() } })
 }
 
 fn of_propagation_controller() -> Vec<Attempt> {
@@ -411,6 +415,7 @@ fn of_gateway_agent() -> Vec<Attempt> {
             condition_of,
         ),
         allowed("PATCH", &status, ready_and("ReachableFromGateway")),
+        allowed("PATCH", &status, conditions(&["Ready"])),
     ]
 }
 
@@ -688,8 +693,8 @@ fn stolen_tokens_reach_no_further() {
             ("execution-controller", of_execution_controller()),
             ("cluster-controller", of_cluster_controller()),
             ("ingress-controller", of_ingress_controller()),
-            ("remedy-controller", of_remedy_controller()),
             ("cluster-health-agent-gateway", of_gateway_agent()),
+            ("remedy-controller", of_remedy_controller()),
             ("kubectl-remedy-renew", of_renewal()),
         ] {
             let account = format!("system:serviceaccount:karmada-system:{program}");
