@@ -5,6 +5,8 @@ mod known;
 mod leaving;
 mod status;
 pub(crate) mod steps;
+mod versions;
+mod wanted;
 mod written;
 
 use std::collections::BTreeMap;
@@ -13,10 +15,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_api::{ClusterResourceBinding, ResourceBinding, Work, execution_namespace, names};
+use karmada_api::{ClusterResourceBinding, ResourceBinding, Work, execution_namespace};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
-use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::interpret::Timed;
 use karmada_rules::propagation::template::Skipped;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
@@ -35,11 +36,14 @@ use uuid::Uuid;
 use self::gauges::Counts;
 pub(crate) use self::gauges::WorkGauges;
 use self::known::{Known, is_everywhere};
+use self::wanted::is_left;
+pub(crate) use self::wanted::{is_dispatched, is_free};
 pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
 use crate::identity::NAME;
-use crate::index::{Index, StoredBinding, template_of};
+use crate::index::{StoredBinding, template_of};
 use crate::latest::SharedReads;
+use crate::preferred::PreferredVersions;
 use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
 use crate::work_writer::{WorkWrite, WorkWriter};
@@ -69,6 +73,7 @@ pub(crate) struct BindingReconciler {
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) gauges: WorkGauges,
     pub(crate) written: WrittenStatuses,
+    pub(crate) preferred: PreferredVersions,
 }
 
 /// A part of a binding that is written by itself.
@@ -117,6 +122,7 @@ impl Controller for BindingReconciler {
             }
             return self.release(binding, &works).await;
         }
+        self.watch_preferred(binding).await;
         let Some(template) = self.index.bound_template(binding) else {
             return Ok(());
         };
@@ -392,31 +398,6 @@ fn is_done(step: &WorkStep) -> bool {
         step,
         Apply(WorkChange::Unchanged) | Keep | HoldWhilePaused | Deleting
     )
-}
-
-/// Returns `true` if Works are made for the binding: a policy has it, other bindings require it, or
-/// somebody else cares for it. One that was only attached, and that nothing requires any more, loses its own.
-pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
-    let spec = binding.spec;
-    let clusters = spec.clusters.iter().flatten();
-    Claim::of(binding.metadata).is_some()
-        || is_wanted_elsewhere(binding)
-        || (spec.placement.is_none() && clusters.count() == 0)
-}
-
-/// Returns `true` if other bindings require it, or somebody else cares for it.
-fn is_wanted_elsewhere(binding: BindingRef<'_>) -> bool {
-    let labels = binding.metadata.labels.as_ref();
-    binding.spec.required_by.iter().flatten().next().is_some()
-        || labels.is_some_and(|labels| labels.contains_key(names::MANAGED_BY))
-}
-
-/// Returns `true` if the policy has no longer what still bears its claim. Its override policies may go with it, and what
-/// no policy has keeps what they made of it.
-fn is_left(index: &Index, binding: BindingRef<'_>, template: &Value) -> bool {
-    let policy = index.policy_of(binding);
-    policy.is_some_and(|policy| policy.candidate().is_deleting() || !policy.selects(template))
-        && !is_wanted_elsewhere(binding)
 }
 
 /// Returns `true` if the object of a write is gone.

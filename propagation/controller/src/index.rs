@@ -38,6 +38,8 @@ pub(crate) struct Index {
     pub(crate) cluster_overrides: Cache<ClusterOverridePolicy>,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
+    /// The kinds in the versions that bindings are to follow of which nobody says otherwise. They stay until the end.
+    pub(crate) preferred: BTreeSet<GroupVersionKind>,
     /// Those of the kinds that the API does not serve.
     pub(crate) not_served: BTreeSet<GroupVersionKind>,
     pub(crate) customizations: Customizations,
@@ -136,8 +138,6 @@ impl Index {
             .collect()
     }
 
-    /// Returns the keys of the bindings that `policy` has.
-    pub(crate) fn bindings_of(&self, policy: &Candidate<'_>) -> Vec<Key> {
     /// Returns the keys of the bindings of this kind that are being deleted.
     pub(crate) fn deleted_bindings(&self, kind: &GroupVersionKind) -> Vec<Key> {
         let own = self.bindings.iter();
@@ -151,6 +151,8 @@ impl Index {
             .collect()
     }
 
+    /// Returns the keys of the bindings that `policy` has.
+    pub(crate) fn bindings_of(&self, policy: &Candidate<'_>) -> Vec<Key> {
         let own = self.bindings.iter().map(|(key, b)| (key, &b.metadata));
         let cluster = self.cluster_bindings.iter();
         let cluster = cluster.map(|(key, b)| (key, &b.metadata));

@@ -33,6 +33,7 @@ mod latest;
 mod metrics;
 mod namespace;
 mod policy;
+mod preferred;
 mod reason;
 mod rivals;
 mod template;
@@ -64,6 +65,7 @@ use crate::latest::SharedReads;
 use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
+use crate::preferred::PreferredVersions;
 pub use crate::reason::Reason;
 use crate::rivals::Rivals;
 use crate::template::{Activations, TemplateReconciler};
@@ -150,6 +152,7 @@ impl Loops {
                 clock: program.clock,
                 gauges: WorkGauges::register(&mut program.registry),
                 written: WrittenStatuses::default(),
+                preferred: PreferredVersions::new(client.clone()),
             },
             dependencies: DependencyReconciler {
                 index: Arc::clone(&index),

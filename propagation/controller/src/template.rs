@@ -9,6 +9,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use karmada_rules::propagation::binding;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::choice::{Choice, Preemption, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -25,6 +26,7 @@ use serde_json::Value;
 pub(crate) use self::memory::Activations;
 use self::subject::{Claimed, Subject, TemplateError, Written, counted};
 use crate::args::Features;
+use crate::binding::is_free;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::latest;
@@ -105,6 +107,7 @@ impl Controller for TemplateReconciler {
                 self.events.settled(&subject.reference());
                 self.activations.unmatched(key);
                 self.unclaim(&subject).await?;
+                self.follow_version(&subject).await?;
                 false
             }
             // The policy's own loop records the reason.
@@ -121,7 +124,7 @@ impl Controller for TemplateReconciler {
 
 impl TemplateReconciler {
     /// Returns the version in which an object is a template: the first in which a policy selects it, or else that of its
-    /// binding, or the first.
+    /// binding, unless that is to follow the first, or the first.
     fn version(&self, key: &TemplateKey) -> Option<GroupVersionKind> {
         let versions = self.index.read(|index| index.versions(&key.kind));
         if versions.len() < 2 {
@@ -139,6 +142,9 @@ impl TemplateReconciler {
         };
         let bound = || {
             let binding = self.index.read(|index| index.binding_of(key))?;
+            if is_to_follow(&binding) {
+                return None;
+            }
             let bound = template_of(binding.view().spec).kind;
             versions.iter().find(|version| **version == bound)
         };
@@ -219,6 +225,16 @@ impl TemplateReconciler {
         let (template, binding) = futures::join!(self.write_claim(subject, None, None), on_binding);
         if template? | binding? {
             tracing::info!(template = %subject, "No policy has the template any more");
+        }
+        Ok(())
+    }
+
+    /// Brings a binding that no policy has to the version of its template.
+    async fn follow_version(&self, subject: &Subject) -> Result<(), TemplateError> {
+        let binding = subject.binding.as_ref().filter(|_| subject.is_bound);
+        if let Some(binding) = binding.filter(|binding| is_to_follow(binding)) {
+            let plan = binding::follow_version(&subject.template, binding.view());
+            self.store_binding(subject, plan).await?;
         }
         Ok(())
     }
@@ -314,6 +330,13 @@ impl TemplateReconciler {
             policy.spec.preempts() && !former.is_of(policy) && self.is_held_by(former, subject);
         is_taken.then_some(former)
     }
+}
+
+/// Returns `true` for a binding that is to follow the first of the versions that are served: nobody says otherwise, and its
+/// own is to go one day.
+fn is_to_follow(binding: &StoredBinding) -> bool {
+    let binding = binding.view();
+    is_free(binding) && template::is_preliminary(&template_of(binding.spec).kind.version)
 }
 
 /// Returns the key of a template's binding, also of one to be made.

@@ -875,6 +875,39 @@ async fn older_version_may_go() {
     assert_eq!(stage.find(&binding).await, None);
 }
 
+/// Case P111: a policy of a preliminary version is deleted, and the version goes later: the binding has followed the one that
+/// the API prefers, and goes with its template.
+#[tokio::test(start_paused = true)]
+async fn unclaimed_binding_follows_version() {
+    let mut stage = Stage::new().await;
+    stage.add_toy(&["v1beta1"]).await;
+    let kind = json!({ "apiVersion": "test.io/v1beta1", "kind": "Toy" });
+    let ours = policy("ours", &json!({ "resourceSelectors": [kind] }));
+    stage.send("POST", POLICY, &ours).await;
+    stage.start(&[]).await;
+    let binding = format!("{BINDING}/web-toy");
+    let version = async || stage.get(&binding).await["spec"]["resource"]["apiVersion"].clone();
+    assert_eq!(version().await, "test.io/v1beta1");
+    let path = format!("{POLICY}/ours");
+    stage.change("DELETE", &path, &json!({})).await;
+    assert_eq!(version().await, "test.io/v1");
+    let followed = stage.get(&binding).await;
+    assert_eq!(claim_of(&followed), None);
+    let owner = &followed["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["apiVersion"], "test.io/v1");
+
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys.test.io";
+    let mut served = stage.get(definition).await;
+    served["spec"]["versions"][0]["served"] = json!(false);
+    let wrote = stage.change("PUT", definition, &served).await;
+    assert_eq!(wrote, [""; 0]);
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+    stage.change("DELETE", &web(TOY), &json!({})).await;
+    assert_eq!(stage.find(&binding).await, None);
+}
+
 /// Who only observes claims no template.
 #[tokio::test(start_paused = true)]
 async fn who_only_observes_writes_nothing() {

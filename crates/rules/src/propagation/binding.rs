@@ -7,8 +7,8 @@ mod scheduling;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
-use objects::Key;
 use objects::patch::JsonPatch;
+use objects::{Key, api_version};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
@@ -48,6 +48,20 @@ pub fn plan(
         Place::New(key) => BindingPlan::Create(body(&key, source, &new_id())),
         Place::Existing(existing) => update(source, existing),
     }
+}
+
+/// Plans the write by which a binding names its template in the version in which that is read, and stays as it is otherwise.
+pub fn follow_version(template: &Value, existing: BindingRef<'_>) -> BindingPlan {
+    let metadata = existing.metadata;
+    if patch::is_former(template, metadata) {
+        return BindingPlan::Waits;
+    }
+    let mut patch = JsonPatch::default();
+    patch::owner_version(&mut patch, template, metadata);
+    if existing.spec.resource.api_version != api_version(template) {
+        patch.add(["spec", "resource"], patch::reference(template));
+    }
+    patch::guarded(patch, metadata)
 }
 
 /// Plans the write of the ID and the finalizer without which a binding has no Works. `works` are those that

@@ -69,6 +69,14 @@ pub fn priority(version: &str) -> impl Ord + use<> {
     Version::parse(version).priority()
 }
 
+/// Returns `true` for a version that an API is to give up one day: an alpha or a beta.
+pub fn is_preliminary(version: &str) -> bool {
+    matches!(
+        Version::parse(version),
+        Version::Alpha(..) | Version::Beta(..)
+    )
+}
+
 /// Returns `true` if an object is never a template, whatever a policy selects: it belongs to a control plane, or is of
 /// a kind that is made where it is, or the user has excluded it.
 pub fn is_excluded(object: &Value, skipped: &Skipped) -> bool {

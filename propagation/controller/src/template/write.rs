@@ -61,8 +61,7 @@ impl TemplateReconciler {
         }
     }
 
-    /// Writes the binding as planned, or during a pause has the template woken at its end. Returns `true` if it was
-    /// written.
+    /// Writes the binding as planned for a policy, as [`Self::store_binding`] does.
     pub(super) async fn write_binding(
         &self,
         subject: &Subject,
@@ -78,6 +77,16 @@ impl TemplateReconciler {
         if only_records && !policy.spec.is_lazy() {
             tokio::time::sleep(RECORD_DELAY).await;
         }
+        self.store_binding(subject, plan).await
+    }
+
+    /// Writes the binding as planned, or during a pause has the template woken at its end. Returns `true` if it was
+    /// written.
+    pub(super) async fn store_binding(
+        &self,
+        subject: &Subject,
+        plan: BindingPlan,
+    ) -> Result<bool, TemplateError> {
         let namespace = &subject.binding_key.namespace;
         if namespace.is_empty() {
             let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());

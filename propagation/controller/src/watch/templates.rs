@@ -179,6 +179,17 @@ impl SharedIndex {
         });
     }
 
+    /// Watches a kind in the version that the API prefers, too.
+    pub(crate) fn watch_preferred(&self, kind: GroupVersionKind) {
+        let is_news = {
+            let mut index = self.index.lock();
+            index.preferred.insert(kind.clone()) && index.replace_kinds([], [kind])
+        };
+        if is_news {
+            self.want();
+        }
+    }
+
     /// Watches the kinds that the index names, and those that customize their interpretation.
     pub(super) fn want(&self) {
         let index = self.index.lock();
@@ -231,6 +242,8 @@ impl SharedIndex {
                         || ((is_served || is_news) && kinds_of(Some(policy)).contains(kind))
                 });
                 self.queues.policies.add_all(concerned);
+                // So does a binding that is being deleted.
+                self.queues.bindings.add_all(index.deleted_bindings(kind));
                 drop(index);
                 if is_news {
                     self.wake_versions_of(kind);
@@ -242,8 +255,6 @@ impl SharedIndex {
                 let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);
                 let concerned = self.read(|index| index.policies_where(selects));
                 self.queues.policies.add_all(concerned);
-                // So does a binding that is being deleted.
-                self.queues.bindings.add_all(index.deleted_bindings(kind));
             }
         }
     }
