@@ -49,13 +49,14 @@ pub(super) enum Reason {
     Gone,
     /// A list without a cluster takes nothing away.
     NoCluster,
-    /// Of several filters that a cluster fails, the same is always told.
-    SeveralFilters,
     /// The message counts clusters that are being deleted.
     Deleted,
+    /// Of several filters that a cluster fails, the same is always told.
+    SeveralFilters,
 }
 
 impl Reason {
+    /// All of them; the last compares messages as those before leave them.
     const ALL: [Self; 9] = [
         Self::Closed,
         Self::RunningRegions,
@@ -64,8 +65,8 @@ impl Reason {
         Self::Unbounded,
         Self::Gone,
         Self::NoCluster,
-        Self::SeveralFilters,
         Self::Deleted,
+        Self::SeveralFilters,
     ];
 
     /// Returns what the row in `docs/propagation.md` begins with.
@@ -203,7 +204,8 @@ fn explains(reasons: &[Reason], case: &Case, karmada: &Decision) -> Result<bool>
                 return Ok(case.clusters.is_empty() && karmada.reason == "NoClusterFit");
             }
             Reason::SeveralFilters => {
-                if counts(&ours.message) == counts(&karmada.message) {
+                let counted = counts(&ours.message);
+                if counted.is_some() && counted == counts(&karmada.message) {
                     ours.message.clone_from(&karmada.message);
                 }
             }
