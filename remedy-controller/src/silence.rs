@@ -149,7 +149,7 @@ impl Controller for SilenceReconciler {
     }
 
     async fn reconcile(&self, reporter: &ReporterOf) -> Result<(), BoxError> {
-        let reported = match reporter {
+        let clusters = match reporter {
             ReporterOf::Member(member) => {
                 let member = self.index.cluster(&Key::cluster_scoped(member));
                 member.into_iter().collect()
@@ -157,7 +157,7 @@ impl Controller for SilenceReconciler {
             // The gateway's agents have nothing to say of the others.
             ReporterOf::Gateway => self.index.clusters_with(REACHABLE),
         };
-        let unmarked = reported.into_iter().filter(|cluster| {
+        let unmarked = clusters.into_iter().filter(|cluster| {
             let freshness = cluster.condition(reporter.freshness());
             cluster.metadata.deletion_timestamp.is_none()
                 && freshness.is_none_or(|it| it.reason != REPORTER_SILENT_REASON)

@@ -15,7 +15,7 @@ use crate::{process::Process, scratch};
 /// The limit until Traefik is ready, which takes about a second on two free cores.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
-/// The `controllerName` of its GatewayClasses.
+/// The `controllerName` of its `GatewayClasses`.
 pub const GATEWAY_CONTROLLER: &str = "traefik.io/gateway-controller";
 
 /// A running Traefik. Dropping it ends it.

@@ -50,7 +50,7 @@ pub struct ClusterManager {
 }
 
 /// What is known of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterProfileStatus {
     /// Whether it is healthy.

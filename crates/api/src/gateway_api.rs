@@ -48,7 +48,7 @@ kind! {
 }
 
 /// The spec of an [`HttpRoute`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRouteSpec {
     /// The Gateways to which it is attached.
@@ -90,7 +90,7 @@ pub struct ParentReference {
 }
 
 /// A rule of an [`HttpRoute`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRouteRule {
     /// The requests; all of them if there are none.
@@ -114,7 +114,7 @@ pub struct HttpRouteRule {
 }
 
 /// The requests that a rule is for.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRouteMatch {
     /// The path; any if absent.
@@ -150,7 +150,7 @@ pub struct HttpPathMatch {
 }
 
 /// A reference to a Service in the route's namespace, or to something else.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackendReference {
     /// The group; empty, as absent, for a Service.
@@ -181,7 +181,7 @@ pub struct BackendReference {
 
 /// The status of an [`HttpRoute`]. Each controller writes its own entries, and may leave those of a Gateway that the route
 /// has left.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct HttpRouteStatus {
     /// An entry for each parent and controller.
@@ -190,7 +190,7 @@ pub struct HttpRouteStatus {
 }
 
 /// What a controller says of a route at one of its parents.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteParentStatus {
     /// The controller.
@@ -205,7 +205,7 @@ pub struct RouteParentStatus {
 }
 
 /// The spec of a [`Gateway`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewaySpec {
     /// The name of its [`GatewayClass`].
@@ -232,7 +232,7 @@ pub struct Listener {
 }
 
 /// The status of a [`Gateway`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct GatewayStatus {
     /// The addresses at which it serves.
@@ -259,7 +259,7 @@ pub struct GatewayAddress {
 }
 
 /// What a controller says of a listener.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ListenerStatus {
     /// The listener's name.

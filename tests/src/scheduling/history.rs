@@ -207,7 +207,7 @@ fn binding(rng: &mut Rng) -> Value {
         0 => {}
         1 => {
             spec["replicaRequirements"] =
-                json!({ "resourceRequest": { "cpu": "500m", "memory": "6Gi" } })
+                json!({ "resourceRequest": { "cpu": "500m", "memory": "6Gi" } });
         }
         which => {
             let cpus = if which < 5 { "1" } else { "2" };

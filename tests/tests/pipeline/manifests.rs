@@ -247,12 +247,10 @@ fn agents_port_is_guarded() {
 }
 
 fn port_is_guarded(objects: &[Value]) {
-    let [policy] = of_kind(objects, "NetworkPolicy")[..] else {
-        panic!("not one NetworkPolicy");
-    };
-    let [agents] = of_kind(objects, "DaemonSet")[..] else {
-        panic!("not one DaemonSet");
-    };
+    let policies = of_kind(objects, "NetworkPolicy");
+    let sets = of_kind(objects, "DaemonSet");
+    assert_eq!((policies.len(), sets.len()), (1, 1));
+    let (policy, agents) = (policies[0], sets[0]);
     let selector = &agents["spec"]["selector"];
     let spec = &policy["spec"];
     assert_eq!(&spec["podSelector"], selector);

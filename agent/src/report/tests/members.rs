@@ -13,12 +13,9 @@ use super::*;
 
 const LONGEST_WAIT: Duration = Duration::from_hours(2);
 
-fn unreached() -> Option<Vote> {
+fn unreached() -> Vote {
     let address = "10.0.0.7:8080".parse().unwrap();
-    Some(Vote::Unhealthy(Failure::new(
-        ReachabilityClass::Timeout,
-        address,
-    )))
+    Vote::Unhealthy(Failure::new(ReachabilityClass::Timeout, address))
 }
 
 fn votes(of: &[(&str, Option<Vote>)]) -> Votes {
@@ -63,7 +60,7 @@ async fn each_member_gets_its_verdict() {
     for name in ["m1", "m2", "idle"] {
         join(&karmada, name).await;
     }
-    let both = [("m1", Some(Vote::Healthy)), ("m2", unreached())];
+    let both = [("m1", Some(Vote::Healthy)), ("m2", Some(unreached()))];
     let running = start(&karmada, votes(&both));
     until(&karmada, "m1", REACHABLE, TRUE).await;
     let reason = until(&karmada, "m2", REACHABLE, FALSE).await;
@@ -84,7 +81,7 @@ async fn lost_votes_make_stale() {
     for name in ["m1", "m2"] {
         join(&karmada, name).await;
     }
-    let both = [("m1", Some(Vote::Healthy)), ("m2", unreached())];
+    let both = [("m1", Some(Vote::Healthy)), ("m2", Some(unreached()))];
     let running = start(&karmada, votes(&both));
     until(&karmada, "m2", REACHABLE, FALSE).await;
     let parameters = DeleteParams::default();

@@ -126,7 +126,8 @@ impl<T> PerSignal<T> {
     }
 
     /// Returns the same values, of another cluster than that of the agents.
-    pub fn about(&self, cluster: &Arc<str>) -> PerSignal<T>
+    #[must_use]
+    pub fn about(&self, cluster: &Arc<str>) -> Self
     where
         T: Clone,
     {

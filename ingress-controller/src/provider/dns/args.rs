@@ -15,6 +15,10 @@ const TTL: Duration = Duration::from_mins(1);
 
 /// The flags of records in DNS.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the flags are called as the fields are"
+)]
 pub(crate) struct DnsArgs {
     /// Kubeconfig of the cluster in which ExternalDNS runs, with --provider dns.
     #[arg(long, env = "KARMADA_DNS_KUBECONFIG", value_name = "PATH")]

@@ -1,4 +1,4 @@
-//! The provider `dns`: records in DNS, which ExternalDNS makes of `DNSEndpoint`s in a cluster of its own or any other.
+//! The provider `dns`: records in DNS, which ExternalDNS makes of DNSEndpoints in a cluster of its own or any other.
 //!
 //! Which objects there are is decided in `rules::ingress::dns`; they are kept as those of the provider `kubernetes` are. `answers`
 //! asks DNS whether they are followed.
@@ -196,10 +196,10 @@ impl Dns {
         let deletions = stream::iter(plan.stale)
             .map(|object| async move { self.objects.cut(writer, &object).await })
             .buffer_unordered(CONCURRENCY);
-        let writes = stream::iter(updates.into_iter().chain(creations))
+        let kept = stream::iter(updates.into_iter().chain(creations))
             .map(|write| async move { self.write(writer, &write).await })
             .buffered(CONCURRENCY);
-        let results: Vec<WriteResult> = deletions.chain(writes).collect().await;
+        let results: Vec<WriteResult> = deletions.chain(kept).collect().await;
         let mut obstacles = BTreeSet::new();
         let mut failure = None;
         for result in results {

@@ -122,16 +122,16 @@ impl Routing for HttpRouting {
         desired: &Desired,
         routes: &GatewayObjects<HttpRoute>,
     ) -> (Objects<HttpRoute>, BTreeSet<Obstacle>) {
-        let routed = self.factory.objects(desired, |host| {
+        let served = self.factory.objects(desired, |host| {
             let ours = routes.with_host(host);
             let others = self.others.lock();
             let theirs = others.with_host(host);
             let ours = ours.iter().map(|route| &**route);
             Claims::new(self.factory.gateway(), ours, theirs.map(|route| &**route))
         });
-        let problems = routed.problems.iter();
+        let problems = served.problems.iter();
         let obstacles = problems.map(|problem| self.obstacle(problem)).collect();
-        (routed.objects, obstacles)
+        (served.objects, obstacles)
     }
 
     /// Returns what the controller of the Gateway reports.

@@ -9,6 +9,10 @@ use karmada_runtime::program::StartError;
 
 /// The flags of a load balancer's own program.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the flags are called as the fields are"
+)]
 pub(crate) struct WebhookArgs {
     /// URL of the program that serves the traffic, with --provider webhook: it gets each ingress by PUT as JSON at URL/NAMESPACE/NAME.
     #[arg(long, env = "KARMADA_PROVIDER_URL", value_name = "URL")]

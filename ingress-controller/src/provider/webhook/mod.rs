@@ -313,12 +313,11 @@ impl Webhook {
         let Some(held) = self.held(key).await? else {
             return Ok(None);
         };
-        match without(&held, is_cut)? {
-            Some(rest) => self.put(writer, rest).await.map(Some),
-            None => {
-                let holdings = self.holdings.lock();
-                Ok(holdings.get(key).map(|holding| holding.report.clone()))
-            }
+        if let Some(rest) = without(&held, is_cut)? {
+            self.put(writer, rest).await.map(Some)
+        } else {
+            let holdings = self.holdings.lock();
+            Ok(holdings.get(key).map(|holding| holding.report.clone()))
         }
     }
 }

@@ -45,14 +45,6 @@ async fn travel(kinds: [ApiKind; 2], number: u16, members: u8, edits: u16) -> Re
     let watches = programs.execution_controller.metric(watches).await?;
     let least = f64::from(number) * f64::from(members);
     ensure!(watches >= least, "{watches} watches of members");
-    for (program, name) in programs.all() {
-        println!(
-            "{name}: {} KiB, {} descriptors",
-            program.memory()?,
-            program.descriptors()?
-        );
-    }
-    println!("{watches} watches of members");
     programs.stop().await
 }
 

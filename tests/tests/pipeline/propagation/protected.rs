@@ -73,7 +73,12 @@ mod real {
             // Who starts now knows nothing of the Deployment at first.
             programs.stop().await?;
             let programs = fleet.run().await?;
-            programs.settled().await?;
+            let decided = "karmada_propagation_controller_reconciles_total";
+            let controller = &programs.propagation_controller;
+            controller
+                .until_metric(decided, |count| count > 0.0)
+                .await?;
+            programs.rest().await?;
             let copy = copies.get_opt(WEB).await?;
             let is_left = copy.is_some_and(|copy| copy.metadata.deletion_timestamp.is_none());
             ensure!(is_left, "the copy is gone");

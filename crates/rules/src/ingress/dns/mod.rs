@@ -1,4 +1,4 @@
-//! The records in DNS that lead to the clusters that may serve a `MultiClusterIngress`, as ExternalDNS is told of them: one
+//! The records in DNS that lead to the clusters that may serve a `MultiClusterIngress`, as `ExternalDNS` is told of them: one
 //! `DNSEndpoint` for each host, in one namespace.
 //!
 //! ```text

@@ -64,7 +64,7 @@ pub struct Entrypoint {
 }
 
 /// What the agent tells.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     properties: BTreeMap<String, String>,
     conditions: Vec<Condition>,

@@ -93,7 +93,7 @@ impl Stage {
     }
 
     /// Returns the names of the objects that `desired` requires: the Service and the slices.
-    fn names(&self, desired: &Desired) -> (String, Vec<String>) {
+    fn names(desired: &Desired) -> (String, Vec<String>) {
         let wanted = ingresses().objects(desired);
         let name = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
             meta.name.clone().unwrap()

@@ -8,7 +8,7 @@ use crate::reason::Reason;
 #[tokio::test]
 async fn unlabelled_object_is_a_clash() {
     let stage = Stage::new().await;
-    let (service, _) = stage.names(&open());
+    let (service, _) = Stage::names(&open());
     let theirs = json!({ "metadata": { "name": service, "namespace": "ns" },
         "spec": { "ports": [{ "port": 1 }] } });
     let theirs: Service = serde_json::from_value(theirs).unwrap();
@@ -94,7 +94,7 @@ async fn unavailable_gateway_gets_one_write() {
 #[tokio::test]
 async fn excluded_endpoints_go_regardless() {
     let stage = Stage::converged(&open()).await;
-    let (_, slices) = stage.names(&open());
+    let (_, slices) = Stage::names(&open());
     let deletion = format!("DELETE {INGRESSES}/i");
     stage
         .api
@@ -113,7 +113,7 @@ async fn excluded_endpoints_go_regardless() {
 #[tokio::test]
 async fn failed_deletion_stops_no_other() {
     let stage = Stage::converged(&open()).await;
-    let (_, mut slices) = stage.names(&open());
+    let (_, mut slices) = Stage::names(&open());
     slices.sort();
     let first = format!("DELETE {SLICES}/{}", slices[0]);
     stage
@@ -158,7 +158,7 @@ async fn gone_objects_are_no_error() {
         ensured.load_balancer,
         Some(IngressLoadBalancerStatus::default())
     );
-    let (service, mut slices) = stage.names(&open());
+    let (service, mut slices) = Stage::names(&open());
     slices.sort();
     let expected = [
         format!("DELETE {INGRESSES}/i"),

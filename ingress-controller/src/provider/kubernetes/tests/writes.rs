@@ -63,7 +63,7 @@ async fn converged_gateway_gets_no_request() {
 #[tokio::test]
 async fn blocked_endpoints_are_deleted() {
     let stage = Stage::converged(&open()).await;
-    let (_, slices) = stage.names(&open());
+    let (_, slices) = Stage::names(&open());
     let seen = stage.provider.slices.get(&Key::new("ns", &slices[0]));
     let seen = seen.unwrap().metadata.clone();
     stage.ensure(&m1_blocked()).await.unwrap();
@@ -79,7 +79,7 @@ async fn blocked_endpoints_are_deleted() {
 #[tokio::test]
 async fn blocked_endpoints_go_first() {
     let stage = Stage::converged(&open()).await;
-    let (service, slices) = stage.names(&open());
+    let (service, slices) = Stage::names(&open());
     let mut desired = m1_blocked();
     let ports = json!([{ "port": 80 }, { "name": "more", "port": 81 }]);
     desired.backends[0].ports = Cached::Present(serde_json::from_value(ports).unwrap());
@@ -96,7 +96,7 @@ async fn blocked_endpoints_go_first() {
 async fn leaving_endpoints_go_regardless() {
     for admission in [Admission::ClusterMissing, Admission::ClusterDeleting] {
         let stage = Stage::converged(&open()).await;
-        let (_, slices) = stage.names(&open());
+        let (_, slices) = Stage::names(&open());
         let mut desired = desired(&[("m1", admission), ("m2", Admission::Admitted)]);
         desired.routes.tls = m1_elsewhere_with_tls().routes.tls;
         let update = format!("PATCH {INGRESSES}/i");
@@ -112,7 +112,7 @@ async fn leaving_endpoints_go_regardless() {
 #[tokio::test]
 async fn update_changes_only_ours() {
     let stage = Stage::converged(&open()).await;
-    let (service, _) = stage.names(&open());
+    let (service, _) = Stage::names(&open());
     let drift = json!({ "spec": { "ports": [{ "port": 79 }] } });
     let drifted: Service = stage.change(&service, drift).await;
     let version = drifted.metadata.resource_version.clone().unwrap();
@@ -155,7 +155,7 @@ async fn late_write_removes_nothing() {
 #[tokio::test]
 async fn unlocated_endpoints_go_last() {
     let stage = Stage::converged(&open()).await;
-    let (_, slices) = stage.names(&open());
+    let (_, slices) = Stage::names(&open());
     stage.ensure(&m1_elsewhere_with_tls()).await.unwrap();
     let expected = [
         format!("PATCH {INGRESSES}/i"),
@@ -168,7 +168,7 @@ async fn unlocated_endpoints_go_last() {
 #[tokio::test(start_paused = true)]
 async fn contended_endpoints_still_go() {
     let stage = Stage::converged(&open()).await;
-    let (service, slices) = stage.names(&open());
+    let (service, slices) = Stage::names(&open());
     let mut contested = 0;
     for _ in 0..20 {
         let ports = json!({ "spec": { "ports": [{ "port": 81 }] } });
@@ -204,7 +204,7 @@ async fn contended_endpoints_still_go() {
 #[tokio::test]
 async fn left_ingress_is_cut() {
     let stage = Stage::converged(&open()).await;
-    let (service, slices) = stage.names(&open());
+    let (service, slices) = Stage::names(&open());
     let m1 = || BTreeSet::from(["m1".to_owned()]);
     let held = stage.provider.endpoints(&key());
     let both = BTreeSet::from(["m1".to_owned(), "m2".to_owned()]);

@@ -92,7 +92,8 @@ async fn lost_ingress_is_sent_again() {
     provider.ensure(&writer(), &desired).await.unwrap();
     assert_eq!(provider.list().await.unwrap(), []);
     stage::clear(&program.source()).await;
-    assert_eq!(provider.list().await.unwrap(), [desired.key.clone()]);
+    let listed = provider.list().await.unwrap();
+    assert_eq!(listed, std::slice::from_ref(&desired.key));
     assert!(provider.keys().is_empty());
     provider.ensure(&writer(), &desired).await.unwrap();
     assert_eq!(provider.keys(), [desired.key]);

@@ -90,7 +90,7 @@ fn arcs(endpoints: &[DnsEndpoint]) -> Vec<Arc<DnsEndpoint>> {
     endpoints.iter().cloned().map(Arc::new).collect()
 }
 
-/// The object says all that ExternalDNS needs, and whose it is.
+/// The object says all that `ExternalDNS` needs, and whose it is.
 #[test]
 fn object_is_complete() {
     let fixture = fixture(&[("s", &[("m1", ips(&["192.0.2.1", "2001:DB8::1"]))])]);
@@ -135,7 +135,7 @@ fn publisher_name(fixture: &Fixture) -> Option<Value> {
     wanted.endpoints[0].metadata.name.clone().map(Value::String)
 }
 
-/// Names are written as ExternalDNS compares them, and what is none is left out with a word about it.
+/// Names are written as `ExternalDNS` compares them, and what is none is left out with a word about it.
 #[test]
 fn hosts_are_written_as_compared() {
     let fixture = fixture(&[("s", &[("m1", ips(&["192.0.2.1"]))])]);
@@ -176,7 +176,7 @@ fn hosts_are_written_as_compared() {
     assert_eq!(wanted.problems, [DnsProblem::NoHost].into());
 }
 
-/// ExternalDNS says of every record that it is done: what counts is what the name resolves to, once it may.
+/// `ExternalDNS` says of every record that it is done: what counts is what the name resolves to, once it may.
 #[test]
 fn resolving_acknowledges() {
     let ttl = Duration::from_secs(30);
