@@ -5,7 +5,7 @@ use serde_json::{Value, from_value, json};
 use super::shown;
 use crate::ingress::gateway_api::{addresses, gateway_problems, route_problems};
 
-fn gateway(spec: Value, status: Value) -> Gateway {
+fn gateway(spec: &Value, status: &Value) -> Gateway {
     let metadata = json!({ "name": "web", "namespace": "infra" });
     from_value(json!({ "metadata": metadata, "spec": spec, "status": status })).unwrap()
 }
@@ -93,7 +93,7 @@ fn only_current_entry_counts() {
             { "type": "Hostname", "value": "lb.example.com" },
             { "type": "example.com/own", "value": "x" },
         ] });
-        let gateway = gateway(json!({}), status);
+        let gateway = gateway(&json!({}), &status);
         let route = route(&parents);
         let found = shown(&route_problems(&route, &gateway, Some(&class())));
         assert_eq!(found, Vec::from_iter(expected), "{parents:?}");
@@ -114,7 +114,7 @@ fn idle_gateway_is_told() {
     let pending = json!({ "conditions": [
         { "type": "Accepted", "status": "Unknown", "reason": "Pending", "message": "Waiting for controller" },
     ] });
-    let idle = gateway(json!({}), pending);
+    let idle = gateway(&json!({}), &pending);
     let said = "Gateway infra/web is not in service: Pending: Waiting for controller";
     assert_eq!(
         shown(&route_problems(&route(&[]), &idle, Some(&class()))),
@@ -127,7 +127,7 @@ fn idle_gateway_is_told() {
         shown(&route_problems(&served, &idle, Some(&class()))),
         [""; 0]
     );
-    let silent = gateway(json!({}), json!(null));
+    let silent = gateway(&json!({}), &json!(null));
     assert_eq!(
         shown(&route_problems(&route(&[]), &silent, Some(&class()))),
         [""; 0]
@@ -147,7 +147,7 @@ fn tls_needs_a_listener() {
     let broken = json!({ "listeners": [{ "name": "broken", "conditions": [
         { "type": "ResolvedRefs", "status": "False" },
     ] }] });
-    let gateway = gateway(listeners, broken);
+    let gateway = gateway(&listeners, &broken);
     let of = |tls: Value| {
         let rules = json!([{ "host": "c.example.com" }, { "host": "x.example.org" }]);
         let spec: IngressSpec = from_value(json!({ "tls": tls, "rules": rules })).unwrap();
