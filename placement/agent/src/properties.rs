@@ -20,7 +20,7 @@ pub(crate) struct PropertyArgs {
     /// File with the price of each type of machine for an hour, a map in YAML or JSON: the hub hears what a core and a GiB of memory cost here on average, and of how many nodes of each type, by the names of KubeFleet's `kubernetes.azure.com` properties. It is read again with each heartbeat.
     #[arg(long, value_name = "PATH")]
     instance_prices: Option<PathBuf>,
-    /// URL by which others reach the member's API: the hub hears of it and of the version, for `ClusterProfiles`.
+    /// URL by which others reach the member's API: the hub hears of it and of the version, for ClusterProfiles.
     #[arg(long, value_name = "URL")]
     cluster_entrypoint: Option<String>,
     /// File of the certificates by which that URL is known.

@@ -1,8 +1,8 @@
 //! Our scheduler beside Karmada's: random bindings and clusters, about which both decide. Every way in which they differ
 //! is either a mistake, or has a row in `docs/propagation.md`.
 //!
-//! A [`history`] draws what is to be decided, one [`case`] after the other. [`karmada`] and [`ours`] decide about it, and
-//! [`difference`] says where the decisions differ, and why that may be.
+//! A `history` draws what is to be decided, one `case` after the other. `karmada` and `ours` decide about it, and
+//! `difference` says where the decisions differ, and why that may be.
 
 mod case;
 mod difference;
