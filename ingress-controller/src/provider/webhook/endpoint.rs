@@ -1,5 +1,7 @@
 //! The requests to the load balancer's own program ([`karmada_api::provider`]).
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, StatusCode};
@@ -10,7 +12,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use objects::Key;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 /// The size of the largest answer: a list of a hundred thousand ingresses, or one ingress with as many addresses.
@@ -100,7 +102,10 @@ struct Answer {
 
 impl Answer {
     fn read<T: DeserializeOwned>(&self) -> kube::Result<T> {
-        serde_json::from_slice(&self.body).map_err(kube::Error::SerdeError)
+        // A list is a document without names to serde, and an empty one a document that leaves everything out.
+        serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&self.body)
+            .and_then(|_| serde_json::from_slice(&self.body))
+            .map_err(kube::Error::SerdeError)
     }
 
     /// Returns the program's reason for what is no success.
