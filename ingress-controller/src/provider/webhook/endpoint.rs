@@ -1,7 +1,5 @@
 //! The requests to the load balancer's own program ([`karmada_api::provider`]).
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, StatusCode};
@@ -12,8 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use objects::Key;
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// The size of the largest answer: a list of a hundred thousand ingresses, or one ingress with as many addresses.
 pub(super) const LARGEST_ANSWER: usize = 16 << 20;
@@ -103,7 +101,7 @@ struct Answer {
 impl Answer {
     fn read<T: DeserializeOwned>(&self) -> kube::Result<T> {
         // A list is a document without names to serde, and an empty one a document that leaves everything out.
-        serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&self.body)
+        serde_json::from_slice::<Map<String, Value>>(&self.body)
             .and_then(|_| serde_json::from_slice(&self.body))
             .map_err(kube::Error::SerdeError)
     }
