@@ -538,7 +538,7 @@ mod tests {
         assert_eq!(both_ballots(&text), Some(expected));
     }
 
-    /// What cannot be read of one cluster spoils no other.
+    /// Votes on one cluster that cannot be read spoil no others.
     #[test]
     fn odd_clusters_spoil_nothing() {
         let target = PerSignal::from_iter([(&LAN, ())]).about(&Arc::from("m1"));

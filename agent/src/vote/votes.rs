@@ -11,7 +11,7 @@ use karmada_rules::health::threshold::Vote;
 /// This node's vote on each signal.
 pub(crate) type Votes = PerSignal<Option<Vote>>;
 
-/// What a round observed of each cluster that it is about.
+/// The observations of a round, one of each cluster that it is about.
 pub(crate) type ByCluster = BTreeMap<Arc<str>, Observation>;
 
 /// Logs the vote on `target`, if it is of another kind than before. Another failure is published, for its class and server,

@@ -19,7 +19,7 @@ kind! {
     {
         /// Its name, and who manages it.
         spec: ClusterProfileSpec,
-        /// What is known of it.
+        /// The facts that are known of it.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<ClusterProfileStatus>,
     }

@@ -86,7 +86,7 @@ pub(super) fn start(
     Ok(Known::Watched(slices))
 }
 
-/// What the slices of the gateway say.
+/// The addresses in the slices of the gateway.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     known: BTreeMap<Key, Backends>,

@@ -90,7 +90,7 @@ fn unreached(error: &io::Error) -> Unreached {
 mod tests {
     use super::*;
 
-    /// What this node itself lacks or prohibits is no observation.
+    /// A fault of this node itself, which lacks or prohibits something, is no observation.
     #[test]
     fn own_trouble_is_no_failure() {
         use io::ErrorKind::{AddrNotAvailable, HostUnreachable, PermissionDenied};

@@ -1,6 +1,6 @@
 //! The probe of a gateway: connects from this node to the backends of each member cluster, once a period.
 //!
-//! What is probed is the way that requests take: whether something answers where the gateway's proxies send them. Neither
+//! The way that requests take is probed: whether something answers where the gateway's proxies send them. Neither
 //! the member's API nor the fleet's takes part in it, so what cuts the control plane off is no outage here.
 //!
 //! - Which addresses: [`addresses`], from a flag or from the slices that the ingress-controller keeps in the gateway.

@@ -70,7 +70,7 @@ async fn refusal_means_reached() {
     assert_eq!(observed(&[refusing], None).await, Observation::Success);
 }
 
-/// Where a response is asked for, nothing less will do: a load balancer accepts connections for backends that are gone.
+/// A probe that asks for a response takes nothing less: a load balancer accepts connections for backends that are gone.
 #[tokio::test]
 async fn response_decides_where_asked() {
     const HTTP: Option<&str> = Some("shop.example.com/healthz");
