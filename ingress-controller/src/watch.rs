@@ -11,12 +11,6 @@ use k8s_openapi::api::core::v1::{Secret, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
-use karmada_rules::endpoints::{COLLECTED, slice_cluster, slice_service};
-use karmada_rules::ingress::{
-    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
-    bound_clusters, bound_ingress, bound_service, cut_of_left, decide, decided_scope, desired,
-    excluded, same_reports, services,
-};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
@@ -28,6 +22,12 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use traffic::endpoints::{COLLECTED, slice_cluster, slice_service};
+use traffic::ingress::{
+    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
+    bound_clusters, bound_ingress, bound_service, cut_of_left, decide, decided_scope, desired,
+    excluded, same_reports, services,
+};
 
 use self::exports::{life, routing};
 use crate::index::{Backends, Index};

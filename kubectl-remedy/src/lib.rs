@@ -3,7 +3,7 @@
 //! what interpreters say of an object. It installs the agents of clusters: `agents`; and lets clusters join a fleet without
 //! Karmada: `members`. Of a fleet's placements it says where they stand, approves stages, and evicts.
 //!
-//! Each command about Remedies reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
+//! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints.
 
 mod address;
 mod age;

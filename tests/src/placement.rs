@@ -3,17 +3,14 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
+use fleet_api::{MemberCluster, Placement, Work, names::member_namespace};
 use futures::future::try_join_all;
-use karmada_api::{
-    Scope,
-    fleet::{MemberCluster, Placement, Work, names::member_namespace},
-};
-
 use kube::{
     Api,
     api::{Patch, PatchParams},
 };
 use lab_parts::thresholds::ProbeTiming;
+use objects::Scope;
 use serde_json::{Value, json};
 
 use crate::{

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use health::dns::DNS;
+use health::failure::Server;
+use health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
+use health::quorum::Ballot;
+use health::resolver::Resolver;
+use health::signal::{PerSignal, Signal};
+use health::threshold::Vote;
 use jiff::{SignedDuration, Timestamp};
-use karmada_rules::health::dns::DNS;
-use karmada_rules::health::failure::Server;
-use karmada_rules::health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
-use karmada_rules::health::quorum::Ballot;
-use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::signal::{PerSignal, Signal};
-use karmada_rules::health::threshold::Vote;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -314,10 +314,10 @@ fn since(age: Duration) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
+    use health::diagnosis::{Diagnosis, Location, Transport};
+    use health::dns::DnsClass;
+    use health::failure::FailureClass;
     use karmada_api::condition::REPORTER_READY;
-    use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
-    use karmada_rules::health::dns::DnsClass;
-    use karmada_rules::health::failure::FailureClass;
 
     use super::*;
     use crate::vote::on_dns;

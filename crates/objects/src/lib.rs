@@ -12,16 +12,21 @@
 //!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
 //!   How is it sent as YAML? [`yaml`].
-//! - Is it kept away, or driven out? [`taint`]. Does who holds a [`lease`] live?
-//! - How much does it need? [`quantity`], and [`amounts`] of several resources.
+//! - Is it kept away, or driven out? [`taint`], and for a condition, [`condition_taint`]. Does who holds a [`lease`] live?
+//! - How much does it need? [`quantity`], and [`amounts`] of several resources. How much of a cluster is in use? [`usage`].
+//! - Which kinds does a flag name? [`apis`]. What does an object of RBAC allow? [`grant`].
 //! - Who refers to whom? [`reverse_index`].
+//! - How is a kind declared as a type? [`resource`], and for the API with its [`schema`].
 
 pub mod allocated;
 pub mod amounts;
+pub mod apis;
 pub mod condition;
+pub mod condition_taint;
 pub mod difference;
 pub mod drift;
 pub mod fields;
+pub mod grant;
 pub mod health;
 mod key;
 mod kind;
@@ -36,10 +41,13 @@ pub mod patch;
 pub mod qualified_name;
 pub mod quantity;
 pub mod replacement;
+pub mod resource;
 pub mod retain;
 pub mod reverse_index;
+pub mod schema;
 pub mod selector;
 pub mod taint;
+pub mod usage;
 pub mod wanted;
 pub mod yaml;
 
@@ -47,3 +55,4 @@ pub use key::Key;
 pub use kind::{GroupVersionKind, api_version, group, group_kind, kind};
 pub use metadata::Metadata;
 pub use mistake::Mistake;
+pub use resource::Scope;

@@ -4,6 +4,11 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
+/// The effect of a taint that keeps new workloads away.
+pub const NO_SCHEDULE: &str = "NoSchedule";
+/// The effect of a taint that drives workloads out, too.
+pub const NO_EXECUTE: &str = "NoExecute";
+
 /// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: what has left
 /// when its time was over would only have to leave it again.
 pub fn untolerated<'a>(
@@ -12,8 +17,8 @@ pub fn untolerated<'a>(
     now: Timestamp,
 ) -> Option<&'a Taint> {
     taints.iter().find(|taint| match &*taint.effect {
-        "NoSchedule" => !tolerations.iter().any(|one| tolerates(one, taint)),
-        "NoExecute" => tolerated_until(taint, tolerations).is_some_and(|until| until <= now),
+        NO_SCHEDULE => !tolerations.iter().any(|one| tolerates(one, taint)),
+        NO_EXECUTE => tolerated_until(taint, tolerations).is_some_and(|until| until <= now),
         _ => false,
     })
 }
@@ -25,7 +30,7 @@ pub fn first_untolerated<'a>(
 ) -> Option<(&'a Taint, Timestamp)> {
     taints
         .into_iter()
-        .filter(|taint| taint.effect == "NoExecute")
+        .filter(|taint| taint.effect == NO_EXECUTE)
         .filter_map(|taint| Some((taint, tolerated_until(taint, tolerations)?)))
         .min_by_key(|(_, at)| *at)
 }

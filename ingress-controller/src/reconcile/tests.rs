@@ -7,7 +7,6 @@ use std::time::Duration;
 use embedded_apiserver::Fault;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -20,6 +19,7 @@ use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use traffic::ingress::{Desired, Held};
 
 use super::*;
 use crate::fixtures::{

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
-use karmada_rules::ingress::{Facts, service_locations};
 use proptest::prelude::*;
 use serde_json::json;
+use traffic::ingress::{Facts, service_locations};
 
 use super::*;
 use crate::fixtures::{

@@ -9,7 +9,7 @@
 //!
 //! `survey` is all of it, for `kubectl remedy check`.
 //!
-//! `gather` makes every request. What follows is decided by the functions of `karmada-rules` that the programs act by.
+//! `gather` makes every request. What follows is decided by the rules that the programs act by.
 
 mod binding;
 mod cause;

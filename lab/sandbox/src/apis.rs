@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use embedded_apiserver::{ApiServer, Fault, Injection};
-use karmada_api::fleet::{self, AppliedWork};
+use fleet_api::AppliedWork;
 use karmada_runtime::client;
 use kube::{Client, Config, Resource};
 use lab_parts::kubeconfig::{self, Access};
@@ -135,7 +135,7 @@ impl Apis {
 
     /// Adds the kinds of placements to the hub's API, and to those of the members the one that they need.
     pub(crate) fn install_placements(&self) -> Result<()> {
-        for definition in fleet::definitions() {
+        for definition in fleet_api::definitions() {
             self.hub.install(&definition)?;
             if definition["spec"]["names"]["kind"] == AppliedWork::kind(&()).as_ref() {
                 for member in self.members.values() {

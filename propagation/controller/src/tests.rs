@@ -663,7 +663,7 @@ async fn takeover_records_followed_policies() {
     macro_rules! fixture {
         ($name:literal) => {
             include_str!(concat!(
-                "../../../crates/rules/src/propagation/fixtures/",
+                "../../../propagation/rules/src/fixtures/",
                 $name,
                 ".json"
             ))

@@ -11,10 +11,10 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ::traffic::remedy::cause;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, cluster_of_execution_namespace};
-use karmada_rules::remedy::cause;
 use kube::ResourceExt;
 use tokio::time::Instant;
 

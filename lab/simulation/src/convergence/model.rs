@@ -1,5 +1,5 @@
 //! A model of the desired state: naive, on JSON, and independent of the controllers and of
-//! `karmada-rules`, so that they do not share a mistake.
+//! the crates of rules, so that they do not share a mistake.
 
 use std::collections::BTreeSet;
 

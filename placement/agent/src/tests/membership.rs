@@ -67,7 +67,7 @@ async fn joining_says_everything() {
     let status = status(&joined().await).await;
     let recorded = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../crates/rules/src/placement/fixtures/internalmembercluster.json"
+        "/../../placement/rules/src/fixtures/internalmembercluster.json"
     ));
     let now = status["agentStatus"][0]["lastReceivedHeartbeat"]
         .as_str()

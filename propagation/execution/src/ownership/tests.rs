@@ -23,9 +23,9 @@ struct Recorded {
 /// Returns what a whole Karmada left in three members.
 fn recorded() -> Vec<Recorded> {
     let members = [
-        include_str!("../../../../crates/rules/src/execution/fixtures/member1.json"),
-        include_str!("../../../../crates/rules/src/execution/fixtures/member2.json"),
-        include_str!("../../../../crates/rules/src/execution/fixtures/member3.json"),
+        include_str!("../../../../propagation/rules/src/execution/fixtures/member1.json"),
+        include_str!("../../../../propagation/rules/src/execution/fixtures/member2.json"),
+        include_str!("../../../../propagation/rules/src/execution/fixtures/member3.json"),
     ];
     let pairs = members
         .into_iter()

@@ -201,7 +201,8 @@ async fn swapped_agent_writes_nothing() {
     set_mode(&stage, "member1", "Pull").await;
     let member = TestApi::of(ApiServer::starting_at(Timestamp::now()));
     member.create_namespace("karmada-system").await;
-    let recorded = include_str!("../../../../crates/rules/src/execution/fixtures/member1.json");
+    let recorded =
+        include_str!("../../../../propagation/rules/src/execution/fixtures/member1.json");
     let mut pairs: Vec<Value> = serde_json::from_str(recorded).unwrap();
     for pair in &mut pairs {
         // Its owners are not here.

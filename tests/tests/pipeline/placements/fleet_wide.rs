@@ -1,9 +1,9 @@
 //! Which members get what a placement selects, and when.
 
 use anyhow::{Result, bail};
+use fleet_api::AppliedWork;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Secret;
-use karmada_api::fleet::AppliedWork;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -76,8 +76,7 @@ async fn removal_is_told(stage: &Stage, name: &str) -> Result<()> {
 
 /// Returns the placement `crp-all` of a running KubeFleet, as if our members had been in its fleet.
 fn recorded() -> Value {
-    let text =
-        include_str!("../../../../crates/rules/src/placement/fixtures/crp-all-available.json");
+    let text = include_str!("../../../../placement/rules/src/fixtures/crp-all-available.json");
     from_str(&text.replace("kind-cluster-", "member")).unwrap()
 }
 

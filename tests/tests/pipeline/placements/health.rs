@@ -1,11 +1,9 @@
 //! Placements do not pick a member whose health is bad.
 
 use anyhow::Result;
+use fleet_api::{ClusterResourcePlacementEviction, MemberCluster};
 use hickory_proto::op::ResponseCode;
-use karmada_api::{
-    condition::DNS_READY,
-    fleet::{ClusterResourcePlacementEviction, MemberCluster},
-};
+use karmada_api::condition::DNS_READY;
 use kube::Api;
 use lab_parts::dns::{self, DnsServer, Response};
 use pipeline_tests::{fleet::Member, placement::PlacementFleet, propagation::create, wait::until};

@@ -35,17 +35,18 @@ mod website;
 mod with_tools;
 
 use anyhow::Result;
-use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::fleet::{
+use fleet_api::{
     AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
     placement::{Difference, PlacementStatus},
 };
-use karmada_api::{Condition, Scope};
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use karmada_api::Condition;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
+use objects::Scope;
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,

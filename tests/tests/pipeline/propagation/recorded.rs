@@ -27,7 +27,7 @@ macro_rules! recorded {
     ($name:literal) => {
         serde_json::from_str::<Value>(include_str!(concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../crates/rules/src/propagation/fixtures/",
+            "/../propagation/rules/src/fixtures/",
             $name,
             ".json"
         )))

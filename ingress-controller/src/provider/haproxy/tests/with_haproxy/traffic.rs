@@ -1,5 +1,5 @@
-use karmada_rules::ingress::Admission;
-use karmada_rules::ingress::haproxy::Server;
+use ::traffic::ingress::Admission;
+use ::traffic::ingress::haproxy::Server;
 use karmada_runtime::controller::{self, Controller};
 
 use super::visitor::{Member, Visitor};

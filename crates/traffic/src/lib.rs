@@ -1,0 +1,11 @@
+//! Who may have traffic, as pure functions: no client, no async runtime, no clock (`now` is a parameter), no logging.
+//!
+//! ```text
+//! conditions of clusters + Remedies → remedy → TrafficControl on the Cluster
+//!                    EndpointSlices → endpoints → collected slices
+//!     both + MultiClusterIngresses → ingress → what a load balancer serves
+//! ```
+
+pub mod endpoints;
+pub mod ingress;
+pub mod remedy;

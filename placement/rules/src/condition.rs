@@ -1,0 +1,31 @@
+//! Conditions of placements, bindings and Works.
+
+use jiff::Timestamp;
+use objects::condition::Condition;
+use objects::condition::{find, transition, upsert};
+
+/// Returns a condition of a type and status that is not dated yet.
+pub(super) fn condition((kind, status): (&str, &str), reason: &str, message: &str) -> Condition {
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        ..Condition::default()
+    }
+}
+
+/// Puts new conditions, which are about a generation, in the places of those of their types, or at the end. Each is as old
+/// as its status.
+pub(super) fn put(
+    conditions: &mut Vec<Condition>,
+    new: impl IntoIterator<Item = Condition>,
+    (generation, now): (Option<i64>, Timestamp),
+) {
+    for mut condition in new {
+        let old = find(&*conditions, &condition.type_);
+        condition.last_transition_time = Some(transition(old, &condition.status, now));
+        condition.observed_generation = generation;
+        upsert(conditions, condition);
+    }
+}

@@ -1,0 +1,240 @@
+//! Evictions: whether a placement is taken from a cluster, once, and what is said of that. The words are KubeFleet's, by
+//! which its users' scripts tell one outcome from another.
+
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
+};
+use fleet_api::eviction::BudgetSpec;
+use fleet_api::names::{EVICTED_BINDING, PREVIOUS_STATE};
+use fleet_api::policy::{PlacementPolicy, PlacementType};
+use fleet_api::{
+    Binding, ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction, Placement,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
+
+use super::condition::{condition, put};
+use super::strategy::part_of;
+
+const VALID: &str = "Valid";
+const EXECUTED: &str = "Executed";
+
+const BEING_REMOVED: &str = "Eviction is allowed, resources propagated by placement is currently being removed from cluster targeted by eviction";
+const HAS_FAILED: &str = "Eviction is allowed, placement has failed";
+const NO_BUDGET: &str =
+    "Eviction is allowed, no ClusterResourcePlacementDisruptionBudget specified";
+const NOTHING_THERE: &str =
+    "Eviction is blocked, placement has not propagated resources to target cluster yet";
+const BAD_BUDGET: &str = "Eviction is blocked by misconfigured ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or MinAvailable is specified as a percentage for PickAll ClusterResourcePlacement";
+
+/// Everything that decides about an eviction.
+#[derive(Clone, Copy, Debug)]
+pub struct EvictionFacts<'a> {
+    /// The eviction.
+    pub eviction: &'a ClusterResourcePlacementEviction,
+    /// The placement that it names.
+    pub placement: Option<&'a Placement>,
+    /// All bindings of that.
+    pub bindings: &'a [Binding],
+    /// The budget of that.
+    pub budget: Option<&'a ClusterResourcePlacementDisruptionBudget>,
+}
+
+/// The outcome of an eviction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict<'a> {
+    /// It makes no sense.
+    Invalid(&'static str),
+    /// It may not be executed.
+    Blocked(String),
+    /// The placement leaves the cluster already.
+    Leaving,
+    /// The binding is deleted.
+    Evict {
+        /// The binding.
+        binding: &'a Binding,
+        /// Why it may be.
+        message: String,
+    },
+}
+
+/// Returns `true` if it was said what became of an eviction: it is never executed again.
+pub fn is_decided(eviction: &ClusterResourcePlacementEviction) -> bool {
+    let status = eviction.status.as_ref();
+    let conditions = status.map_or(&[][..], |status| &status.conditions);
+    let is_invalid = find(conditions, VALID).is_some_and(|valid| valid.status == FALSE);
+    is_invalid || find(conditions, EXECUTED).is_some()
+}
+
+/// Decides about an eviction.
+pub fn judge<'a>(facts: &EvictionFacts<'a>) -> Verdict<'a> {
+    if is_noted_and_gone(facts) {
+        return Verdict::Leaving;
+    }
+    let (policy, binding) = match target(facts) {
+        Ok(target) => target,
+        Err(message) => return Verdict::Invalid(message),
+    };
+    if binding.metadata.is_deleting() {
+        return Verdict::Leaving;
+    }
+    if !may_be_there(binding) {
+        return Verdict::Blocked(NOTHING_THERE.to_owned());
+    }
+    let evict = |message: &str| Verdict::Evict {
+        binding,
+        message: message.to_owned(),
+    };
+    if serves_nobody(binding) {
+        return evict(HAS_FAILED);
+    }
+    let Some(budget) = facts.budget else {
+        return evict(NO_BUDGET);
+    };
+    let (available, total) = (available(facts.bindings), facts.bindings.len());
+    let Some(allowed) = allowed(&budget.spec, &policy, (available, total)) else {
+        return Verdict::Blocked(BAD_BUDGET.to_owned());
+    };
+    let by = format!(
+        "by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: {available}, totalPlacements: {total}"
+    );
+    if allowed > 0 {
+        evict(&format!("Eviction is allowed {by}"))
+    } else {
+        Verdict::Blocked(format!("Eviction is blocked {by}"))
+    }
+}
+
+/// Returns `true` if the binding that was to be deleted is, or is about to be. What has been picked again since is not to
+/// go as well.
+fn is_noted_and_gone(facts: &EvictionFacts<'_>) -> bool {
+    let Some(uid) = facts.eviction.metadata.annotation(EVICTED_BINDING) else {
+        return false;
+    };
+    let mut bindings = facts.bindings.iter();
+    let evicted = bindings.find(|one| one.metadata.uid() == uid);
+    evicted.is_none_or(|binding| binding.metadata.is_deleting())
+}
+
+/// Returns the policy of the placement, and its binding on the cluster.
+///
+/// # Errors
+/// Fails with a message if the eviction makes no sense.
+fn target<'a>(facts: &EvictionFacts<'a>) -> Result<(PlacementPolicy, &'a Binding), &'static str> {
+    let placement = facts
+        .placement
+        .ok_or("Failed to find ClusterResourcePlacement targeted by eviction")?;
+    if placement.metadata.is_deleting() {
+        return Err("Found deleting ClusterResourcePlacement targeted by eviction");
+    }
+    let policy = placement.spec.policy.clone().unwrap_or_default();
+    if policy.placement_type == PlacementType::PickFixed {
+        return Err(
+            "Found ClusterResourcePlacement with PickFixed placement type targeted by eviction",
+        );
+    }
+    let cluster = &facts.eviction.spec.cluster_name;
+    let bindings = facts.bindings.iter();
+    let mut on_cluster = bindings.filter(|binding| binding.spec.target_cluster == *cluster);
+    let binding = on_cluster
+        .next()
+        .ok_or("Failed to find scheduler decision for placement in cluster targeted by eviction")?;
+    if on_cluster.next().is_some() {
+        return Err(
+            "Found more than one scheduler decision for placement in cluster targeted by eviction",
+        );
+    }
+    Ok((policy, binding))
+}
+
+/// Returns the number of clusters that may be lost now, of those that are available and of all; `None` if the budget is not
+/// one for such a policy.
+fn allowed(
+    budget: &BudgetSpec,
+    policy: &PlacementPolicy,
+    (available, total): (usize, usize),
+) -> Option<usize> {
+    let wanted = policy.number_of_clusters.unwrap_or_default();
+    let wanted = usize::try_from(wanted).unwrap_or_default();
+    // All clusters are as many as there are: no percentage of them can be told.
+    let is_all = policy.placement_type == PlacementType::PickAll;
+    match (&budget.max_unavailable, &budget.min_available) {
+        (Some(_), _) | (None, Some(IntOrString::String(_))) if is_all => None,
+        (Some(most), _) => {
+            let most = part_of(most, wanted)?;
+            Some(most.saturating_sub(total - available))
+        }
+        (None, Some(least)) => Some(available.saturating_sub(part_of(least, wanted)?)),
+        (None, None) => Some(0),
+    }
+}
+
+fn available(bindings: &[Binding]) -> usize {
+    let serving = bindings.iter().filter(|binding| {
+        let says = says(binding, AVAILABLE);
+        !binding.metadata.is_deleting() && says == Some(TRUE)
+    });
+    serving.count()
+}
+
+/// Returns `true` if the cluster may have something of the placement.
+fn may_be_there(binding: &Binding) -> bool {
+    match binding.spec.state {
+        BindingState::Bound => true,
+        BindingState::Scheduled => false,
+        BindingState::Unscheduled => binding.metadata.annotation(PREVIOUS_STATE) == Some("Bound"),
+    }
+}
+
+/// Returns `true` if nothing is lost with a binding: it has failed, or only looks.
+fn serves_nobody(binding: &Binding) -> bool {
+    let steps = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE];
+    let mut steps = steps.iter().filter_map(|kind| current(binding, kind));
+    // A cluster that has not answered yet serves what it had before.
+    let has_failed = steps.any(|step| step.status == FALSE && step.reason != APPLY_IN_PROGRESS);
+    has_failed || says(binding, DIFF_REPORTED) == Some(TRUE)
+}
+
+/// Returns the status of a condition that is about a binding as it is.
+fn says<'a>(binding: &'a Binding, kind: &str) -> Option<&'a str> {
+    current(binding, kind).map(|condition| &*condition.status)
+}
+
+/// Returns a condition that is about a binding as it is.
+fn current<'a>(binding: &'a Binding, kind: &str) -> Option<&'a Condition> {
+    let condition = find(&binding.status.as_ref()?.conditions, kind)?;
+    let is_current = condition.observed_generation == binding.metadata.generation;
+    is_current.then_some(condition)
+}
+
+/// Returns the conditions of an eviction about which this was decided.
+pub fn told(
+    eviction: &ClusterResourcePlacementEviction,
+    verdict: &Verdict<'_>,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let reason = |what: &str| format!("ClusterResourcePlacementEviction{what}");
+    let valid = || condition((VALID, TRUE), &reason("Valid"), "Eviction is valid");
+    let executed = |message: &str| condition((EXECUTED, TRUE), &reason("Executed"), message);
+    let new = match verdict {
+        Verdict::Invalid(message) => vec![condition((VALID, FALSE), &reason("Invalid"), message)],
+        Verdict::Blocked(message) => {
+            let blocked = condition((EXECUTED, FALSE), &reason("NotExecuted"), message);
+            vec![valid(), blocked]
+        }
+        Verdict::Leaving => vec![valid(), executed(BEING_REMOVED)],
+        Verdict::Evict { message, .. } => vec![valid(), executed(message)],
+    };
+    let status = eviction.status.clone().unwrap_or_default();
+    let mut conditions = status.conditions;
+    put(&mut conditions, new, (eviction.metadata.generation, now));
+    conditions
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The clusters of a fleet on its hub: what each has there, and what its agent says of it.
+//!
+//! ```text
+//! MemberCluster → namespace, Role, RoleBinding, channel → agent → status of the channel → status of the MemberCluster
+//! ```
+//!
+//! The channel is the cluster's `InternalMemberCluster`. A cluster that leaves keeps what it has: its agent is asked to
+//! let go first, and only then its Works, its namespace and at last itself go from the hub.
+//!
+//! - `facts`: what decides; `writes`: what is written.
+//! - `belongings`: what a cluster has on the hub.
+//! - `report`: its status.
+
+mod belongings;
+mod facts;
+mod report;
+mod writes;
+
+use fleet_api::member::LEAVE;
+use fleet_api::names::{MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER, member_namespace};
+use fleet_api::{InternalMemberCluster, MemberCluster};
+use jiff::Timestamp;
+use objects::Metadata;
+use objects::condition::find;
+use objects::patch::guarded;
+use serde_json::{Value, json};
+
+pub use facts::MembershipFacts;
+pub use writes::{Change, MembershipWrite};
+
+use belongings::Belongings;
+use report::{Readiness, joined};
+
+use objects::condition_taint::desired_taints;
+
+/// What is to be done for a cluster of the fleet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MembershipPlan {
+    /// The writes, in their order.
+    pub writes: Vec<MembershipWrite>,
+    /// The time at which the same facts mean something else.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// Plans what is to be done for a cluster of the fleet.
+pub fn plan(facts: &MembershipFacts<'_>) -> MembershipPlan {
+    if facts.cluster.metadata.is_deleting() {
+        return leave(facts);
+    }
+    if let Some(reason) = refusal(facts.cluster) {
+        return MembershipPlan {
+            writes: report::write(facts, Readiness::Refused(reason))
+                .into_iter()
+                .collect(),
+            wake_at: None,
+        };
+    }
+    let mut writes: Vec<_> = mark(facts).into_iter().collect();
+    // One that an earlier cluster of the name has left is not ours yet.
+    if !facts.namespace.is_some_and(Metadata::is_deleting) {
+        writes.extend(Belongings::of(facts).writes());
+        // The status is guarded by the version that this pass replaces.
+        if !writes
+            .iter()
+            .any(|write| matches!(write, MembershipWrite::Cluster(_)))
+        {
+            writes.extend(report::write(facts, Readiness::Ready));
+        }
+    }
+    MembershipPlan {
+        writes,
+        wake_at: None,
+    }
+}
+
+/// Returns why the hub can have nothing for a cluster, if it cannot.
+fn refusal(cluster: &MemberCluster) -> Option<&'static str> {
+    // The longest name of a namespace, which has no dots.
+    const LONGEST: usize = 63;
+    let name = cluster.metadata.name();
+    (name.contains('.') || member_namespace(name).len() > LONGEST).then_some(
+        "its namespace is called fleet-member-NAME, so NAME has at most 50 characters and no dot",
+    )
+}
+
+/// Returns the write that gives a cluster our finalizer, the label by which it is selected, and the taints that follow
+/// from its conditions.
+fn mark(facts: &MembershipFacts<'_>) -> Option<MembershipWrite> {
+    let MembershipFacts {
+        cluster,
+        condition_taints,
+        ..
+    } = facts;
+    let metadata = &cluster.metadata;
+    let mut body = json!({});
+    if metadata.label(MEMBER_NAME) != Some(metadata.name()) {
+        body["metadata"]["labels"] = json!({ MEMBER_NAME: metadata.name() });
+    }
+    let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|one| one == MEMBER_FINALIZER) {
+        finalizers.push(MEMBER_FINALIZER.to_owned());
+        body["metadata"]["finalizers"] = json!(finalizers);
+    }
+    let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
+    let conditions = conditions.unwrap_or_default();
+    let taints: Vec<_> = cluster.spec.taints.iter().map(|one| json!(one)).collect();
+    let desired = desired_taints(&taints, condition_taints, |kind| {
+        find(conditions, kind).into()
+    });
+    if desired != taints {
+        body["spec"]["taints"] = json!(desired);
+    }
+    let is_complete = body.as_object().is_some_and(serde_json::Map::is_empty);
+    (!is_complete).then(|| of_cluster(cluster, body))
+}
+
+fn of_cluster(cluster: &MemberCluster, body: Value) -> MembershipWrite {
+    let version = cluster.metadata.resource_version();
+    MembershipWrite::Cluster(guarded(Some(version), body))
+}
+
+fn leave(facts: &MembershipFacts<'_>) -> MembershipPlan {
+    let mut plan = MembershipPlan::default();
+    let metadata = &facts.cluster.metadata;
+    let ours = [MEMBER_FINALIZER, PROFILE_FINALIZER];
+    let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|one| ours.contains(&&**one)) {
+        return plan;
+    }
+    if let Some(channel) = facts.channel
+        && channel.spec.state != LEAVE
+    {
+        let patch = json!({ "spec": { "state": LEAVE } });
+        plan.writes
+            .push(MembershipWrite::Channel(Change::Patch(patch)));
+    }
+    plan.writes.extend(report::write(facts, Readiness::Leaving));
+    let deleted_at = metadata.deletion_timestamp.as_ref();
+    let forced_at = deleted_at.and_then(|time| time.0.checked_add(facts.force_after).ok());
+    let is_forced = forced_at.is_none_or(|at| facts.now >= at);
+    if !is_forced && !has_left(facts.channel) {
+        plan.wake_at = forced_at;
+        return plan;
+    }
+    let Some(namespace) = facts.namespace else {
+        finalizers.retain(|one| !ours.contains(&&**one));
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        let released = of_cluster(facts.cluster, body);
+        plan.writes.push(released);
+        return plan;
+    };
+    let works = facts.waiting_works.iter();
+    let released = works.map(|name| MembershipWrite::ReleaseWork((*name).to_owned()));
+    plan.writes.extend(released);
+    if !namespace.is_deleting() {
+        plan.writes.push(MembershipWrite::DeleteNamespace {
+            uid: namespace.uid().to_owned(),
+        });
+    }
+    plan
+}
+
+/// Returns `true` if no agent holds on to anything: it has let go, or there never was one.
+fn has_left(channel: Option<&InternalMemberCluster>) -> bool {
+    let status = channel.and_then(|channel| channel.status.as_ref());
+    let agents = status.map_or(&[][..], |status| &status.agent_status);
+    agents.is_empty() || joined(agents).is_some_and(|joined| joined.status == "False")
+}

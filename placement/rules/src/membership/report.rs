@@ -1,0 +1,114 @@
+//! The status of a cluster of the fleet.
+
+use fleet_api::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED};
+use fleet_api::member::{AgentStatus, MEMBER_AGENT};
+use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
+use objects::patch::{guarded, merge_between};
+use serde_json::json;
+
+use super::facts::MembershipFacts;
+use super::writes::MembershipWrite;
+use crate::condition::{condition, put};
+
+/// Whether the hub has for a cluster what its agent needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// It has.
+    Ready,
+    /// The cluster is leaving.
+    Leaving,
+    /// It cannot have it, for this reason.
+    Refused(&'static str),
+}
+
+impl Readiness {
+    fn condition(self) -> Condition {
+        let not_ready = "Member cluster is not ready to join the fleet";
+        let refused = |message: &str| {
+            condition(
+                ("ReadyToJoin", FALSE),
+                "MemberClusterNotReadyToJoin",
+                message,
+            )
+        };
+        match self {
+            Self::Ready => condition(
+                ("ReadyToJoin", TRUE),
+                "MemberClusterReadyToJoin",
+                "Member cluster is ready to join the fleet",
+            ),
+            Self::Leaving => refused(not_ready),
+            Self::Refused(reason) => refused(&format!("{not_ready}: {reason}")),
+        }
+    }
+}
+
+/// Returns the write that brings the status of the cluster up to date with its channel, unless it is.
+pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option<MembershipWrite> {
+    let cluster = facts.cluster;
+    let before = cluster.status.clone().unwrap_or_default();
+    let mut after = before.clone();
+    let channel = facts.channel.and_then(|channel| channel.status.as_ref());
+    if let Some(channel) = channel {
+        after.properties.clone_from(&channel.properties);
+        after.resource_usage.clone_from(&channel.resource_usage);
+        after.namespaces.clone_from(&channel.namespaces);
+        after.agent_status.clone_from(&channel.agent_status);
+        let agents = after.agent_status.iter_mut();
+        for condition in agents.flat_map(|agent| &mut agent.conditions) {
+            condition.observed_generation = cluster.metadata.generation;
+        }
+    }
+    // What its agent says of itself, as that the properties of the cluster are collected.
+    let told = channel.map_or(&[][..], |channel| &channel.conditions);
+    for kind in [COSTS_COLLECTED, NAMESPACES_COLLECTED] {
+        if find(told, kind).is_none() {
+            after.conditions.retain(|one| one.type_ != kind);
+        }
+    }
+    let new = [Some(readiness.condition()), joined(&after.agent_status)];
+    let new = told.iter().cloned().chain(new.into_iter().flatten());
+    let dated = (cluster.metadata.generation, facts.now);
+    put(&mut after.conditions, new, dated);
+    let patch = merge_between(&json!(before), &json!(after))?;
+    let version = cluster.metadata.resource_version();
+    let body = json!({ "status": patch });
+    Some(MembershipWrite::Status(guarded(Some(version), body)))
+}
+
+/// Returns the condition whether a cluster with these agents has joined; `None` before its own has said a word. Those of
+/// networking come and go without it.
+pub(super) fn joined(agents: &[AgentStatus]) -> Option<Condition> {
+    let agents: Vec<_> = agents
+        .iter()
+        .filter(|agent| agent.type_ == MEMBER_AGENT)
+        .collect();
+    if agents.is_empty() {
+        return None;
+    }
+    let says = |agent: &AgentStatus, status: &str| {
+        find(&agent.conditions, "Joined").is_some_and(|joined| joined.status == status)
+    };
+    Some(if agents.iter().all(|agent| says(agent, TRUE)) {
+        condition(
+            ("Joined", TRUE),
+            "MemberClusterJoined",
+            "Member cluster has successfully joined the fleet",
+        )
+    } else if agents.iter().all(|agent| says(agent, FALSE)) {
+        condition(
+            ("Joined", FALSE),
+            "MemberClusterLeft",
+            "Member cluster has left the fleet",
+        )
+    } else {
+        condition(
+            ("Joined", "Unknown"),
+            "MemberClusterJoinStateUnknown",
+            "Not every agent of the member cluster has said whether it has joined",
+        )
+    })
+}

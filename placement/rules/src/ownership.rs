@@ -1,0 +1,349 @@
+//! Whose an object in a member is, and what a Work may do with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet_api::names::{PLACEMENT, SPEC_HASH};
+use fleet_api::{AppliedWork, Work};
+use objects::managed_fields::{Managers, TakeOver};
+use objects::metadata::{self, Owner};
+use objects::ownership::{Adoption, Removal};
+use objects::patch::guarded;
+use objects::{Metadata, group};
+use serde_json::{Value, json};
+
+use super::strategy::only_reports;
+use super::takeover::{LEFT_ALONE, leaves_alone};
+
+/// The managers of what is written in members. The first is that of KubeFleet's agent, so that each goes on with the fields
+/// of the other; the second was ours before, and the third takes over there.
+pub const MANAGERS: Managers = Managers {
+    ours: "work-api-agent",
+    predecessors: &["placement-agent", "memberagent"],
+};
+
+/// The label of what Karmada propagates.
+const MANAGED_BY_KARMADA: &str = "karmada.io/managed";
+
+/// The names of the `AppliedWork`s that exist in a member, by their uids.
+pub type Owners = BTreeMap<String, String>;
+
+/// The `AppliedWork` of a Work.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    /// Its uid; empty if there is none.
+    uid: String,
+    /// The uids of the objects that it has.
+    applied: BTreeSet<String>,
+}
+
+impl Own {
+    /// Returns what an `AppliedWork` has.
+    pub fn of(owner: &AppliedWork) -> Self {
+        let applied = owner
+            .status
+            .iter()
+            .flat_map(|status| &status.applied_resources);
+        Self {
+            uid: owner.metadata.uid().to_owned(),
+            applied: applied.map(|one| one.uid.clone()).collect(),
+        }
+    }
+
+    /// Returns `true` if it has the object: its owner reference says so, or, if somebody has taken that off, its uid does.
+    pub fn has(&self, object: &impl Metadata) -> bool {
+        self.is_named_by(object) || self.applied.contains(object.uid())
+    }
+
+    fn is_named_by(&self, object: &impl Metadata) -> bool {
+        object.owners().iter().any(|owner| owner.uid == self.uid)
+    }
+}
+
+/// Returns `true` if an `AppliedWork` owns the object, one that exists or not.
+pub fn is_placed(object: &impl Metadata) -> bool {
+    object.owners().iter().any(is_applied_work)
+}
+
+/// Returns the name of the `AppliedWork` that owns the object.
+pub fn owner_of<'a>(object: &impl Metadata, owners: &'a Owners) -> Option<&'a str> {
+    let references = object.owners();
+    let mut placed = references.iter().filter(|owner| is_applied_work(owner));
+    placed.find_map(|owner| owners.get(owner.uid).map(String::as_str))
+}
+
+/// Decides what a Work may do with an object that exists where one of its manifests is to be applied.
+pub fn adoption(
+    work: &Work,
+    own: &Own,
+    owners: &Owners,
+    (manifest, object): (&Value, &Value),
+) -> Adoption {
+    let strategy = work.spec.apply_strategy.as_ref();
+    let may_share = strategy.is_some_and(|strategy| strategy.allow_co_ownership == Some(true));
+    let references = object.owners();
+    // The reference of one that is gone goes with the next write.
+    let is_there = |owner: &&Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
+    let mut others = references
+        .iter()
+        .filter(is_there)
+        .filter(|owner| owner.uid != own.uid);
+    if let Some(other) = others.find(|owner| is_applied_work(owner) || !may_share) {
+        let Owner { kind, name, .. } = other;
+        let way_out = if is_applied_work(other) {
+            "place the object once"
+        } else {
+            "place it without that, or set allowCoOwnership"
+        };
+        return Adoption::Refuse {
+            reason: format!("the object in the member belongs to {kind} {name}: {way_out}"),
+        };
+    }
+    if object.label(MANAGED_BY_KARMADA) == Some("true") {
+        let reason = "the object in the member is propagated by Karmada: place it, or propagate it, but not both";
+        return Adoption::Refuse {
+            reason: reason.to_owned(),
+        };
+    }
+    let is_ours = own.has(object);
+    let has_manifest = object.annotation(SPEC_HASH).is_some()
+        && object.annotation(SPEC_HASH) == manifest.annotation(SPEC_HASH);
+    if is_ours && has_manifest {
+        // What it lacks somebody has taken away, and what stands there instead is not beside it.
+        Adoption::Adopt {
+            fields: TakeOver::Displaced,
+        }
+    } else if own.is_named_by(object) {
+        Adoption::Owned
+    } else if leaves_alone(work) && !is_ours {
+        Adoption::Refuse {
+            reason: LEFT_ALONE.to_owned(),
+        }
+    } else {
+        Adoption::Adopt {
+            fields: TakeOver::FromPredecessors,
+        }
+    }
+}
+
+/// Decides what becomes of an object that a Work gives up. One that only reports deletes what it has applied before, which has
+/// the hash of a manifest; what KubeFleet's agent owns because it has looked at it is let go.
+pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Removal {
+    let references = object.owners();
+    if !own.has(object) || object.is_deleting() || object.uid().is_empty() {
+        return Removal::Nothing;
+    }
+    let is_there = |owner: &Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
+    let is_shared = references
+        .iter()
+        .any(|owner| owner.uid != own.uid && is_there(owner));
+    let is_applied =
+        !only_reports(work.spec.apply_strategy.as_ref()) || object.annotation(SPEC_HASH).is_some();
+    if !is_shared && is_applied {
+        return Removal::Delete {
+            uid: object.uid().to_owned(),
+        };
+    }
+    let all = metadata::field(object, "ownerReferences").and_then(Value::as_array);
+    let others: Vec<_> = all
+        .into_iter()
+        .flatten()
+        .filter(|owner| owner["uid"] != *own.uid)
+        .collect();
+    let mut body = json!({ "metadata": { "ownerReferences": others } });
+    // What we have noted on it is not true of it any more.
+    for note in [SPEC_HASH, PLACEMENT] {
+        if object.annotation(note).is_some() {
+            body["metadata"]["annotations"][note] = Value::Null;
+        }
+    }
+    Removal::Release {
+        patch: guarded(Some(object.resource_version()), body),
+    }
+}
+
+fn is_applied_work(owner: &Owner<'_>) -> bool {
+    owner.kind == AppliedWork::KIND && owner.group == group(AppliedWork::API_VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::from_value;
+
+    use super::super::fixtures::items;
+    use super::*;
+
+    const OTHERS: (&str, &str) = ("apps/v1", "Deployment");
+    const PLACED: (&str, &str) = ("placement.kubernetes-fleet.io/v1beta1", "AppliedWork");
+
+    fn owners() -> Owners {
+        [("ours", "a-work"), ("theirs", "b-work")]
+            .map(|(uid, name)| (uid.to_owned(), name.to_owned()))
+            .into()
+    }
+
+    fn object(references: &[((&str, &str), &str)]) -> Value {
+        let references: Vec<_> = references
+            .iter()
+            .map(|((version, kind), uid)| {
+                json!({ "apiVersion": version, "kind": kind, "name": uid, "uid": uid })
+            })
+            .collect();
+        json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7",
+            "ownerReferences": references } })
+    }
+
+    fn own() -> Own {
+        Own {
+            uid: "ours".to_owned(),
+            applied: ["listed".to_owned()].into(),
+        }
+    }
+
+    fn adopted(work: &Work, object: &Value) -> Adoption {
+        adoption(work, &own(), &owners(), (&json!({}), object))
+    }
+
+    fn work(may_share: bool) -> Work {
+        from_value(json!({ "spec": { "applyStrategy": { "allowCoOwnership": may_share } } }))
+            .unwrap()
+    }
+
+    /// An object of nobody, or of an owner that is gone, may be taken over; one of another never, and one of somebody
+    /// else only where that was asked for.
+    #[test]
+    fn owners_decide_about_adoption() {
+        let adopt = Adoption::Adopt {
+            fields: TakeOver::FromPredecessors,
+        };
+        for (object, may_share, expected) in [
+            (object(&[]), false, Some(adopt.clone())),
+            (object(&[(PLACED, "gone")]), false, Some(adopt.clone())),
+            (object(&[(PLACED, "ours")]), false, Some(Adoption::Owned)),
+            (
+                object(&[(PLACED, "ours"), (PLACED, "gone")]),
+                false,
+                Some(Adoption::Owned),
+            ),
+            (object(&[(PLACED, "theirs")]), true, None),
+            (object(&[(OTHERS, "else")]), false, None),
+            (object(&[(OTHERS, "else")]), true, Some(adopt)),
+            (object(&[(PLACED, "ours"), (OTHERS, "else")]), false, None),
+            (
+                object(&[(PLACED, "ours"), (OTHERS, "else")]),
+                true,
+                Some(Adoption::Owned),
+            ),
+        ] {
+            let adoption = adopted(&work(may_share), &object);
+            match expected {
+                Some(expected) => assert_eq!(adoption, expected, "{object}"),
+                None => assert!(matches!(adoption, Adoption::Refuse { .. }), "{object}"),
+            }
+        }
+    }
+
+    /// What nobody has is left alone where that is asked for; what is ours stays ours.
+    #[test]
+    fn never_leaves_objects_alone() {
+        let work: Work = from_value(json!({ "spec": { "applyStrategy": {
+            "whenToTakeOver": "Never", "allowCoOwnership": true } } }))
+        .unwrap();
+        let adopts = |object: &Value| adopted(&work, object);
+        let reason = LEFT_ALONE.to_owned();
+        assert_eq!(adopts(&object(&[])), Adoption::Refuse { reason });
+        assert_eq!(adopts(&object(&[(PLACED, "ours")])), Adoption::Owned);
+    }
+
+    /// Case F107: an object whose owner somebody has taken off is known by its uid, and goes with its
+    /// Work. One that was made in its place is another.
+    #[test]
+    fn stripped_object_is_known() {
+        let work: Work =
+            from_value(json!({ "spec": { "applyStrategy": { "whenToTakeOver": "Never" } } }))
+                .unwrap();
+        let mut stripped = object(&[]);
+        stripped["metadata"]["uid"] = json!("listed");
+        let fields = TakeOver::FromPredecessors;
+        assert_eq!(adopted(&work, &stripped), Adoption::Adopt { fields });
+        let uid = "listed".to_owned();
+        let removed = removal(&work, &own(), &owners(), &stripped);
+        assert_eq!(removed, Removal::Delete { uid });
+        stripped["metadata"]["uid"] = json!("another");
+        assert!(matches!(adopted(&work, &stripped), Adoption::Refuse { .. }));
+        let removed = removal(&work, &own(), &owners(), &stripped);
+        assert_eq!(removed, Removal::Nothing);
+    }
+
+    /// What somebody has put where an object had something of its manifest goes, once that is all there is to write.
+    #[test]
+    fn written_object_is_restored() {
+        let mut ours = object(&[(PLACED, "ours")]);
+        ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h" });
+        let adopts = |hash: &str| {
+            let manifest = json!({ "metadata": { "annotations": { SPEC_HASH: hash } } });
+            adoption(&work(false), &own(), &owners(), (&manifest, &ours))
+        };
+        let fields = TakeOver::Displaced;
+        assert_eq!(adopts("h"), Adoption::Adopt { fields });
+        assert_eq!(adopts("next"), Adoption::Owned);
+    }
+
+    /// Both halves of this house may work in one cluster: an object belongs to one of them.
+    #[test]
+    fn propagated_object_is_refused() {
+        let mut object = object(&[]);
+        object["metadata"]["labels"] = json!({ MANAGED_BY_KARMADA: "true" });
+        let adoption = adopted(&work(true), &object);
+        assert!(matches!(adoption, Adoption::Refuse { .. }));
+    }
+
+    /// An object goes with its last owner; until then, it only loses the owner that gives it up.
+    #[test]
+    fn last_owner_takes_object_away() {
+        let delete = Removal::Delete {
+            uid: "u".to_owned(),
+        };
+        let removal = |object: &Value| removal(&work(false), &own(), &owners(), object);
+        let ours = object(&[(PLACED, "ours"), (PLACED, "gone")]);
+        assert_eq!(removal(&ours), delete);
+        let theirs = object(&[(PLACED, "theirs")]);
+        assert_eq!(removal(&theirs), Removal::Nothing);
+        let shared = object(&[(PLACED, "ours"), (OTHERS, "else")]);
+        let Removal::Release { patch } = removal(&shared) else {
+            panic!("not released");
+        };
+        let left = &patch["metadata"]["ownerReferences"];
+        assert_eq!(left.as_array().map(Vec::len), Some(1));
+        assert_eq!(left[0]["uid"], "else");
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        let mut going = ours;
+        going["metadata"]["deletionTimestamp"] = json!("2026-11-25T17:00:00Z");
+        assert_eq!(removal(&going), Removal::Nothing);
+    }
+
+    /// Who only looks takes away what he has applied before, and nothing that he has only looked at.
+    #[test]
+    fn reporter_deletes_what_was_applied() {
+        let work: Work =
+            from_value(json!({ "spec": { "applyStrategy": { "type": "ReportDiff" } } })).unwrap();
+        let mut ours = object(&[(PLACED, "ours")]);
+        let Removal::Release { patch } = removal(&work, &own(), &owners(), &ours) else {
+            panic!("not released");
+        };
+        assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
+        ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h" });
+        let applied = removal(&work, &own(), &owners(), &ours);
+        let uid = "u".to_owned();
+        assert_eq!(applied, Removal::Delete { uid });
+        let free = removal(&work, &own(), &owners(), &object(&[]));
+        assert_eq!(free, Removal::Nothing);
+    }
+
+    #[test]
+    fn recorded_objects_have_owners() {
+        for object in items("crp-1-member-objects") {
+            assert!(is_placed(&object), "{}", objects::kind(&object));
+            assert_eq!(owner_of(&object, &Owners::new()), None);
+        }
+    }
+}

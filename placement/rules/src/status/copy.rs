@@ -1,0 +1,200 @@
+//! The copy of a placement's status in the namespace that it places, for those who may read there only.
+
+use fleet_api::conditions::{STATUS_SYNCED, of_placement};
+use fleet_api::placement::PlacementStatus;
+use fleet_api::{ClusterResourcePlacementStatus, Placement};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use objects::Metadata;
+use objects::condition::{FALSE, TRUE};
+use objects::condition::{find, transition, upsert, whole_seconds};
+use objects::patch::merge_between;
+use serde_json::{Value, json};
+
+use crate::accessible::readable_in;
+use crate::condition::condition;
+
+/// A write of a copy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CopyWrite {
+    /// It is created.
+    Create(Box<ClusterResourcePlacementStatus>),
+    /// It is patched, by a merge patch.
+    Patch(Value),
+}
+
+/// Plans the copy of what a placement says of itself; `existing` is the one that is there. Returns nothing if nobody asks for
+/// one, or it is up to date. Whether there is one is not said in it.
+pub fn copy(
+    placement: &Placement,
+    said: &PlacementStatus,
+    existing: Option<&ClusterResourcePlacementStatus>,
+    now: Timestamp,
+) -> Option<CopyWrite> {
+    let namespace = readable_in(placement, said)?.to_owned();
+    let mut said = said.clone();
+    let kind = of_placement(placement.scope(), STATUS_SYNCED);
+    said.conditions.retain(|one| one.type_ != kind);
+    let time = whole_seconds(now);
+    let Some(existing) = existing else {
+        return Some(CopyWrite::Create(Box::new(
+            ClusterResourcePlacementStatus {
+                api_version: ClusterResourcePlacementStatus::API_VERSION.to_owned(),
+                kind: ClusterResourcePlacementStatus::KIND.to_owned(),
+                metadata: ObjectMeta {
+                    name: Some(placement.metadata.name().to_owned()),
+                    namespace: Some(namespace),
+                    owner_references: Some(vec![owner(placement)]),
+                    ..ObjectMeta::default()
+                },
+                source_status: said,
+                last_updated_time: Some(time),
+            },
+        )));
+    };
+    let mut patch = json!({});
+    if let Some(change) = merge_between(&json!(existing.source_status), &json!(said)) {
+        patch["sourceStatus"] = change;
+    }
+    let owner = owner(placement);
+    let owners = existing.metadata.owner_references.iter().flatten();
+    // That of an earlier placement of the name goes.
+    if !owners.clone().any(|one| one.uid == owner.uid) {
+        let mut owners: Vec<_> = owners
+            .filter(|one| one.kind != owner.kind)
+            .cloned()
+            .collect();
+        owners.push(owner);
+        patch["metadata"]["ownerReferences"] = json!(owners);
+    }
+    if patch == json!({}) {
+        return None;
+    }
+    patch["lastUpdatedTime"] = json!(time);
+    Some(CopyWrite::Patch(patch))
+}
+
+fn owner(placement: &Placement) -> OwnerReference {
+    let metadata = &placement.metadata;
+    OwnerReference {
+        api_version: Placement::API_VERSION.to_owned(),
+        kind: Placement::kind_of(placement.scope()).to_owned(),
+        name: metadata.name().to_owned(),
+        uid: metadata.uid().to_owned(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// Returns what a placement says of itself with whether that was copied, if it is to be, or why not.
+pub fn with_copied(
+    placement: &Placement,
+    mut said: PlacementStatus,
+    copied: Result<(), &str>,
+    now: Timestamp,
+) -> PlacementStatus {
+    let Some(namespace) = readable_in(placement, &said) else {
+        return said;
+    };
+    let kind = of_placement(placement.scope(), STATUS_SYNCED);
+    let mut synced = match copied {
+        Ok(()) => {
+            let message = format!(
+                "Successfully created or updated ClusterResourcePlacementStatus in namespace '{namespace}'"
+            );
+            condition((&kind, TRUE), "StatusSyncSucceeded", &message)
+        }
+        Err(problem) => {
+            let message =
+                format!("Failed to create or update ClusterResourcePlacementStatus: {problem}");
+            condition((&kind, FALSE), "StatusSyncFailed", &message)
+        }
+    };
+    let before = placement.status.as_ref();
+    let old = before.and_then(|before| find(&before.conditions, &kind));
+    synced.observed_generation = placement.metadata.generation;
+    synced.last_transition_time = Some(transition(old, &synced.status, now));
+    upsert(&mut said.conditions, synced);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::from_value;
+
+    use super::*;
+    use crate::fixtures::fixture;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn placement(selectors: &Value) -> Placement {
+        let mut placement: Placement = from_value(fixture("crp-all-available")).unwrap();
+        placement.spec.status_reporting_scope = Some("NamespaceAccessible".to_owned());
+        placement.spec.resource_selectors = from_value(selectors.clone()).unwrap();
+        placement
+    }
+
+    fn namespace(name: &str) -> Value {
+        json!({ "group": "", "version": "v1", "kind": "Namespace", "name": name })
+    }
+
+    /// Case F116: what a placement says is copied into its namespace once, and again when it says something else; whether
+    /// it could be is said on the placement alone.
+    #[test]
+    fn status_is_copied_once() {
+        let mut placement = placement(&json!([namespace("application-1")]));
+        let status = placement.status.clone().unwrap();
+        let Some(CopyWrite::Create(created)) = copy(&placement, &status, None, NOW) else {
+            panic!("not created");
+        };
+        assert_eq!(created.metadata.key().to_string(), "application-1/crp-all");
+        assert_eq!(
+            created.metadata.owners()[0].kind,
+            "ClusterResourcePlacement"
+        );
+        assert_eq!(created.source_status, status);
+        let told = with_copied(&placement, status.clone(), Ok(()), NOW);
+        let last = told.conditions.last().unwrap();
+        assert_eq!(
+            [&*last.type_, &last.status, &last.reason],
+            [
+                "ClusterResourcePlacementStatusSynced",
+                "True",
+                "StatusSyncSucceeded"
+            ]
+        );
+        placement.status = Some(told.clone());
+        assert_eq!(copy(&placement, &told, Some(&created), NOW), None);
+        let again = with_copied(&placement, status.clone(), Ok(()), Timestamp::now());
+        assert_eq!(again, told);
+
+        let mut other = status;
+        other.observed_resource_index = "7".to_owned();
+        let Some(CopyWrite::Patch(patch)) = copy(&placement, &other, Some(&created), NOW) else {
+            panic!("not patched");
+        };
+        let expected = json!({ "sourceStatus": { "observedResourceIndex": "7" },
+            "lastUpdatedTime": "1970-01-01T00:00:00Z" });
+        assert_eq!(patch, expected);
+        let failed = with_copied(&placement, other, Err("forbidden"), NOW);
+        assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
+    }
+
+    /// Nobody else's status is copied.
+    #[test]
+    fn rest_is_not_copied() {
+        let mut only_cluster = placement(&json!([namespace("application-1")]));
+        only_cluster.spec.status_reporting_scope = None;
+        let two = placement(&json!([
+            namespace("application-1"),
+            namespace("application-2")
+        ]));
+        let unnamed = placement(&json!([namespace("")]));
+        for placement in [only_cluster, two, unnamed] {
+            let status = placement.status.clone().unwrap();
+            assert_eq!(copy(&placement, &status, None, NOW), None);
+            let told = with_copied(&placement, status.clone(), Ok(()), NOW);
+            assert_eq!(told, status);
+        }
+    }
+}

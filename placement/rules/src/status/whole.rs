@@ -1,0 +1,62 @@
+//! Where a placement stands in all of its clusters.
+
+use fleet_api::conditions::{NO_OVERRIDE, of_placement};
+use objects::Scope;
+use objects::condition::Condition;
+use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
+
+use super::cluster::{FOR_GOOD, Standing};
+use super::step::Step;
+use crate::condition::condition;
+
+/// Returns the conditions of a placement of a scope after the first, up to the first step that is not done everywhere. Without a
+/// cluster there is none.
+pub(super) fn conditions(scope: Scope, standings: &[&Standing]) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    let steps = standings.first().map_or(&[][..], |standing| standing.steps);
+    for step in steps {
+        let condition = whole(scope, step, standings);
+        let is_done = condition.status == TRUE;
+        conditions.push(condition);
+        if !is_done {
+            break;
+        }
+    }
+    conditions
+}
+
+/// Returns what is said of a step: nobody knows as long as one cluster does not.
+fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
+    let said = standings
+        .iter()
+        .map(|standing| find(&standing.reached, step.kind));
+    let count = |status: &str| {
+        let with_status = said.clone().flatten().filter(|one| one.status == status);
+        with_status.count()
+    };
+    let (failed, done) = (count(FALSE), count(TRUE));
+    // Where clusters take other steps, while the strategy changes, nothing is said of this one.
+    let unknown = standings.len() - failed - done;
+    let (status, words, clusters) = if unknown > 0 {
+        ("Unknown", step.unknown, unknown)
+    } else if failed > 0 {
+        (FALSE, step.not, failed)
+    } else {
+        (TRUE, step.done, done)
+    };
+    let is_for_good = |one: &Condition| one.status == FALSE && one.message.ends_with(FOR_GOOD);
+    let is_for_good = status == FALSE && said.clone().flatten().any(is_for_good);
+    let without_overrides = |one: &Condition| one.reason == NO_OVERRIDE;
+    let (reason, mut message) = if status == TRUE && said.flatten().all(without_overrides) {
+        let message = "No override rules are configured for the selected resources";
+        (NO_OVERRIDE, message.to_owned())
+    } else {
+        (words.reason, words.message(clusters))
+    };
+    if is_for_good {
+        message.push_str(FOR_GOOD);
+    }
+    let kind = of_placement(scope, step.kind);
+    condition((&kind, status), reason, &message)
+}

@@ -1,0 +1,87 @@
+//! The strategy of a placement, with what it leaves out, and what its words mean.
+
+use fleet_api::Placement;
+use fleet_api::placement::ApplyStrategy;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use objects::patch::merge_between;
+use serde_json::{Value, json};
+
+/// The strategy by which runs through stages give snapshots to clusters, and nothing else does.
+const EXTERNAL: &str = "External";
+
+/// Returns `true` if clusters of a placement are given something by runs only.
+pub fn is_external(placement: &Placement) -> bool {
+    placement.spec.strategy.type_ == EXTERNAL
+}
+
+/// Returns how the objects of a placement are written, with the defaults written out.
+pub fn apply_strategy(placement: &Placement) -> ApplyStrategy {
+    let mut strategy = placement
+        .spec
+        .strategy
+        .apply_strategy
+        .clone()
+        .unwrap_or_default();
+    for (field, default) in [
+        (&mut strategy.comparison_option, "PartialComparison"),
+        (&mut strategy.type_, "ClientSideApply"),
+        (&mut strategy.when_to_apply, "Always"),
+        (&mut strategy.when_to_take_over, "Always"),
+    ] {
+        if field.is_empty() {
+            default.clone_into(field);
+        }
+    }
+    strategy
+}
+
+/// Returns `true` if a rollout may never take anything from a cluster: no edit can reach one that has the placement.
+pub(super) fn allows_no_change(placement: &Placement) -> bool {
+    let update = placement.spec.strategy.rolling_update.as_ref();
+    let bound = update.and_then(|update| update.max_unavailable.as_ref());
+    bound.and_then(|bound| part_of(bound, 1)) == Some(0)
+}
+
+/// Returns the merge patch that makes one way to write of another, or `None` if it is the same: what is left out goes.
+pub(super) fn change(
+    before: Option<&ApplyStrategy>,
+    after: Option<&ApplyStrategy>,
+) -> Option<Value> {
+    merge_between(&json!(before), &json!(after))
+}
+
+/// Returns the number that a bound means, quoted or not, or a percentage of all rounded up; `None` for any other text.
+pub(super) fn part_of(bound: &IntOrString, all: usize) -> Option<usize> {
+    match bound {
+        IntOrString::Int(number) => Some(usize::try_from(*number).unwrap_or_default()),
+        IntOrString::String(text) => {
+            let Some(percent) = text.strip_suffix('%') else {
+                return text.parse().ok();
+            };
+            Some(percentage_of(all, percent.parse().ok()?))
+        }
+    }
+}
+
+/// Returns a percentage of all, rounded up.
+pub(super) fn percentage_of(all: usize, percent: usize) -> usize {
+    all.saturating_mul(percent).div_ceil(100)
+}
+
+/// Returns `true` if differences are reported and nothing is written.
+pub fn only_reports(strategy: Option<&ApplyStrategy>) -> bool {
+    strategy.is_some_and(|strategy| strategy.type_ == "ReportDiff")
+}
+
+/// Returns `true` if what an object has besides its manifest is compared, too.
+pub fn compares_all(strategy: Option<&ApplyStrategy>) -> bool {
+    strategy.is_some_and(|strategy| strategy.comparison_option == "FullComparison")
+}
+
+/// Returns `true` if a field that somebody else has set is taken from him.
+pub fn is_forced(strategy: Option<&ApplyStrategy>) -> bool {
+    strategy.is_none_or(|strategy| {
+        let config = strategy.server_side_apply_config.as_ref();
+        strategy.type_ != "ServerSideApply" || config.is_some_and(|config| config.force)
+    })
+}

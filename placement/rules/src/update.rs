@@ -1,0 +1,155 @@
+//! The next step of a run: which clusters of a placement get its snapshot now, stage by stage, and what the run says of that.
+//!
+//! ```text
+//! policy, bindings → picked ─┐
+//! strategy, clusters → stages → initialize: the run knows its stages, once and for all
+//!                            └→ validate → advance, stop: bindings, approval requests, status → deletion
+//! ```
+//!
+//! A cluster is given the snapshot only if the run has said before that all before it are done, and that its stage is
+//! approved. So whatever becomes of a write, no more clusters are being updated than may be, and no stage comes before its
+//! approval. The words are KubeFleet's, by which its users' scripts tell one end from another.
+//!
+//! - `step`: the step as it is being planned; `facts`: what decides; `writes`: what is written beside the status; `words`: what is said in it.
+//! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
+//! - `initialize`, `validate`: whether a run can begin, and go on.
+//! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
+//!   last stage; `explain`: what a person is told who asks.
+
+mod advance;
+mod cluster;
+mod deletion;
+mod explain;
+mod facts;
+mod initialize;
+mod picked;
+mod stages;
+mod step;
+mod stop;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod validate;
+mod words;
+mod writes;
+
+use fleet_api::StagedUpdateRun;
+use fleet_api::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
+use fleet_api::update::{RunState, UpdateRunStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use objects::condition::Condition;
+use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
+use objects::{Key, Metadata};
+
+pub use explain::{RunExplanation, explain};
+pub use facts::UpdateFacts;
+use step::{Obstacle, Step};
+pub use writes::UpdateWrite;
+
+/// A step of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdatePlan {
+    /// What the run says of itself, unless it says so already.
+    pub status: Option<UpdateRunStatus>,
+    /// The other writes.
+    pub writes: Vec<UpdateWrite>,
+    /// The time at which the same facts mean something else.
+    pub wake_at: Option<Timestamp>,
+    /// True if the run has failed for good: that is to be decided on facts that are certain.
+    pub has_failed: bool,
+}
+
+/// Returns `true` if nothing becomes of a run any more.
+pub fn is_finished(run: &StagedUpdateRun) -> bool {
+    run.status.as_ref().is_some_and(|status| {
+        let is = |kind: &str, value: &str| {
+            find(&status.conditions, kind).is_some_and(|one| one.status == value)
+        };
+        is(INITIALIZED, FALSE) || is(SUCCEEDED, FALSE) || is(SUCCEEDED, TRUE)
+    })
+}
+
+/// Returns the key of the placement that a run is about: one of its own namespace, if it has one.
+pub fn placement_of(run: &StagedUpdateRun) -> Key {
+    Key::new(run.metadata.namespace(), &*run.spec.placement_name)
+}
+
+/// Returns `true` if a run is to begin with the latest snapshot of its placement.
+pub fn asks_for_latest(run: &StagedUpdateRun) -> bool {
+    let status = run.status.as_ref();
+    let has_begun = status.is_some_and(|status| status.strategy.is_some());
+    !has_begun && !is_finished(run) && run.spec.resource_snapshot_index.is_empty()
+}
+
+/// Returns what a run says last: how it has ended, or how it goes on, or whether it has begun.
+pub fn said(status: &UpdateRunStatus) -> Option<&Condition> {
+    let mut kinds = [SUCCEEDED, PROGRESSING, INITIALIZED].into_iter();
+    kinds.find_map(|kind| find(&status.conditions, kind))
+}
+
+/// Returns the name of the snapshot that the clusters of a run get, or are to get once it begins; `None` while there is none.
+pub fn snapshot_of<'a>(
+    run: &'a StagedUpdateRun,
+    snapshots: impl IntoIterator<Item = &'a ObjectMeta>,
+) -> Option<String> {
+    let index = initialize::index(run, snapshots)?;
+    Some(step::master(&run.spec.placement_name, index))
+}
+
+/// Plans a step of a run that is not being deleted.
+pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
+    if is_finished(facts.run) {
+        return UpdatePlan::default();
+    }
+    let before = facts.run.status.clone().unwrap_or_default();
+    let mut step = Step {
+        facts,
+        status: before.clone(),
+        writes: Vec::new(),
+        wake_at: None,
+    };
+    let is_initialized = facts::is(&before.conditions, INITIALIZED, TRUE);
+    let planned = if !is_initialized {
+        initialize::initialize(&mut step)
+    } else if facts.run.spec.state == RunState::Initialize {
+        return UpdatePlan::default();
+    } else {
+        go_on(&mut step)
+    };
+    let mut has_failed = false;
+    match planned {
+        Ok(()) => {}
+        // Whatever is missing wakes it when it comes.
+        Err(Obstacle::Missing) => return UpdatePlan::default(),
+        Err(Obstacle::Fatal(reason)) => {
+            has_failed = true;
+            step.writes.clear();
+            step.fail(is_initialized, &reason);
+        }
+    }
+    let Step {
+        mut status,
+        writes,
+        wake_at,
+        ..
+    } = step;
+    words::stamp(&mut status, facts.run.metadata.generation);
+    UpdatePlan {
+        status: (status != before).then_some(status),
+        writes,
+        wake_at,
+        has_failed,
+    }
+}
+
+/// Takes a run that knows its stages one step further.
+fn go_on(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
+    let picked = validate::validate(step.facts, &step.status)?;
+    match step.facts.run.spec.state {
+        RunState::Initialize => Ok(()),
+        RunState::Run => step.advance(&picked),
+        RunState::Stop => step.stop(&picked),
+    }
+}

@@ -1,0 +1,216 @@
+//! The update of one cluster.
+
+use fleet_api::Binding;
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{AVAILABLE, DIFF_REPORTED, ROLLOUT_STARTED, STARTED, SUCCEEDED};
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::update::ClusterUpdate;
+use jiff::{SignedDuration, Timestamp};
+use objects::Metadata;
+use objects::condition::TRUE;
+use objects::condition::find;
+
+use super::facts::is;
+use super::step::Step;
+use super::words;
+use super::writes::UpdateWrite;
+use crate::condition::{condition, put};
+use crate::overrides::Applicable;
+use crate::rollout::{Latest, RolloutWrite, is_rendered, told};
+use crate::select::show;
+
+/// The time after which a cluster that does not become ready holds up its run.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
+
+/// Whether a step may change what a cluster gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is its turn.
+    Come,
+    /// What it has got already may still become ready.
+    Over,
+}
+
+/// The clusters that hold up a run, and why the first does.
+#[derive(Debug, Default)]
+pub(super) struct Late<'c> {
+    pub(super) clusters: Vec<&'c str>,
+    pub(super) why: String,
+}
+
+/// Returns `true` if a cluster has what the run is about, and it does its work there.
+pub(super) fn is_done(cluster: &ClusterUpdate) -> bool {
+    is(&cluster.conditions, SUCCEEDED, TRUE)
+}
+
+/// Returns `true` if a cluster is being updated.
+pub(super) fn is_under_way(cluster: &ClusterUpdate) -> bool {
+    is(&cluster.conditions, STARTED, TRUE) && !is_done(cluster)
+}
+
+impl Step<'_, '_> {
+    /// Takes the next step in a cluster.
+    ///
+    /// # Errors
+    /// Fails with a message if somebody else has given it something else meanwhile.
+    pub(super) fn update(
+        &mut self,
+        cluster: &mut ClusterUpdate,
+        binding: &Binding,
+        turn: Turn,
+    ) -> Result<(), String> {
+        let is_started = is(&cluster.conditions, STARTED, TRUE);
+        let dated = self.dated();
+        let is_given = self.is_given(cluster, binding);
+        if is_started && !is_given {
+            let message = format!(
+                "the binding of the updating cluster `{}` is not up-to-date with the desired status, please check the \
+                 status of binding `{}` and see if there is a concurrent updateRun referencing the same placement and \
+                 updating the same cluster",
+                cluster.cluster_name,
+                binding.metadata.name()
+            );
+            let failed = words::cluster_failed(&message);
+            put(&mut cluster.conditions, [failed], dated);
+            return Err(message);
+        }
+        if !is_started {
+            let needs_more = !is_given || !self.has_digest(cluster, binding);
+            match turn {
+                Turn::Come if needs_more => {
+                    self.give(cluster, binding);
+                    return Ok(());
+                }
+                // A program that died had begun, and nobody noted it.
+                Turn::Over if needs_more || !has_started(binding) => return Ok(()),
+                Turn::Come | Turn::Over => {}
+            }
+            put(&mut cluster.conditions, [words::cluster_started()], dated);
+        }
+        if has_started(binding) {
+            if is_ready(binding) {
+                put(&mut cluster.conditions, [words::cluster_succeeded()], dated);
+            }
+        } else {
+            self.start(binding);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if a binding has what the run is about.
+    fn is_given(&self, cluster: &ClusterUpdate, binding: &Binding) -> bool {
+        let spec = &binding.spec;
+        spec.state == BindingState::Bound
+            && spec.resource_snapshot_name == self.snapshot()
+            && spec.cluster_resource_override_snapshots
+                == cluster.cluster_resource_override_snapshots
+            && spec.resource_override_snapshots == cluster.resource_override_snapshots
+            && spec.apply_strategy == self.status.apply_strategy
+    }
+
+    /// Returns `true` if the overrides come to what they came to when they were given.
+    fn has_digest(&self, cluster: &ClusterUpdate, binding: &Binding) -> bool {
+        let digest = self.digest(cluster);
+        binding.metadata.annotation(OVERRIDES_DIGEST) == digest.as_deref()
+    }
+
+    fn digest(&self, cluster: &ClusterUpdate) -> Option<String> {
+        let overrides = self.facts.overrides;
+        overrides.digest_for(&cluster.cluster_name, &applicable(cluster))
+    }
+
+    /// Gives a cluster what the run is about.
+    fn give(&mut self, cluster: &ClusterUpdate, binding: &Binding) {
+        let strategy = self.status.apply_strategy.clone().unwrap_or_default();
+        let (snapshot, overrides) = (self.snapshot(), applicable(cluster));
+        let latest = Latest {
+            snapshot: &snapshot,
+            overrides: Some(&overrides),
+            digest: self.digest(cluster),
+        };
+        let write = RolloutWrite::spec(binding, Some(latest), &strategy);
+        self.writes.push(UpdateWrite::Binding(write));
+    }
+
+    /// Says on a binding that its Works may have what it was given.
+    fn start(&mut self, binding: &Binding) {
+        let message = format!(
+            "Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: {}, \
+             updateRun: {}",
+            self.status.resource_snapshot_index_used,
+            self.facts.run.metadata.name()
+        );
+        let mut started = condition((ROLLOUT_STARTED, TRUE), "RolloutStarted", &message);
+        started.observed_generation = binding.metadata.generation;
+        let write = told(binding, vec![started], self.facts.now);
+        self.writes.extend(write.map(UpdateWrite::Binding));
+    }
+
+    /// Returns those of a stage that have not become ready for long, and looks at the others again when it is time.
+    pub(super) fn late<'c>(
+        &mut self,
+        clusters: impl Iterator<Item = &'c ClusterUpdate>,
+    ) -> Late<'c> {
+        let mut late = Late::default();
+        for cluster in clusters.filter(|one| is_under_way(one)) {
+            let started = find(&cluster.conditions, STARTED);
+            let since = started.and_then(|one| one.last_transition_time.as_ref());
+            let since = since.map_or(self.facts.now, |time| time.0);
+            let at = since.saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+            if at > self.facts.now {
+                self.look_at(at);
+                continue;
+            }
+            if late.clusters.is_empty() {
+                late.why = self.why(&cluster.cluster_name);
+            }
+            late.clusters.push(&cluster.cluster_name);
+        }
+        late
+    }
+
+    /// Returns why a cluster does not become ready.
+    fn why(&self, cluster: &str) -> String {
+        let mut bindings = self.facts.bindings.iter();
+        let binding = bindings.find(|one| one.spec.target_cluster == cluster);
+        let status = binding.and_then(|binding| binding.status.as_ref());
+        let failed = status.and_then(|status| status.failed_placements.first());
+        match failed {
+            Some(failed) => {
+                let object = show(&failed.identifier);
+                let said = &failed.condition;
+                format!(
+                    "{object} in {cluster} is not {}: {}: {}",
+                    said.type_, said.reason, said.message
+                )
+            }
+            None => format!("{cluster} does not say which object is not available"),
+        }
+    }
+}
+
+fn applicable(cluster: &ClusterUpdate) -> Applicable {
+    Applicable {
+        cluster_scoped: cluster.cluster_resource_override_snapshots.clone(),
+        namespaced: cluster.resource_override_snapshots.clone(),
+    }
+}
+
+/// Returns `true` if a condition is True of a binding as it is.
+fn says(binding: &Binding, kind: &str) -> bool {
+    let status = binding.status.as_ref();
+    let said = status.and_then(|status| find(&status.conditions, kind));
+    said.is_some_and(|one| {
+        one.status == TRUE && one.observed_generation == binding.metadata.generation
+    })
+}
+
+fn has_started(binding: &Binding) -> bool {
+    says(binding, ROLLOUT_STARTED)
+}
+
+fn is_ready(binding: &Binding) -> bool {
+    let status = binding.status.as_ref();
+    status.is_some_and(|status| is_rendered(binding, status))
+        && (says(binding, AVAILABLE) || says(binding, DIFF_REPORTED))
+}

@@ -1,0 +1,66 @@
+//! A step of a run as it is being planned, and what stands in its way.
+
+use fleet_api::update::UpdateRunStatus;
+use jiff::Timestamp;
+
+use super::facts::UpdateFacts;
+use super::words;
+use super::writes::UpdateWrite;
+use crate::condition::put;
+
+/// Why a step cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// Something is about to come.
+    Missing,
+    /// It never can, for this reason.
+    Fatal(String),
+}
+
+/// Returns the obstacle of a run that cannot begin, or go on, for a reason that lies outside of it.
+pub(super) fn invalid(reason: &str) -> Obstacle {
+    Obstacle::Fatal(format!("failed to validate the updateRun: {reason}"))
+}
+
+/// A step as it is being planned.
+pub(super) struct Step<'f, 'a> {
+    pub(super) facts: &'f UpdateFacts<'a>,
+    pub(super) status: UpdateRunStatus,
+    pub(super) writes: Vec<UpdateWrite>,
+    pub(super) wake_at: Option<Timestamp>,
+}
+
+impl Step<'_, '_> {
+    /// Returns the generation of the run and the time, which conditions have.
+    pub(super) fn dated(&self) -> (Option<i64>, Timestamp) {
+        (self.facts.run.metadata.generation, self.facts.now)
+    }
+
+    /// Has the run looked at again at a time.
+    pub(super) fn look_at(&mut self, time: Timestamp) {
+        self.wake_at = Some(self.wake_at.map_or(time, |at| at.min(time)));
+    }
+
+    /// Ends the run: it has failed for good.
+    pub(super) fn fail(&mut self, is_initialized: bool, reason: &str) {
+        let message = format!("cannot continue the updateRun: {reason}");
+        let said = if is_initialized {
+            words::run_failed(&message)
+        } else {
+            vec![words::not_initialized(&message)]
+        };
+        let dated = self.dated();
+        put(&mut self.status.conditions, said, dated);
+    }
+
+    /// Returns the name of the snapshot that the clusters get.
+    pub(super) fn snapshot(&self) -> String {
+        let placement = &self.facts.run.spec.placement_name;
+        master(placement, &self.status.resource_snapshot_index_used)
+    }
+}
+
+/// Returns the name of the master of a group of snapshots.
+pub(super) fn master(placement: &str, index: &str) -> String {
+    format!("{placement}-{index}-snapshot")
+}

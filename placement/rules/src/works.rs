@@ -1,0 +1,189 @@
+//! The Works of a binding, and what the binding says of them.
+//!
+//! - `facts`: what decides about them.
+//! - `desired`: the Works that its cluster should have, from the parts of a snapshot and the overrides.
+//! - `report`: the conditions of the binding, from those of its Works; `listed`: the objects that it names.
+
+mod desired;
+mod facts;
+mod listed;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
+use fleet_api::placement::ApplyStrategy;
+use fleet_api::{Binding, Work};
+use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::TRUE;
+use objects::condition::find;
+use objects::metadata::has_marks;
+use serde_json::{Value, json};
+
+pub use facts::{Failure, WorksFacts};
+pub use report::{Synchronization, report};
+
+use super::strategy::change;
+use desired::{are_current, desired};
+
+/// A write to a Work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkWrite {
+    /// It is created.
+    Create(Box<Work>),
+    /// Its content, or how that is written, changes.
+    Patch {
+        /// The name.
+        name: String,
+        /// The merge patch.
+        patch: Value,
+    },
+    /// It is deleted: nothing of the snapshot is in it.
+    Delete {
+        /// The name.
+        name: String,
+    },
+}
+
+/// What is to be done for the Works of a binding.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorksPlan {
+    /// Nothing yet: the rollout has not given its snapshot to the binding.
+    Wait,
+    /// These writes; none if the Works are up to date.
+    Write(Vec<WorkWrite>),
+    /// What is there stays, and is reported. Only how it is written may change, by these writes.
+    Keep(Vec<WorkWrite>),
+    /// Nothing: what the snapshots ask for cannot be done.
+    Refuse(Failure),
+    /// Everything goes, for the binding does: these writes are next.
+    Remove(Vec<WorkWrite>),
+}
+
+/// Plans the Works of a binding.
+pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
+    let binding = facts.binding;
+    if binding.metadata.is_deleting() {
+        let works = facts
+            .works
+            .iter()
+            .filter(|work| !work.metadata.is_deleting());
+        let writes = works.map(|work| take_away(work));
+        return WorksPlan::Remove(writes.collect());
+    }
+    match binding.spec.state {
+        BindingState::Scheduled => return WorksPlan::Wait,
+        // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
+        // not answered, and be held for ever.
+        BindingState::Bound if is_held(binding) && !facts.works.is_empty() => {
+            return keep(facts);
+        }
+        BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
+        BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
+            return WorksPlan::Wait;
+        }
+        // Its cluster has left the fleet, and the namespace of that is gone.
+        BindingState::Unscheduled if facts.cluster.is_none() && facts.works.is_empty() => {
+            return WorksPlan::Wait;
+        }
+        // What is unscheduled keeps what it has.
+        BindingState::Bound | BindingState::Unscheduled => {}
+    }
+    let missing = facts.missing();
+    // The Works outlive the snapshots that they were made of. Where the labels of the cluster make something else of these,
+    // it is the rollout that gives it.
+    if (missing.is_some() || facts.is_outdated()) && are_current(facts) {
+        return keep(facts);
+    }
+    if let Some(missing) = missing {
+        return WorksPlan::Refuse(missing);
+    }
+    let desired = match desired(facts) {
+        Ok(desired) => desired,
+        Err(failure) => return WorksPlan::Refuse(failure),
+    };
+    let names: BTreeSet<_> = desired
+        .iter()
+        .map(|work| work.metadata.name().to_owned())
+        .collect();
+    let mut writes: Vec<_> = desired
+        .into_iter()
+        .filter_map(|desired| write(facts.works, desired))
+        .collect();
+    let stale = facts
+        .works
+        .iter()
+        .filter(|work| !names.contains(work.metadata.name()) && !work.metadata.is_deleting());
+    writes.extend(stale.map(|work| take_away(work)));
+    WorksPlan::Write(writes)
+}
+
+/// Keeps what the Works have. A new way to write goes to everybody at once: who is held would never say that it works so.
+fn keep(facts: &WorksFacts<'_>) -> WorksPlan {
+    let strategy = facts.binding.spec.apply_strategy.as_ref();
+    let works = facts
+        .works
+        .iter()
+        .filter(|work| strategy.is_some() && !work.metadata.is_deleting());
+    let writes = works.filter_map(|work| rewrite(work, strategy));
+    WorksPlan::Keep(writes.collect())
+}
+
+fn is_started(binding: &Binding) -> bool {
+    rollout(binding).is_some_and(|started| started.status == TRUE)
+}
+
+/// Returns `true` if the rollout keeps a binding at an earlier snapshot.
+fn is_held(binding: &Binding) -> bool {
+    rollout(binding).is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED)
+}
+
+/// Returns the condition whether a rollout has started, if it is about the binding as it is now.
+fn rollout(binding: &Binding) -> Option<&Condition> {
+    let status = binding.status.as_ref()?;
+    let started = find(&status.conditions, ROLLOUT_STARTED)?;
+    (started.observed_generation == binding.metadata.generation).then_some(started)
+}
+
+/// Returns the write that makes a Work as desired, or `None` if it is.
+fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
+    let mut works = works.iter();
+    let Some(current) = works.find(|work| work.metadata.name() == desired.metadata.name()) else {
+        return Some(WorkWrite::Create(Box::new(desired)));
+    };
+    let (current, wanted) = (*current, &desired.metadata);
+    let is_same = has_marks(&current.metadata, wanted) && current.spec == desired.spec;
+    (!is_same).then(|| {
+        let [before, after] = [current, &desired].map(|work| work.spec.apply_strategy.as_ref());
+        let mut spec = json!({ "workload": desired.spec.workload });
+        if let Some(change) = change(before, after) {
+            spec["applyStrategy"] = change;
+        }
+        WorkWrite::Patch {
+            name: wanted.name().to_owned(),
+            patch: json!({
+                "metadata": { "labels": wanted.labels, "annotations": wanted.annotations },
+                "spec": spec,
+            }),
+        }
+    })
+}
+
+/// Returns the write by which a Work knows how its objects are to be written, or `None` if it does.
+fn rewrite(work: &Work, strategy: Option<&ApplyStrategy>) -> Option<WorkWrite> {
+    let change = change(work.spec.apply_strategy.as_ref(), strategy)?;
+    Some(WorkWrite::Patch {
+        name: work.metadata.name().to_owned(),
+        patch: json!({ "spec": { "applyStrategy": change } }),
+    })
+}
+
+fn take_away(work: &Work) -> WorkWrite {
+    WorkWrite::Delete {
+        name: work.metadata.name().to_owned(),
+    }
+}

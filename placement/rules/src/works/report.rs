@@ -1,0 +1,238 @@
+//! What a binding says of its Works.
+
+use fleet_api::binding::BindingStatus;
+use fleet_api::conditions::{
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED, NO_OVERRIDE,
+    OVERRIDDEN, OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
+};
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::{Binding, Work};
+use jiff::Timestamp;
+use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
+
+use super::facts::Failure;
+use super::listed::{diffed, drifted, failed};
+use crate::condition::{condition, put};
+use crate::overrides::listed;
+use crate::strategy::only_reports;
+
+/// Whether the Works of a binding are what its cluster should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synchronization<'a> {
+    /// They are.
+    Synchronized,
+    /// They are, as far as the rollout has got.
+    Kept,
+    /// They were written now, and nobody has answered.
+    Written,
+    /// They are not.
+    Failed(&'a Failure),
+}
+
+/// Returns the status of a binding after a look at its Works, or `None` if it is up to date. What others say of the
+/// binding stays.
+pub fn report(
+    binding: &Binding,
+    synchronization: Synchronization<'_>,
+    works: &[&Work],
+    now: Timestamp,
+) -> Option<BindingStatus> {
+    let before = binding.status.clone().unwrap_or_default();
+    let mut after = before.clone();
+    let is_reported = only_reports(binding.spec.apply_strategy.as_ref());
+    let new = conditions(binding, synchronization, works, is_reported);
+    let says = |kind: &str| new.iter().any(|condition| condition.type_ == kind);
+    let ours = [
+        OVERRIDDEN,
+        WORK_SYNCHRONIZED,
+        APPLIED,
+        AVAILABLE,
+        DIFF_REPORTED,
+    ];
+    after
+        .conditions
+        .retain(|one| !ours.contains(&&*one.type_) || says(&one.type_));
+    let is_failure = |kind: &str| {
+        let condition = find(&new, kind);
+        let in_progress = [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS];
+        condition.is_some_and(|one| one.status == FALSE && !in_progress.contains(&&*one.reason))
+    };
+    let answered_by = |kind: &str| {
+        let answered = works.iter().filter(|work| reported(work, kind).is_some());
+        answered.copied().collect::<Vec<_>>()
+    };
+    after.failed_placements = if is_failure(APPLIED) || is_failure(AVAILABLE) {
+        // Whoever mends what cannot be applied is to see what does not run, too.
+        failed(&answered_by(APPLIED), &[APPLIED, AVAILABLE])
+    } else {
+        Vec::new()
+    };
+    let kind = if is_reported { DIFF_REPORTED } else { APPLIED };
+    let answered = answered_by(kind);
+    after.drifted_placements = drifted(&answered);
+    // As upstream's, differences are told once all are known: the condition says what is not.
+    after.diffed_placements = if is_failure(DIFF_REPORTED) {
+        Vec::new()
+    } else {
+        diffed(&answered)
+    };
+    put(
+        &mut after.conditions,
+        new,
+        (binding.metadata.generation, now),
+    );
+    (after != before).then_some(after)
+}
+
+fn conditions(
+    binding: &Binding,
+    synchronization: Synchronization<'_>,
+    works: &[&Work],
+    is_reported: bool,
+) -> Vec<Condition> {
+    let overridden = if listed(&binding.spec).next().is_none() {
+        let message = "No override rules are configured for the selected resources";
+        condition((OVERRIDDEN, TRUE), NO_OVERRIDE, message)
+    } else {
+        let message = "Successfully applied the override rules on the resources";
+        condition((OVERRIDDEN, TRUE), "OverriddenSucceeded", message)
+    };
+    let synchronized = match synchronization {
+        Synchronization::Failed(Failure::Overriding(reason)) => {
+            let message = format!("Failed to apply the override rules on the resources: {reason}");
+            return vec![condition((OVERRIDDEN, FALSE), "OverriddenFailed", &message)];
+        }
+        Synchronization::Failed(Failure::Synchronizing(reason)) => {
+            let message = format!("Failed to synchronize the work to the latest: {reason}");
+            let failed = condition((WORK_SYNCHRONIZED, FALSE), "SyncWorkFailed", &message);
+            return vec![overridden, failed];
+        }
+        Synchronization::Synchronized | Synchronization::Kept | Synchronization::Written => {
+            condition(
+                (WORK_SYNCHRONIZED, TRUE),
+                "AllWorkSynced",
+                "All of the works are synchronized to the latest",
+            )
+        }
+    };
+    let mut conditions = vec![overridden, synchronized];
+    if is_reported {
+        conditions.push(differences(synchronization, works));
+    } else {
+        let applied = applied(synchronization, works);
+        let is_applied = applied.status == TRUE;
+        conditions.push(applied);
+        conditions.extend(is_applied.then(|| available(works)).flatten());
+    }
+    let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
+    // What is kept may have been made by those before.
+    let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
+    conditions
+        .extend(rendered.map(|digest| condition((OVERRIDES_RENDERED, TRUE), "Rendered", digest)));
+    conditions
+}
+
+fn applied(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+    match answer(synchronization, works, APPLIED) {
+        Answer::Pending => condition(
+            (APPLIED, FALSE),
+            APPLY_IN_PROGRESS,
+            "Resources are being applied",
+        ),
+        Answer::No(work) => {
+            let message = format!("Work object {} has failed to apply", work.metadata.name());
+            condition((APPLIED, FALSE), "NotAllWorkHaveBeenApplied", &message)
+        }
+        Answer::Yes => {
+            let message = "All corresponding work objects are applied";
+            condition((APPLIED, TRUE), "AllWorkHaveBeenApplied", message)
+        }
+    }
+}
+
+fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+    match answer(synchronization, works, DIFF_REPORTED) {
+        Answer::Pending => condition(
+            (DIFF_REPORTED, FALSE),
+            DIFF_REPORT_IN_PROGRESS,
+            "Diff reporting is in progress",
+        ),
+        Answer::No(work) => {
+            let name = work.metadata.name();
+            let mut message = format!("Work object {name} has failed to report diff");
+            if let Some(failed) = failed(&[work], &[DIFF_REPORTED]).first() {
+                message = format!("{message}: {}", failed.condition.message);
+            }
+            condition(
+                (DIFF_REPORTED, FALSE),
+                "NotAllWorkHaveDiffReported",
+                &message,
+            )
+        }
+        Answer::Yes => {
+            let message = "All corresponding work objects have reported diff";
+            condition((DIFF_REPORTED, TRUE), "AllWorkHaveDiffReported", message)
+        }
+    }
+}
+
+/// What the Works of a binding say together.
+enum Answer<'w> {
+    /// All say that it is so.
+    Yes,
+    /// This one says that it is not.
+    No(&'w Work),
+    /// One has not said anything about what it has now.
+    Pending,
+}
+
+fn answer<'w>(synchronization: Synchronization<'_>, works: &[&'w Work], kind: &str) -> Answer<'w> {
+    let says = |work: &Work, status: &str| {
+        reported(work, kind).is_some_and(|condition| condition.status == status)
+    };
+    if synchronization == Synchronization::Written {
+        Answer::Pending
+    } else if let Some(work) = works.iter().find(|work| says(work, FALSE)) {
+        Answer::No(work)
+    } else if works.iter().all(|work| says(work, TRUE)) {
+        Answer::Yes
+    } else {
+        Answer::Pending
+    }
+}
+
+/// Returns what the Works of which everything is applied say of its availability; `None` while one says nothing.
+fn available(works: &[&Work]) -> Option<Condition> {
+    let mut untrackable = None;
+    for work in works {
+        let condition_of_work = reported(work, AVAILABLE)?;
+        if condition_of_work.status != TRUE {
+            let message = format!("Work object {} is not yet available", work.metadata.name());
+            return Some(condition(
+                (AVAILABLE, FALSE),
+                "NotAllWorkAreAvailable",
+                &message,
+            ));
+        }
+        if condition_of_work.reason == WORK_NOT_TRACKABLE {
+            untrackable = untrackable.or(Some(work));
+        }
+    }
+    let Some(work) = untrackable else {
+        let message = "All corresponding work objects are available";
+        return Some(condition((AVAILABLE, TRUE), "AllWorkAreAvailable", message));
+    };
+    let name = work.metadata.name();
+    let message = format!("The availability of work object {name} is not trackable");
+    Some(condition((AVAILABLE, TRUE), UNTRACKABLE, &message))
+}
+
+/// Returns what a Work says of its present content.
+fn reported<'w>(work: &'w Work, kind: &str) -> Option<&'w Condition> {
+    let condition = find(&work.status.as_ref()?.conditions, kind)?;
+    let is_current = condition.observed_generation == work.metadata.generation;
+    is_current.then_some(condition)
+}

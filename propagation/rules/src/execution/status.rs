@@ -1,0 +1,278 @@
+//! The status of a Work.
+
+use jiff::Timestamp;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
+use karmada_api::{Condition, Work, names};
+use objects::condition::{self, find, transition};
+use objects::health::Health;
+use objects::ownership::ObservedObject;
+use objects::patch::guarded;
+use objects::{GroupVersionKind, Metadata};
+use serde_json::{Value, json};
+
+use crate::interpret::{Timed, health, reflect};
+
+/// The health of an object whose script has failed.
+const UNKNOWN: &str = "Unknown";
+
+/// The state of one manifest after a sync.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    /// The manifest.
+    pub manifest: &'a Value,
+    /// The reason why the object is not as the manifest has it, which names the object.
+    pub error: Option<String>,
+    /// What the object lacks of the manifest though it was written, if anything.
+    pub note: Option<&'a str>,
+    /// The object in the member.
+    pub object: &'a ObservedObject,
+    /// What scripts and webhooks say of it.
+    pub interpreted: Interpreted,
+}
+
+/// What scripts and webhooks say of an object in a member; each is absent where none is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Interpreted {
+    /// The part of its status that is reported, or the error of the script.
+    pub status: Option<Result<Timed, String>>,
+    /// Whether it is well, or the error of the script.
+    pub is_healthy: Option<Result<bool, String>>,
+}
+
+impl Interpreted {
+    /// Returns the error of the first script that has failed.
+    pub fn error(&self) -> Option<&str> {
+        let of_status = self
+            .status
+            .as_ref()
+            .and_then(|status| status.as_ref().err());
+        let of_health = self.is_healthy.as_ref();
+        let of_health = of_health.and_then(|health| health.as_ref().err());
+        of_status.or(of_health).map(String::as_str)
+    }
+}
+
+/// The results of a sync of a Work.
+#[derive(Clone, Copy, Debug)]
+pub struct SyncOutcome<'a> {
+    /// The results of its manifests, in their order.
+    pub manifests: &'a [Outcome<'a>],
+    /// True if neither the Work nor its objects have changed since the start: an [`APPLIED`] condition by
+    /// Karmada, which has no generation, is then as good as ours.
+    pub untouched: bool,
+}
+
+/// The write of a Work's status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusPlan {
+    /// The merge patch (RFC 7396) of the status, guarded by resourceVersion; `None` if it is up to date.
+    pub patch: Option<Value>,
+    /// Set if [`DISPATCHING`] has changed.
+    pub dispatching: Option<Condition>,
+    /// Set if [`APPLIED`] has become another, or fails for another reason.
+    pub applied: Option<Condition>,
+    /// The manifests whose object has a status now, and had none.
+    pub reflected: Vec<ManifestIdentifier>,
+    /// The manifests whose object has another health than before.
+    pub interpreted: Vec<ManifestStatus>,
+}
+
+/// Plans the status of a Work after a sync of its manifests.
+pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPlan {
+    let outcomes = outcome.manifests;
+    let current = work.status.as_ref();
+    let conditions = current.map_or(&[][..], |status| &status.conditions);
+    let statuses = current.map_or(&[][..], |status| &status.manifest_statuses);
+    let mut list = conditions.to_vec();
+    let mut plan = StatusPlan::default();
+
+    let dispatching = dispatching(work.is_suspended());
+    if let Some(condition) = upsert(&mut list, dispatching, outcome, now) {
+        plan.dispatching = Some(condition);
+    }
+    let applied = if work.is_suspended() {
+        applied_before(work, outcomes)
+    } else {
+        Some(applied(work, outcomes))
+    };
+    if let Some(applied) = applied
+        && let Some(condition) = upsert(&mut list, applied, outcome, now)
+    {
+        plan.applied = Some(condition);
+    }
+    let new_statuses = manifest_statuses(outcomes, statuses);
+    for new in &new_statuses {
+        let old = statuses.iter().find(|old| old.identifier == new.identifier);
+        if new.status.is_some() && old.is_none_or(|old| old.status.is_none()) {
+            plan.reflected.push(new.identifier.clone());
+        }
+        if old.is_none_or(|old| old.health != new.health) {
+            plan.interpreted.push(new.clone());
+        }
+    }
+    if list != conditions || new_statuses != statuses {
+        let status = json!({ "conditions": list, "manifestStatuses": new_statuses });
+        let version = work.metadata.resource_version.as_deref();
+        plan.patch = Some(guarded(version, json!({ "status": status })));
+    }
+    plan
+}
+
+fn dispatching(suspended: bool) -> Condition {
+    let (status, reason, message) = if suspended {
+        let message = "Work dispatching is in a suspended state.";
+        (FALSE, "SuspendDispatching", message)
+    } else {
+        let message = "Work is being dispatched to member clusters.";
+        (TRUE, "Dispatching", message)
+    };
+    Condition {
+        type_: DISPATCHING.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        ..Condition::default()
+    }
+}
+
+fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
+    let mut errors: Vec<&str> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.error.as_deref())
+        .collect();
+    let (status, reason, message) = if errors.is_empty() {
+        let message = "Manifest has been successfully applied";
+        let notes = outcomes.iter().filter_map(|outcome| outcome.note);
+        let parts: Vec<_> = std::iter::once(message).chain(notes).collect();
+        (TRUE, "AppliedSuccessful", parts.join("; "))
+    } else {
+        let (all, applied) = (outcomes.len(), outcomes.len() - errors.len());
+        // Without a connection, all of them have the same.
+        errors.dedup();
+        let errors = errors.join("; ");
+        let message = format!("Failed to apply all manifests ({applied}/{all}): {errors}");
+        (FALSE, "AppliedFailed", message)
+    };
+    Condition {
+        type_: APPLIED.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: work.metadata.generation,
+        ..Condition::default()
+    }
+}
+
+/// Returns the condition of a suspended Work of which no report tells that it was applied, for nothing is applied
+/// any more that would be reported.
+fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
+    let is_settled = |outcome: &Outcome<'_>| matches!(outcome.object, ObservedObject::Settled(_));
+    if !outcomes.is_empty() && outcomes.iter().all(is_settled) {
+        return Some(applied(work, outcomes));
+    }
+    // Of the same Work, and unlike its manifest: it was applied before that changed.
+    let is_former = |outcome: &Outcome<'_>| {
+        let object = outcome.object.seen();
+        object.is_some_and(|object| has_id_of(object, work))
+    };
+    let changed = manifest_generation(work).filter(|changed| *changed > 1)?;
+    // A failure since then took nothing from what runs.
+    let is_reported = work
+        .condition(APPLIED)
+        .is_some_and(|applied| applied.status == TRUE);
+    let is_lost = !is_reported && !outcomes.is_empty() && outcomes.iter().all(is_former);
+    is_lost.then(|| Condition {
+        observed_generation: Some(changed - 1),
+        ..applied(work, &[])
+    })
+}
+
+/// Returns `true` if the object was made from this Work, and not from a former one of its name.
+fn has_id_of(object: &Value, work: &Work) -> bool {
+    let id = work.metadata.label(names::WORK_ID);
+    id.is_some() && object.label(names::WORK_ID) == id
+}
+
+/// Returns the generation in which the manifest of a Work changed last, if it is known.
+fn manifest_generation(work: &Work) -> Option<i64> {
+    let generation = work.metadata.annotation(names::MANIFEST_GENERATION)?;
+    generation.parse().ok()
+}
+
+/// Puts `new` in the place of the condition of its type or at the end, and returns it if that is more than
+/// news of its generation.
+fn upsert(
+    list: &mut Vec<Condition>,
+    mut new: Condition,
+    outcome: SyncOutcome<'_>,
+    now: Timestamp,
+) -> Option<Condition> {
+    let old = find(&*list, &new.type_);
+    let same_status = old.is_some_and(|old| old.status == new.status);
+    let same_text = old.is_some_and(|old| old.reason == new.reason && old.message == new.message);
+    let is_of_karmada = old.is_some_and(|old| old.observed_generation.is_none());
+    if same_status && same_text && outcome.untouched && is_of_karmada {
+        return None;
+    }
+    new.last_transition_time = Some(transition(old, &new.status, now));
+    condition::upsert(list, new.clone());
+    let news = !same_status || (new.status == FALSE && !same_text);
+    news.then_some(new)
+}
+
+fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Vec<ManifestStatus> {
+    let of_one = |(outcome, ordinal): (&Outcome<'_>, i64)| {
+        let identifier = identifier(outcome.manifest, ordinal);
+        match outcome.object {
+            ObservedObject::Present(object) | ObservedObject::Settled(object) => {
+                let before = current.iter().find(|one| one.identifier == identifier);
+                let before_status = before.and_then(|before| before.status.as_ref());
+                let status = match &outcome.interpreted.status {
+                    None => reflect(object),
+                    Some(Ok(status)) => {
+                        let before = before_status.unwrap_or(&Value::Null);
+                        Some(status.clone().unless_only_times_differ_from(before))
+                    }
+                    // What was reported last stays, and so does the health.
+                    Some(Err(_)) => return before.cloned(),
+                };
+                let health = match &outcome.interpreted.is_healthy {
+                    None => health(object).to_string(),
+                    Some(Ok(true)) => Health::Healthy.to_string(),
+                    Some(Ok(false)) => Health::Unhealthy.to_string(),
+                    Some(Err(_)) => UNKNOWN.to_owned(),
+                };
+                Some(ManifestStatus {
+                    status,
+                    health: Some(health),
+                    identifier,
+                })
+            }
+            ObservedObject::Absent => None,
+            ObservedObject::Unknown => {
+                let mut known = current.iter();
+                known.find(|one| one.identifier == identifier).cloned()
+            }
+        }
+    };
+    outcomes.iter().zip(0..).filter_map(of_one).collect()
+}
+
+/// Returns by what a Work's status knows a manifest.
+pub fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
+    let GroupVersionKind {
+        group,
+        version,
+        kind,
+    } = GroupVersionKind::of(manifest);
+    ManifestIdentifier {
+        ordinal,
+        group,
+        version,
+        kind,
+        resource: String::new(),
+        namespace: manifest.namespace().to_owned(),
+        name: manifest.name().to_owned(),
+    }
+}

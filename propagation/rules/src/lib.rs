@@ -1,0 +1,48 @@
+//! The way of a resource template to its clusters and back, as pure functions: no client, no async runtime, no clock
+//! (`now` is a parameter), no logging.
+//!
+//! ```text
+//! template + policies → choice → claim → binding → schedule → works → execution in the member
+//!                                                  status ← what the Works report ←┘
+//! ```
+//!
+//! - Which policy has a template: `choice`, among `candidate`s, of which `problems` refuses some, by their `selector`s.
+//! - How that is written down: `claim`, on the template and on its binding.
+//! - When an edit of a policy reaches what it has: `activation`, which compares `fingerprint`s.
+//! - What the binding says: `binding`. What follows its template there: `dependencies`.
+//! - Which Works there are, and what is in them: `works`, with `manifest` and `overrides`; those of a Namespace:
+//!   `namespaces`.
+//! - What a kind means (replicas, requirements, health, its status over all clusters): `interpret`; which kinds
+//!   somebody else interprets: `customization`.
+//! - Which kinds the propagation-controller may read, and how it gets another: `rights`.
+//! - What users read: `status`.
+//! - What both scopes of bindings have: `binding_ref`. Which clusters one goes to: `schedule`, and anew when a person
+//!   asks: `rebalance`.
+//! - What a Work does in its member: `execution`.
+//! - The upkeep of a `Cluster` in a fleet without Karmada: `cluster`.
+
+pub mod activation;
+pub mod binding;
+pub mod binding_ref;
+pub mod candidate;
+pub mod choice;
+pub mod claim;
+pub mod cluster;
+pub mod customization;
+pub mod dependencies;
+pub mod execution;
+pub mod fingerprint;
+#[cfg(test)]
+mod fixtures;
+pub mod interpret;
+pub mod manifest;
+pub mod namespaces;
+pub mod overrides;
+pub mod problems;
+pub mod rebalance;
+pub mod rights;
+pub mod schedule;
+pub mod selector;
+pub mod status;
+pub mod template;
+pub mod works;
