@@ -13,6 +13,7 @@
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
 //!   How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`]. Does who holds a [`lease`] live?
+//! - Which addresses may it have? [`ip`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom? [`reverse_index`].
 
@@ -23,6 +24,7 @@ pub mod difference;
 pub mod drift;
 pub mod fields;
 pub mod health;
+pub mod ip;
 mod key;
 mod kind;
 pub mod last_writer;
