@@ -268,11 +268,7 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
                     Problem::Withheld { .. } => Reason::AnnotationWithheld,
                     _ => Reason::InvalidAnnotation,
                 },
-                object: RelatedObject {
-                    api_version: Some(INGRESS_API_VERSION),
-                    kind: INGRESS_KIND,
-                    key: key.clone(),
-                },
+                object: ingress_object(key.clone()),
                 message: problem.to_string(),
             };
         }
@@ -288,12 +284,25 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
     }
 }
 
+/// Returns the obstacle that it is for the ingress `key` if a load balancer fails as a whole.
+pub(crate) fn failure(reason: Reason, key: &Key, message: String) -> Obstacle {
+    Obstacle {
+        reason,
+        object: ingress_object(key.clone()),
+        message,
+    }
+}
+
 fn own(ingress: &MultiClusterIngress) -> ObjectReference {
-    reference(&RelatedObject {
+    reference(&ingress_object(Key::of(ingress)))
+}
+
+fn ingress_object(key: Key) -> RelatedObject {
+    RelatedObject {
         api_version: Some(INGRESS_API_VERSION),
         kind: INGRESS_KIND,
-        key: Key::of(ingress),
-    })
+        key,
+    }
 }
 
 fn cluster_reference(name: &str) -> ObjectReference {

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use karmada_api::MultiClusterIngress;
 use karmada_runtime::controller::Controller;
-use karmada_runtime::error::BoxError;
+use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::queue::Queue;
 use objects::Key;
 use serde_json::{Value, json};
@@ -17,12 +18,13 @@ use traffic::ingress::{
 };
 
 use crate::backoff_writer::BackoffWriter;
-use crate::events::{IngressEvents, obstacle};
-use crate::grace::Grace;
+use crate::events::{IngressEvents, failure, obstacle};
+use crate::grace::{GRACE, Grace};
 use crate::ingresses::{Part, WriteOutcome};
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
-use crate::provider::{Ensured, LoadBalancer};
+use crate::provider::{Ensured, LoadBalancer, Obstacle};
+use crate::reason::Reason;
 use crate::reports::Reports;
 use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
@@ -52,6 +54,7 @@ impl Controller for GatewayReconciler {
 
     fn keys(&self) -> Vec<Key> {
         self.outage.clear();
+        self.index.enforcement.clear(Some(self.place));
         self.reports.clear(self.place);
         self.readmissions.clear();
         self.grace.clear();
@@ -62,6 +65,8 @@ impl Controller for GatewayReconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        // Before the decision, which may miss what arrives from now on.
+        let arrived = self.index.enforcement.take(Some(self.place), key);
         match self.index.decide(key, &self.settings) {
             (None, Decision::Serve(_)) => Ok(()),
             (_, Decision::Leave) => self.leave(key).await,
@@ -72,7 +77,7 @@ impl Controller for GatewayReconciler {
                 if serve.finalizers != FieldPlan::Unchanged && !self.balancer.holds(key) {
                     return Ok(());
                 }
-                self.serve(key, &ingress).await
+                self.serve(key, &ingress, arrived).await
             }
             (_, Decision::Release(_)) => self.release(key).await,
         }
@@ -80,16 +85,31 @@ impl Controller for GatewayReconciler {
 }
 
 impl GatewayReconciler {
-    async fn serve(&self, key: &Key, ingress: &MultiClusterIngress) -> Result<(), BoxError> {
+    /// Brings the load balancer to the desired state, after a change of admissions that had `arrived`.
+    async fn serve(
+        &self,
+        key: &Key,
+        ingress: &MultiClusterIngress,
+        arrived: Option<Instant>,
+    ) -> Result<(), BoxError> {
         let desired = self
             .index
             .desired(key, ingress, self.clusters(key), &self.settings);
+        self.record_problems(ingress, &desired);
         let call = self.balancer.ensure(&self.parts.ingresses.writer, &desired);
-        let Some(ensured) = self.unless_down(key, call).await else {
-            return Ok(());
+        let ensured = match self.unless_down(key, call).await {
+            Some(Ok(ensured)) => ensured,
+            Some(Err(error)) => {
+                self.record_failure(ingress, arrived, &error);
+                return Err(error);
+            }
+            None => {
+                self.record_silence(ingress, arrived);
+                return Ok(());
+            }
         };
-        let ensured = ensured?;
-        self.record(ingress, &desired, &ensured);
+        self.follow(key, arrived, &ensured.obstacles);
+        self.record_obstacles(ingress, ensured.obstacles.clone());
         let status = ingress.status.as_ref();
         let all = ensured.load_balancer.map(|reported| {
             let shown = status.and_then(|status| status.load_balancer.as_ref());
@@ -138,6 +158,7 @@ impl GatewayReconciler {
             return Ok(());
         };
         let ensured = ensured?;
+        self.index.enforcement.forget(self.place, key);
         let is_gone = self.index.decide(key, &self.settings).0.is_none();
         if !is_gone && !self.reports.holds_nothing(key, self.place) {
             // The last load balancer releases it.
@@ -220,8 +241,8 @@ impl GatewayReconciler {
         Some(result)
     }
 
-    /// Records readmissions, and the obstacles in the ingress itself and in the load balancer.
-    fn record(&self, ingress: &MultiClusterIngress, desired: &Desired, ensured: &Ensured) {
+    /// Records readmissions, and the obstacles in the ingress itself: they are known whatever the load balancer answers.
+    fn record_problems(&self, ingress: &MultiClusterIngress, desired: &Desired) {
         let problems = desired.problems();
         let readmitted = problems
             .iter()
@@ -235,7 +256,11 @@ impl GatewayReconciler {
             .iter()
             .map(|problem| obstacle(problem, &desired.key));
         self.events.obstacles(ingress, None, &problems.collect());
-        let met = ensured.obstacles.iter().cloned().map(|mut obstacle| {
+    }
+
+    /// Records the obstacles in the load balancer.
+    fn record_obstacles(&self, ingress: &MultiClusterIngress, met: BTreeSet<Obstacle>) {
+        let met = met.into_iter().map(|mut obstacle| {
             if !self.name.is_empty() {
                 obstacle.message = format!("gateway {}: {}", self.name, obstacle.message);
             }
@@ -243,6 +268,41 @@ impl GatewayReconciler {
         });
         self.events
             .obstacles(ingress, Some(self.place), &met.collect());
+    }
+
+    /// Records that the load balancer does not answer.
+    fn record_silence(&self, ingress: &MultiClusterIngress, arrived: Option<Instant>) {
+        let key = Key::of(ingress);
+        let note =
+            "the load balancer does not answer; until it does, what it serves stays as it was";
+        let met = BTreeSet::from([failure(Reason::LoadBalancerSilent, &key, note.to_owned())]);
+        self.follow(&key, arrived, &met);
+        self.record_obstacles(ingress, met);
+    }
+
+    /// Records that calls of the load balancer fail, once that has lasted: most errors are gone with the next try.
+    fn record_failure(
+        &self,
+        ingress: &MultiClusterIngress,
+        arrived: Option<Instant>,
+        error: &BoxError,
+    ) {
+        let key = Key::of(ingress);
+        let error = Chain(&**error);
+        let note = format!("the load balancer is not up to date, and is tried again: {error}");
+        let met = BTreeSet::from([failure(Reason::LoadBalancerFailing, &key, note)]);
+        if self.follow(&key, arrived, &met) >= GRACE {
+            self.record_obstacles(ingress, met);
+        }
+    }
+
+    /// Takes in whether the load balancer has followed a change of admissions that had `arrived`. Returns how long it has
+    /// not.
+    fn follow(&self, key: &Key, arrived: Option<Instant>, met: &BTreeSet<Obstacle>) -> Duration {
+        let reasons = met.iter().map(|obstacle| obstacle.reason);
+        let reasons = reasons.filter(|reason| reason.delays_enforcement());
+        let enforcement = &self.index.enforcement;
+        enforcement.followed(self.place, key, arrived, reasons.collect())
     }
 }
 

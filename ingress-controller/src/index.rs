@@ -46,6 +46,8 @@ pub(crate) struct Index {
     /// The ingresses that the last decision left as they are. The load balancer may hold endpoints of
     /// any cluster for them.
     left: BTreeSet<Key>,
+    /// The ingresses with a Service in a cluster whose admission the last changes concern.
+    pub(crate) flipped: BTreeSet<Key>,
 }
 
 /// The objects from which a load balancer learns the addresses of backends.

@@ -12,10 +12,12 @@
 //!
 //! `names` looks up the hosts that load balancers of members are called by.
 //!
-//! `events` tells users; `grace` holds back the news of endpoints that are still being collected.
+//! `enforcement` measures how far these loops have followed a change. `events` tells users; `grace` holds back the news of
+//! endpoints that are still being collected.
 
 mod args;
 mod backoff_writer;
+mod enforcement;
 mod events;
 mod exports;
 #[cfg(test)]
@@ -101,8 +103,9 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
     let outages: Vec<Arc<Outage>> = names
         .map(|(named, queue)| Arc::new(Outage::new(named.name, queue.clone())))
         .collect();
-    let gauges = Gauges::new(&leadership, &readmissions, outages.clone());
-    program.registry.register_collector(gauges, &[]);
+    index.enforcement.register(&mut program.registry);
+    let gauges = Gauges::new(&leadership, &index, &readmissions, outages.clone());
+    program.registry.register_collector(gauges, &Gauges::LABELS);
     let events = events(&args, &client, program);
     let settings = Settings {
         controller: args.ingress_class_controller,

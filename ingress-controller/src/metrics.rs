@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use karmada_runtime::events::EventReason;
 use karmada_runtime::lease::Leadership;
 use objects::Key;
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::outage::Outage;
+use crate::watch::SharedIndex;
 
 /// The Services of each ingress that are served by readmitted clusters. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -41,21 +43,30 @@ impl Readmissions {
     }
 }
 
-/// The gauges, read at each scrape. A replica that does not lead shows 0, whatever it last saw.
+const LAGGING: &str = "lagging_ingresses";
+const REASON: &str = "reason";
+
+/// The gauges, read at each scrape. A replica that does not lead shows 0, or no series, whatever it last saw.
 pub(crate) struct Gauges {
     leadership: Leadership,
+    index: Arc<SharedIndex>,
     readmissions: Readmissions,
     outages: Vec<Arc<Outage>>,
 }
 
 impl Gauges {
+    /// The gauges with labels, and these.
+    pub(crate) const LABELS: [(&'static str, &'static str); 1] = [(LAGGING, REASON)];
+
     pub(crate) fn new(
         leadership: &Leadership,
+        index: &Arc<SharedIndex>,
         readmissions: &Readmissions,
         outages: Vec<Arc<Outage>>,
     ) -> Self {
         Self {
             leadership: leadership.clone(),
+            index: Arc::clone(index),
             readmissions: readmissions.clone(),
             outages,
         }
@@ -86,6 +97,18 @@ impl Collector for Gauges {
             let value = i64::try_from(if leads { value } else { 0 }).unwrap_or(i64::MAX);
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value).encode(metric)?;
+        }
+        let lagging = leads.then(|| self.index.enforcement.lagging());
+        let mut metric = encoder.encode_descriptor(
+            LAGGING,
+            "Ingresses for which a load balancer may send requests otherwise than their status says, counted for each load balancer, by the reason of the Event",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (reason, ingresses) in lagging.into_iter().flatten() {
+            let value = i64::try_from(ingresses).unwrap_or(i64::MAX);
+            let series = metric.encode_family(&[(REASON, reason.as_str())])?;
+            ConstGauge::new(value).encode(series)?;
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ karmada_runtime::event_reasons! {
     StatusContested: "MultiClusterIngress", "another client undoes every write to our part of the status";
     LoadBalancerContested: "MultiClusterIngress", "another client undoes every write to the addresses of the load balancer";
     FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
+    LoadBalancerSilent: "MultiClusterIngress", "the load balancer does not answer, so that what it serves stays as it was";
+    LoadBalancerFailing: "MultiClusterIngress", "the load balancer could not be brought up to date for a while; the note gives the last error";
     GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours, or a provider has the ingress for another controller";
     GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object, HAProxy a command, or a provider the ingress; the note gives the reason";
     GatewayNotFound: "MultiClusterIngress", "the Gateway that `--gateway` names does not exist in the gateway cluster";
@@ -31,4 +33,20 @@ karmada_runtime::event_reasons! {
     DnsRecordNotServed: "MultiClusterIngress", "with `--provider dns`: a host does not resolve to what was published, after the time that ExternalDNS and resolvers have";
     BackendMissing: "MultiClusterIngress", "the configuration of HAProxy has no backend for a Service; the note names what to add";
     ConnectionsOpen: "MultiClusterIngress", "connections to an address that is taken out of HAProxy stay open after the grace; the note says where";
+}
+
+impl Reason {
+    /// Returns `true` for an obstacle with which a load balancer may send requests otherwise than the status of the ingress says.
+    pub(crate) fn delays_enforcement(self) -> bool {
+        matches!(
+            self,
+            Self::LoadBalancerSilent
+                | Self::LoadBalancerFailing
+                | Self::GatewayClash
+                | Self::GatewayRefused
+                | Self::GatewayContested
+                | Self::DnsRecordNotServed
+                | Self::ConnectionsOpen
+        )
+    }
 }

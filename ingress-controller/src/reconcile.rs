@@ -6,8 +6,11 @@ use karmada_api::MultiClusterIngress;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
+use karmada_runtime::write::WriteError;
 use objects::Key;
 use serde_json::json;
+use tokio::time::Instant;
+use traffic::ingress::{BlockChange, Decision, FieldPlan, Serve, Settings};
 use traffic::ingress::{Decision, FieldPlan, Serve, Settings};
 
 use crate::backoff_writer::BackoffWriter;
@@ -32,6 +35,7 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
+        self.index.enforcement.clear(None);
         self.index.keys()
     }
 
@@ -39,8 +43,17 @@ impl Controller for Reconciler {
         let Some(_turn) = self.turns.take(key, Turn::Status, &self.queue) else {
             return Ok(());
         };
+        // Before the decision, which may miss what arrives from now on.
+        let arrived = self.index.enforcement.take(None, key);
         if let (Some(ingress), Decision::Serve(serve)) = self.index.decide(key, &self.settings) {
-            return self.serve(&ingress, &serve).await;
+            let served = self.serve(&ingress, &serve, arrived).await;
+            if let Err(error) = &served {
+                self.index.enforcement.restore(None, key, arrived);
+                if error.refusal().is_some() {
+                    self.events.traffic_changed_unshown(&ingress, &serve.change);
+                }
+            }
+            return served.map_err(Into::into);
         }
         self.parts.forget(key, &[Part::Finalizers, Part::Status]);
         Ok(())
@@ -48,7 +61,13 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    async fn serve(&self, ingress: &MultiClusterIngress, serve: &Serve) -> Result<(), BoxError> {
+    /// Writes what differs, after a change of admissions that had `arrived`.
+    async fn serve(
+        &self,
+        ingress: &MultiClusterIngress,
+        serve: &Serve,
+        arrived: Option<Instant>,
+    ) -> Result<(), WriteError> {
         if let FieldPlan::Write(finalizers) = &serve.finalizers {
             let (part, finalizers) = (Part::Finalizers, json!(finalizers));
             let write = self.parts.write(ingress, part, finalizers, &self.queue);
@@ -60,19 +79,18 @@ impl Reconciler {
             self.events.traffic_changed(ingress, &serve.change);
             return Ok(());
         };
-        let (part, patch) = (Part::Status, serde_json::to_value(patch)?);
+        let (part, patch) = (Part::Status, json!(patch));
         let write = self.parts.write(ingress, part, patch, &self.queue);
-        match write.await {
-            Ok(Some(WriteOutcome::Stored { .. })) => {
+        let enforcement = &self.index.enforcement;
+        match write.await? {
+            Some(WriteOutcome::Stored { .. }) => {
+                if serve.change != BlockChange::default() {
+                    enforcement.shown(arrived);
+                }
                 self.events.traffic_changed(ingress, &serve.change);
             }
-            Ok(Some(WriteOutcome::Gone) | None) => {}
-            Err(error) => {
-                if error.refusal().is_some() {
-                    self.events.traffic_changed_unshown(ingress, &serve.change);
-                }
-                return Err(error.into());
-            }
+            Some(WriteOutcome::Gone) => {}
+            None => enforcement.restore(None, &Key::of(ingress), arrived),
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ use traffic::ingress::{
 };
 
 use self::exports::{life, routing};
+use crate::enforcement::Enforcement;
 use crate::index::{Backends, Index};
 
 /// The queues of the loops, which share no worker.
@@ -61,6 +62,8 @@ impl Queues {
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queues: Queues,
+    /// How far the loops have followed what the changes ask of them.
+    pub(crate) enforcement: Enforcement,
     /// Notified when another moment is that of the next expiry.
     expiries: Arc<Notify>,
     /// Notified when there is a host whose addresses are not known.
@@ -72,6 +75,7 @@ impl SharedIndex {
     pub(crate) fn new(queues: Queues, backends: Option<Backends>) -> Self {
         Self {
             index: Mutex::new(Index::new(backends)),
+            enforcement: Enforcement::new(queues.gateways.len()),
             queues,
             expiries: Arc::default(),
             hosts: Arc::default(),
@@ -198,6 +202,7 @@ impl SharedIndex {
             if index.next_expiry() != expiry {
                 self.expiries.notify_one();
             }
+            self.enforcement.arrive(&std::mem::take(&mut index.flipped));
             (woken, index.take_concerned())
         };
         self.queues.status.add_all(woken.iter().cloned());
@@ -340,7 +345,9 @@ impl Index {
         let mut woken = Vec::new();
         for Transition { key, old, new } in self.clusters.observe(event) {
             if admission(old) != admission(new) {
-                woken.extend(self.located_in(&key.name));
+                let located = self.located_in(&key.name);
+                self.flipped.extend(located.iter().cloned());
+                woken.extend(located);
                 woken.extend(self.left());
             }
         }

@@ -13,6 +13,7 @@
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
 //!   How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`], and for a condition, [`condition_taint`]. Does who holds a [`lease`] live?
+//! - Which addresses may it have? [`ip`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources. How much of a cluster is in use? [`usage`].
 //! - Which kinds does a flag name? [`apis`]. What does an object of RBAC allow? [`grant`].
 //! - Who refers to whom? [`reverse_index`].
@@ -28,6 +29,7 @@ pub mod drift;
 pub mod fields;
 pub mod grant;
 pub mod health;
+pub mod ip;
 mod key;
 mod kind;
 pub mod last_writer;

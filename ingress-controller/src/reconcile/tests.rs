@@ -1,3 +1,5 @@
+mod enforcement;
+
 use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::atomic::AtomicBool;
@@ -679,6 +681,8 @@ async fn outage_ends_for_all() {
     // This request hangs until the probe shows that the balancer is down.
     stage.gateway.reconcile(&key("i")).await.unwrap();
     assert_eq!(stage.gateway.outage.waiting(), 1);
+    let silent = "!LoadBalancerSilent: the load balancer does not answer; until it does, what it serves stays as it was";
+    assert_eq!(stage.events(), [silent]);
     stage.reconciler.reconcile(&key("i")).await.unwrap();
     assert_eq!(stage.api.calls(), [format!("PATCH {INGRESS}/status")]);
 

@@ -91,6 +91,8 @@ pub(super) struct IngressState {
     #[serde(rename = "blocked")]
     pub(super) is_blocked: bool,
     pub(super) blocked_clusters: Vec<String>,
+    /// Those of its load balancer.
+    pub(super) addresses: Vec<String>,
     pub(super) last_writer: Option<Writer>,
     /// The backends in the cluster; `None` if another controller decides what serves them.
     pub(super) backends: Option<Vec<BackendState>>,

@@ -3,7 +3,8 @@
 use karmada_api::condition::{Condition, OWNED, REPORTER_LEASE};
 use karmada_api::remedy::{EXPIRES_AT, REASON};
 use karmada_api::{
-    Cluster, ClusterConditionRequirement, Operator, Remedy, TRAFFIC_CONTROL, execution_namespace,
+    Cluster, ClusterConditionRequirement, MultiClusterIngress, Operator, Remedy, TRAFFIC_CONTROL,
+    execution_namespace,
 };
 use kube::ResourceExt;
 use traffic::ingress::Desired;
@@ -192,6 +193,7 @@ impl Links<'_> {
                 name: key.name.clone(),
                 is_blocked,
                 blocked_clusters: blocked(ingress).to_vec(),
+                addresses: addresses(ingress),
                 last_writer: self.traces.blocks.get(key).cloned(),
                 backends: desired.map(|desired| self.backends(desired)),
             });
@@ -212,4 +214,14 @@ impl Links<'_> {
         })
         .collect()
     }
+}
+
+/// Returns the addresses of the load balancer of `ingress`, by its status.
+fn addresses(ingress: &MultiClusterIngress) -> Vec<String> {
+    let status = ingress.status.as_ref();
+    let reported = status.and_then(|status| status.load_balancer.as_ref());
+    let entries = reported.and_then(|reported| reported.ingress.as_ref());
+    let entries = entries.into_iter().flatten();
+    let addresses = entries.flat_map(|entry| [&entry.ip, &entry.hostname]);
+    addresses.flatten().cloned().collect()
 }

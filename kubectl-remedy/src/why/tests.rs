@@ -1,5 +1,5 @@
-use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON, WHEN};
+use karmada_api::{MultiClusterIngress, TRAFFIC_CONTROL};
 use karmada_runtime::cache::Cache;
 use kube::ResourceExt;
 use objects::Key;
@@ -80,6 +80,20 @@ Ingresses with a backend there
     Service web is served by member2
 "
     );
+}
+
+/// The addresses of a load balancer are shown, for which kubectl may have no column.
+#[test]
+fn addresses_are_shown() {
+    let mut fleet = fleet();
+    let key = Key::new("shop", "shop");
+    let mut ingress = MultiClusterIngress::clone(fleet.ingresses.get(&key).unwrap());
+    let addresses = json!({ "ingress": [{ "ip": "192.0.2.1" }, { "hostname": "lb.example.com" }] });
+    ingress.status.as_mut().unwrap().load_balancer = from_value(addresses).unwrap();
+    put(&mut fleet.ingresses, ingress);
+    let shown = explain(&fleet, "member1", &traces());
+    let line = "    addresses: 192.0.2.1, lb.example.com";
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
 /// What is not done yet is said.
@@ -263,6 +277,7 @@ fn explanation_is_machine_readable() {
             },
             "ingresses": [{
                 "namespace": "shop", "name": "shop", "blocked": true, "blockedClusters": ["member1"],
+                "addresses": [],
                 "lastWriter": { "name": "ingress-controller", "time": "2026-11-20T08:01:00Z" },
                 "backends": [{ "service": "web",
                     "servedBy": [{ "name": "member2", "state": "Admitted" }] }],

@@ -146,6 +146,9 @@ impl IngressState {
             let blocked = self.blocked_clusters.join(", ");
             lines.push(format!("  blocked clusters: {blocked}"));
         }
+        if !self.addresses.is_empty() {
+            lines.push(format!("  addresses: {}", self.addresses.join(", ")));
+        }
         match &self.backends {
             Some(backends) => {
                 let backends = backends.iter();

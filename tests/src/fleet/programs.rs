@@ -57,6 +57,22 @@ impl Fleet {
             .await
     }
 
+    /// Starts the ingress controller with the `kubernetes` provider, so that its requests pass proxies before both APIs, which
+    /// may refuse them.
+    pub async fn ingress_controller_behind(
+        &self,
+        karmada: &Refusals,
+        gateway: &Refusals,
+    ) -> Result<Running> {
+        let flags = [
+            flag("--kubeconfig", karmada.kubeconfig()),
+            "--provider=kubernetes".into(),
+            flag("--gateway-kubeconfig", gateway.kubeconfig()),
+            flag("--gateway-ingress-class", GATEWAY_CLASS),
+        ];
+        self.run(Binary::IngressController, flags).await
+    }
+
     /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`.
     pub async fn ingress_controller_at_gateway(&self) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;

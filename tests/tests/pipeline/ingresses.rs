@@ -11,6 +11,7 @@ use pipeline_tests::{
     fleet::{Fleet, INGRESS, Member, maintenance},
     on_both,
     programs::Profile,
+    refusals::Refusals,
     wait::until,
 };
 use serde_json::{Value, json};
@@ -155,10 +156,76 @@ async fn foreign_objects_stay_untouched(server: ApiKind) -> Result<()> {
     controller.stop().await
 }
 
+/// Karmada's API refuses every status, and then the gateway's API refuses what takes a cluster out: Events tell what becomes of
+/// the traffic all the same, and the metrics how far it has come.
+async fn refused_status_hides_nothing(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let karmada = Refusals::before(&fleet.karmada).await?;
+    let gateway = Refusals::before(&fleet.gateway).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let controller = fleet.ingress_controller_behind(&karmada, &gateway).await?;
+    fleet.serves(&MEMBERS).await?;
+    let told = async |events: &[&str]| {
+        for event in events {
+            fleet
+                .has_event("MultiClusterIngress", INGRESS, event)
+                .await?;
+        }
+        anyhow::Ok(())
+    };
+
+    karmada.refuse(Some("/status"));
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.serves(&[Member(2)]).await?;
+    told(&[
+        "WriteRefused the API refuses every write to status.serviceLocations and status.trafficBlockClusters",
+        "TrafficBlocked A Remedy takes the traffic of cluster member1 away",
+    ])
+    .await?;
+    let acknowledged = "karmada_ingress_controller_load_balancer_delay_seconds_count";
+    controller
+        .until_metric(acknowledged, |count| count > 0.5)
+        .await?;
+    let shown = "karmada_ingress_controller_status_delay_seconds_count";
+    assert!(controller.metric(shown).await? < 0.5);
+
+    // Single slices: they can still be watched.
+    gateway.refuse(Some("/endpointslices/"));
+    fleet
+        .create_remedy("maintenance-2", maintenance(Member(2)))
+        .await?;
+    told(&[
+        "TrafficBlocked A Remedy takes the traffic of cluster member2 away",
+        "AllClustersBlocked every cluster of Service web is blocked or has no ready endpoints, and none may be readmitted",
+        "GatewayRefused the gateway cluster refuses EndpointSlice",
+    ])
+    .await?;
+    let lagging = r#"karmada_ingress_controller_lagging_ingresses{reason="GatewayRefused"}"#;
+    controller
+        .until_metric(lagging, |count| count > 0.5)
+        .await?;
+    gateway.refuse(None);
+    fleet.serves(&[]).await?;
+    controller
+        .until_metric(lagging, |count| count < 0.5)
+        .await?;
+
+    fleet.delete_remedy("maintenance").await?;
+    fleet.serves(&[Member(1)]).await?;
+    told(&["TrafficUnblocked Cluster member1 is no longer blocked"]).await?;
+    karmada.refuse(None);
+    fleet.has_blocked(&[Member(2)]).await?;
+    controller.until_metric(shown, |count| count > 0.5).await?;
+    controller.stop().await
+}
+
 on_both!(
     class_change_moves_ingress,
     deletion_leaves_nothing,
     missed_deletion_is_cleaned,
     new_placement_stays_blocked,
     foreign_objects_stay_untouched,
+    refused_status_hides_nothing,
 );

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use hickory_proto::rr::Name;
 use karmada_runtime::resolv_conf::ResolvConf;
+use objects::ip::non_special;
 
 /// The name of the API's own Service, as pods write it.
 const API: [&[u8]; 2] = [b"kubernetes", b"default"];
@@ -64,10 +65,10 @@ impl<'a> Right<'a> {
             Self::Any => true,
             Self::Given(given) => addresses.iter().all(|address| given.contains(address)),
             // Of the Service's own name another address may be right: the Service was created anew, or has one of
-            // each family, of which pods are told one.
+            // each family, of which pods are told one. A filter on the way gives special ones for names that it blocks.
             Self::Api { names, address } => addresses.iter().all(|found| {
                 address.is_some_and(|own| same(own, *found))
-                    || names.contains(owner) && (address.is_none() || may_be_service(*found))
+                    || names.contains(owner) && (address.is_none() || non_special(*found).is_ok())
             }),
         }
     }
@@ -79,15 +80,6 @@ fn same(own: IpAddr, found: IpAddr) -> bool {
         (IpAddr::V4(own), IpAddr::V6(found)) => found.octets().ends_with(&own.octets()),
         (own, found) => own == found,
     }
-}
-
-/// Returns `false` for an address that no Service has, such as a filter on the way gives for names that it blocks.
-fn may_be_service(address: IpAddr) -> bool {
-    let is_link_local = match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_link_local)
 }
 
 /// Returns the domains of the search list that hold the namespaces of a cluster, such as `svc.cluster.local`. A pod has its

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use karmada_api::ResourceBinding;
+use objects::ip::non_special;
 use objects::lenient;
 use objects::qualified_name::is_subdomain;
 use serde::Deserialize;
@@ -137,7 +138,7 @@ pub(super) fn reported(
                 }
             };
             for ip in ips {
-                match usable(ip) {
+                match non_special(ip) {
                     Ok(ip) if !served.is_empty() => {
                         let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
                         groups
@@ -227,26 +228,6 @@ impl Entry {
             return Err("is a host name of one label, which means another host elsewhere");
         }
         Ok(Target::Name(name))
-    }
-}
-
-/// Returns the address as a slice takes it. The status of an object takes more (Kubernetes, validation of EndpointSlice).
-pub(super) fn usable(ip: IpAddr) -> Result<IpAddr, &'static str> {
-    let ip = ip.to_canonical();
-    let is_link_local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    };
-    if ip.is_unspecified() {
-        Err("is the unspecified address")
-    } else if ip.is_loopback() {
-        Err("is a loopback address")
-    } else if is_link_local {
-        Err("is a link-local address")
-    } else if ip.is_multicast() {
-        Err("is a multicast address")
-    } else {
-        Ok(ip)
     }
 }
 

@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use objects::ip::non_special;
 use serde::{Deserialize, Serialize};
 
 use super::problem::DnsProblem;
-use crate::ingress::addresses::{source, usable};
+use crate::ingress::addresses::source;
 use crate::ingress::fail_open::takes_requests;
 use crate::ingress::{Backend, Cached, ClusterEndpoints, Desired, WhenAllBlocked};
 
@@ -128,7 +129,7 @@ fn addresses(
                 let is_ready = conditions.is_none_or(|found| found.ready != Some(false));
                 for address in &endpoint.addresses {
                     let parsed = address.parse::<IpAddr>().map_err(|_| "is no IP address");
-                    match parsed.and_then(usable) {
+                    match parsed.and_then(non_special) {
                         Ok(ip) => {
                             let found = if is_ready { &mut ready } else { &mut ending };
                             found.insert(Origin {

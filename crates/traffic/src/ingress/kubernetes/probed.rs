@@ -12,7 +12,7 @@ use crate::ingress::{Admission, Desired};
 /// The label by which kube-proxy passes over a slice. Without it, one of no Service is an error in its log.
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 /// The annotation of a slice of node ports with the Service's `externalTrafficPolicy`. With `Local`, a node without a pod of
-/// the Service drops connections, so a timeout says nothing about the cluster.
+/// the Service drops connections, so a timeout says nothing about the cluster. Slices of ours never have node ports.
 const TRAFFIC_POLICY_ANNOTATION: &str = "karmada-rs.io/external-traffic-policy";
 /// The most addresses of one slice: no more are tried of a cluster.
 const MOST: usize = 5;
