@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ::objects::Key;
-use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use async_trait::async_trait;
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
@@ -207,11 +207,40 @@ impl<R: Routing> GatewayCluster<R> {
         }
     }
 
-    async fn ensure_all(
-        &self,
-        writer: &Writer,
-        desired: &Desired,
-    ) -> Result<Ensured, GatewayError> {
+    /// Watches our objects of one kind. Drift and changed addresses wake the ingress they belong to.
+    fn watch_kind<K: GatewayKind>(
+        self: &Arc<Self>,
+        program: &mut Program,
+        queue: &Queue<Key>,
+        objects: fn(&Self) -> &GatewayObjects<K>,
+    ) {
+        let provider = Arc::clone(self);
+        let queue = queue.clone();
+        let ours = Config::default().labels(&self.routing.managed_by().selector());
+        let api = Api::all(self.client.clone());
+        program.watch_elsewhere(label(K::WATCH, self.name), api, ours, move |event| {
+            queue.add_all(objects(&provider).observe(event));
+        });
+    }
+}
+
+#[async_trait]
+impl<R: Routing> LoadBalancer for GatewayCluster<R> {
+    fn serves(&self) -> bool {
+        true
+    }
+
+    fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
+        self.watch_kind(program, queue, |own| &own.services);
+        self.watch_kind(program, queue, |own| &own.slices);
+        if self.copies_secrets {
+            self.watch_kind(program, queue, |own| &own.secrets);
+        }
+        self.watch_kind(program, queue, |own| &own.routes);
+        R::watch(&self, program, queue);
+    }
+
+    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
         let key = &desired.key;
         let (mut wanted, left_out) = self.routing.objects(desired, &self.routes);
         if self.keeps_blocked {
@@ -224,7 +253,7 @@ impl<R: Routing> GatewayCluster<R> {
             secrets: self.secrets.existing(key, &wanted.secrets),
             routes: self.routes.existing(key, wanted.routes.iter().flatten()),
         };
-        let plan = KubernetesPlan::new(desired, wanted, &existing)?;
+        let plan = KubernetesPlan::new(desired, wanted, &existing).map_err(GatewayError::Edit)?;
         let met = self.apply(writer, plan).await?;
         let mut ensured = self.routing.report(desired, &self.routes.of(key));
         ensured.obstacles.extend(left_out);
@@ -234,7 +263,7 @@ impl<R: Routing> GatewayCluster<R> {
         Ok(ensured)
     }
 
-    async fn delete_all(
+    async fn delete(
         &self,
         writer: &Writer,
         key: &Key,
@@ -257,70 +286,12 @@ impl<R: Routing> GatewayCluster<R> {
         }
     }
 
-    async fn cut_slices(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let plan = cutting(self.slices.of(key), cut);
         match self.apply(writer, plan).await?.pop_first() {
             Some(obstacle) => Err(Obstacle::from(obstacle).into()),
             None => Ok(()),
         }
-    }
-
-    /// Watches our objects of one kind. Drift and changed addresses wake the ingress they belong to.
-    fn watch_kind<K: GatewayKind>(
-        self: &Arc<Self>,
-        program: &mut Program,
-        queue: &Queue<Key>,
-        objects: fn(&Self) -> &GatewayObjects<K>,
-    ) {
-        let provider = Arc::clone(self);
-        let queue = queue.clone();
-        let ours = Config::default().labels(&self.routing.managed_by().selector());
-        let api = Api::all(self.client.clone());
-        program.watch_elsewhere(label(K::WATCH, self.name), api, ours, move |event| {
-            queue.add_all(objects(&provider).observe(event));
-        });
-    }
-}
-
-impl<R: Routing> LoadBalancer for GatewayCluster<R> {
-    fn serves(&self) -> bool {
-        true
-    }
-
-    fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
-        self.watch_kind(program, queue, |own| &own.services);
-        self.watch_kind(program, queue, |own| &own.slices);
-        if self.copies_secrets {
-            self.watch_kind(program, queue, |own| &own.secrets);
-        }
-        self.watch_kind(program, queue, |own| &own.routes);
-        R::watch(&self, program, queue);
-    }
-
-    fn ensure<'a>(
-        &'a self,
-        writer: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        async move { Ok(self.ensure_all(writer, desired).await?) }.boxed()
-    }
-
-    fn delete<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        excluded: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.delete_all(writer, key, excluded).boxed()
-    }
-
-    fn cut<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        self.cut_slices(writer, key, cut).boxed()
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -354,8 +325,8 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         error.downcast_ref().is_some_and(GatewayError::is_outage)
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        answers(&self.client).boxed()
+    async fn probe(&self) -> Result<(), BoxError> {
+        answers(&self.client).await
     }
 }
 
