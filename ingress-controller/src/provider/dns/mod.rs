@@ -35,8 +35,8 @@ use self::answers::Answers;
 pub(crate) use self::args::DnsArgs;
 use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
 use super::gateway_cluster::error::{GatewayError, GatewayObstacle};
-use super::gateway_cluster::objects::{CreateOutcome, WriteResult};
-use super::gateway_cluster::{GatewayKind, GatewayObjects, answers as api_answers};
+use super::gateway_cluster::objects::{Outcome, WriteResult};
+use super::gateway_cluster::{GatewayKind, GatewayObjects, Tally, answers as api_answers};
 use crate::reason::Reason;
 
 /// The number of writes of one ingress at once.
@@ -150,31 +150,18 @@ impl Dns {
             .map(|write| async move { self.write(writer, &write).await })
             .buffered(CONCURRENCY);
         let results: Vec<WriteResult> = deletions.chain(kept).collect().await;
-        let mut obstacles = BTreeSet::new();
-        let mut failure = None;
-        for result in results {
-            match result {
-                Ok(obstacle) => obstacles.extend(obstacle),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(obstacles),
-        }
+        let mut tally = Tally::default();
+        tally.add_all(results)?;
+        tally.finish()
     }
 
     async fn write(&self, writer: &Writer, write: &Write<DnsEndpoint>) -> WriteResult {
-        let object = match write {
-            Write::Update(update) => return self.objects.update(writer, update).await,
-            Write::Create(object) => object,
-        };
         let managed_by = self.publisher.managed_by();
-        match self.objects.create(writer, managed_by, object).await? {
-            CreateOutcome::Done(obstacle) => Ok(obstacle),
-            CreateOutcome::NoNamespace => Ok(Some(GatewayObstacle::Rejected {
+        match self.objects.write(writer, managed_by, write).await? {
+            Outcome::Done(obstacle) => Ok(obstacle),
+            Outcome::NoNamespace(key) => Ok(Some(GatewayObstacle::Rejected {
                 kind: DnsEndpoint::KIND,
-                key: Key::of(object),
+                key,
                 message: format!(
                     "it has no namespace {} or no kind DNSEndpoint, which are yours to create",
                     self.publisher.namespace()

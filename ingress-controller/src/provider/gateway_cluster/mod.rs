@@ -40,7 +40,7 @@ pub(super) use self::kind::GatewayKind;
 pub(super) use self::objects::GatewayObjects;
 
 use self::error::{GatewayError, GatewayObstacle};
-use self::objects::{CreateOutcome, WriteResult};
+use self::objects::{Outcome, WriteResult};
 
 use super::balancer::{Ensured, LoadBalancer, Obstacle, label};
 
@@ -117,13 +117,7 @@ impl<R: Routing> GatewayCluster<R> {
         // All of them are tried, and none waits for another: each is traffic into a broken cluster.
         let deletions = plan.blocked_slices.iter();
         let deletions = join_all(deletions.map(|slice| self.slices.cut(writer, slice))).await;
-        let mut failure = None;
-        for result in deletions {
-            failure = tally.add(result).err().or(failure);
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
+        tally.add_all(deletions)?;
         // Backends before the routes to them.
         for service in &plan.services {
             tally.add(self.write(writer, &self.services, service).await)?;
@@ -165,25 +159,16 @@ impl<R: Routing> GatewayCluster<R> {
         objects: &GatewayObjects<K>,
         write: &Write<K>,
     ) -> WriteResult {
-        let object = match write {
-            Write::Update(update) => return objects.update(writer, update).await,
-            Write::Create(object) => object,
+        let managed_by = self.routing.managed_by();
+        let key = match objects.write(writer, managed_by, write).await? {
+            Outcome::Done(obstacle) => return Ok(obstacle),
+            Outcome::NoNamespace(key) => key,
         };
-        let outcome = objects
-            .create(writer, self.routing.managed_by(), object)
-            .await?;
-        if let CreateOutcome::Done(obstacle) = outcome {
-            return Ok(obstacle);
-        }
-        let key = Key::of(object);
         self.create_namespace(writer, &key.namespace).await?;
-        match objects
-            .create(writer, self.routing.managed_by(), object)
-            .await?
-        {
-            CreateOutcome::Done(obstacle) => Ok(obstacle),
+        match objects.write(writer, managed_by, write).await? {
+            Outcome::Done(obstacle) => Ok(obstacle),
             // It was deleted again, or is being deleted.
-            CreateOutcome::NoNamespace => Err(GatewayError::Stale { kind: K::KIND, key }),
+            Outcome::NoNamespace(key) => Err(GatewayError::Stale { kind: K::KIND, key }),
         }
     }
 
@@ -341,7 +326,7 @@ pub(super) async fn answers(client: &Client) -> Result<(), BoxError> {
 }
 
 /// The outcome of the writes of one plan.
-struct Tally {
+pub(super) struct Tally {
     obstacles: BTreeSet<GatewayObstacle>,
     stale: Option<GatewayError>,
     /// True while everything that is to serve the traffic is in place. A clash does not count: an
@@ -377,7 +362,20 @@ impl Tally {
         Ok(())
     }
 
-    fn finish(self) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+    /// Adds the results of writes that were all tried; returns an error if further writes would fail as well.
+    pub(super) fn add_all(
+        &mut self,
+        results: impl IntoIterator<Item = WriteResult>,
+    ) -> Result<(), GatewayError> {
+        let mut outcome = Ok(());
+        for result in results {
+            outcome = outcome.and(self.add(result));
+        }
+        outcome
+    }
+
+    /// Returns the obstacles met, or an error if something is not as it was last seen.
+    pub(super) fn finish(self) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         match self.stale {
             Some(stale) => Err(stale),
             None => Ok(self.obstacles),
