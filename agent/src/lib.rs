@@ -33,7 +33,7 @@ mod vote;
 
 use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_rules::health::dns::DNS;
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::signal::PerTarget;
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
@@ -97,7 +97,7 @@ pub fn observe(
     rounds: mpsc::Receiver<Round>,
     program: &mut Program,
 ) -> Result<(), StartError> {
-    let rounds = Rounds::Own(PerSignal::from_iter([(&DNS, rounds)]));
+    let rounds = Rounds::Own(PerTarget::from_iter([(&DNS, rounds)]));
     run(Config::try_from(args)?, client, None, rounds, program)
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmada_rules::health::quorum::Tally;
-use karmada_rules::health::signal::{PerSignal, Signal};
+use karmada_rules::health::signal::{PerTarget, Signal};
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::metrics::{LabelSet, Registry};
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
@@ -150,7 +150,7 @@ pub(crate) struct PeerMetrics {
     namesakes: Gauge,
     requests: Family<RequestLabels, Counter>,
     duration: Histogram,
-    tallies: PerSignal<TallyMetrics>,
+    tallies: PerTarget<TallyMetrics>,
 }
 
 /// Shows the votes on one signal that a leader counts.
@@ -179,7 +179,7 @@ struct RequestLabels {
 
 impl PeerMetrics {
     /// Registers the metrics of an agent that votes on the signals of `signals`.
-    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
+    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerTarget<T>) -> Self {
         let metrics = Self {
             known: Gauge::default(),
             namesakes: Gauge::default(),
@@ -241,7 +241,7 @@ impl PeerMetrics {
     }
 
     /// Shows the tallies; `None` while this agent does not lead.
-    pub(crate) fn set_tallies(&self, tallies: Option<&PerSignal<Tally>>) {
+    pub(crate) fn set_tallies(&self, tallies: Option<&PerTarget<Tally>>) {
         for (target, metrics) in self.tallies.iter() {
             let signal = target.signal;
             if signal.is_of_own_cluster() {
@@ -250,7 +250,7 @@ impl PeerMetrics {
             }
             // Those that are there no more go with their series.
             metrics.nodes.clear_members();
-            let all = tallies.into_iter().flat_map(PerSignal::iter);
+            let all = tallies.into_iter().flat_map(PerTarget::iter);
             for (target, tally) in all.filter(|(target, _)| target.signal == signal) {
                 metrics.set_nodes(target.cluster.as_ref(), Some(tally));
             }
@@ -321,7 +321,7 @@ impl TallyMetrics {
 /// Shows the leader's verdicts.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictMetrics {
-    verdicts: PerSignal<Gauges<VerdictLabels>>,
+    verdicts: PerTarget<Gauges<VerdictLabels>>,
     resignations: Counter,
 }
 
@@ -332,7 +332,7 @@ struct VerdictLabels {
 
 impl VerdictMetrics {
     /// Registers the metrics of an agent that reports on the signals of `signals`.
-    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
+    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerTarget<T>) -> Self {
         let verdicts = signals.map(|target, _| {
             let help = "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead";
             Gauges::register(registry, target.signal, "verdict", help)
@@ -355,7 +355,7 @@ impl VerdictMetrics {
     }
 
     /// Shows the verdicts on one cluster, of which `true` stands for healthy.
-    pub(crate) fn set(&self, verdicts: &PerSignal<Option<bool>>) {
+    pub(crate) fn set(&self, verdicts: &PerTarget<Option<bool>>) {
         for (target, healthy) in verdicts.iter() {
             let Some(metric) = self.verdicts.get(target.signal) else {
                 continue;

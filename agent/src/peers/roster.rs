@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_rules::health::quorum::{Ballot, Tally};
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::signal::PerTarget;
 use uuid::Uuid;
 
 use super::Identity;
@@ -38,7 +38,7 @@ struct PeerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Response {
     Silence,
-    Ballots(PerSignal<Ballot>),
+    Ballots(PerTarget<Ballot>),
 }
 
 /// The identity that an agent claims.
@@ -69,7 +69,7 @@ impl PeerState {
         self.response == Some(Response::Silence)
     }
 
-    fn ballots(&self) -> Option<&PerSignal<Ballot>> {
+    fn ballots(&self) -> Option<&PerTarget<Ballot>> {
         match &self.response {
             Some(Response::Ballots(ballots)) => Some(ballots),
             Some(Response::Silence) | None => None,
@@ -170,7 +170,7 @@ impl Roster {
     }
 
     /// Records an agent's ballots and the identity in its vote document.
-    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballots: PerSignal<Ballot>) {
+    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballots: PerTarget<Ballot>) {
         if let Some(known) = self.peers.get_mut(peer) {
             known.claimed = Some(claim);
             known.response = Some(Response::Ballots(ballots));
@@ -188,7 +188,7 @@ impl Roster {
 
     /// Counts the ballots of all agents on each target of `own`, our votes. An agent counts once, however
     /// many addresses it has, and two agents of one name count twice.
-    pub(super) fn tallies(&self, own: &Votes) -> PerSignal<Tally> {
+    pub(super) fn tallies(&self, own: &Votes) -> PerTarget<Tally> {
         let agents = self.agents();
         own.map(|target, vote| {
             let mut tally = Tally::default();
@@ -204,8 +204,8 @@ impl Roster {
     }
 
     /// Returns the other agents, each with a name that only it has, and its ballots if it responds.
-    fn agents(&self) -> Vec<(String, Option<&PerSignal<Ballot>>)> {
-        let mut agents: BTreeMap<Who<'_>, (&str, &str, Option<&PerSignal<Ballot>>)> =
+    fn agents(&self) -> Vec<(String, Option<&PerTarget<Ballot>>)> {
+        let mut agents: BTreeMap<Who<'_>, (&str, &str, Option<&PerTarget<Ballot>>)> =
             BTreeMap::new();
         for (key, known) in &self.peers {
             if known.is(&self.own) {

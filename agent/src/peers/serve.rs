@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use karmada_rules::health::campaign::LeaderContact;
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::signal::PerTarget;
 use karmada_runtime::admin::Caller;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
@@ -25,7 +25,7 @@ use crate::vote::{Votes, kind};
 #[derive(Clone)]
 pub(super) struct RouteState {
     own: Arc<Identity>,
-    votes: watch::Receiver<PerSignal<DatedVote>>,
+    votes: watch::Receiver<PerTarget<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
     callers: Callers,
 }
@@ -51,7 +51,7 @@ impl Callers {
 /// date: the vote is still unhealthy.
 pub(super) async fn date_votes(
     mut votes: watch::Receiver<Votes>,
-    dated: watch::Sender<PerSignal<DatedVote>>,
+    dated: watch::Sender<PerTarget<DatedVote>>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let dating = async {
@@ -80,7 +80,7 @@ pub(super) async fn date_votes(
 }
 
 /// Returns votes that change now.
-pub(super) fn dated_now(votes: &Votes) -> PerSignal<DatedVote> {
+pub(super) fn dated_now(votes: &Votes) -> PerTarget<DatedVote> {
     votes.map(|_, vote| DatedVote {
         vote: *vote,
         since: Instant::now(),
@@ -90,7 +90,7 @@ pub(super) fn dated_now(votes: &Votes) -> PerSignal<DatedVote> {
 /// Returns the route. Requests of leaders go to `contacts`.
 pub(super) fn routes(
     own: Arc<Identity>,
-    votes: watch::Receiver<PerSignal<DatedVote>>,
+    votes: watch::Receiver<PerTarget<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
     callers: Callers,
 ) -> Router {

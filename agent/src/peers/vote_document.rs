@@ -13,7 +13,7 @@ use karmada_rules::health::failure::Server;
 use karmada_rules::health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
 use karmada_rules::health::quorum::Ballot;
 use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::signal::{PerSignal, Signal};
+use karmada_rules::health::signal::{PerTarget, Signal};
 use karmada_rules::health::threshold::Vote;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -148,7 +148,7 @@ impl PodsLookup {
 
 impl VoteDocument {
     /// Creates the document of an agent's votes.
-    pub(super) fn new(own: &Identity, votes: &PerSignal<DatedVote>) -> Self {
+    pub(super) fn new(own: &Identity, votes: &PerTarget<DatedVote>) -> Self {
         let mut signals = ByName::new();
         let mut clusters: ByName<ClusterVotes> = ByName::new();
         for (target, vote) in votes.iter().filter(|(target, _)| target.signal != &DNS) {
@@ -178,7 +178,7 @@ impl VoteDocument {
 
     /// Returns the ballots on the targets of `own`, or `None` if the document does not hold a vote on DNS
     /// that this version knows: then no agent wrote it.
-    pub(super) fn ballots<T>(&self, own: &PerSignal<T>) -> Option<PerSignal<Ballot>> {
+    pub(super) fn ballots<T>(&self, own: &PerTarget<T>) -> Option<PerTarget<Ballot>> {
         let dns = self.dns.ballot(&DNS)?;
         Some(own.map(|target, _| {
             let signal = target.signal;
@@ -478,8 +478,8 @@ mod tests {
         classes: &[FailureClass::new(0, "cut")],
     };
 
-    fn on_both(dns: Option<Vote>, lan: Option<Vote>) -> PerSignal<DatedVote> {
-        PerSignal::from_iter([(&DNS, dated(dns)), (&LAN, dated(lan))])
+    fn on_both(dns: Option<Vote>, lan: Option<Vote>) -> PerTarget<DatedVote> {
+        PerTarget::from_iter([(&DNS, dated(dns)), (&LAN, dated(lan))])
     }
 
     fn both_ballots(text: &str) -> Option<[Ballot; 2]> {
@@ -508,16 +508,16 @@ mod tests {
     #[test]
     fn each_cluster_has_its_vote() {
         let of = |cluster: &str, vote| {
-            let signals = PerSignal::from_iter([(&LAN, dated(vote))]);
+            let signals = PerTarget::from_iter([(&LAN, dated(vote))]);
             signals.about(&Arc::from(cluster)).into_iter()
         };
         let cut = Vote::Unhealthy(Failure::without_server(FailureClass::new(0, "cut")));
         let own = on_both(None, Some(Vote::Healthy)).into_iter();
         let own = own.chain(of("m1", Some(cut))).chain(of("m2", None));
-        let votes: PerSignal<DatedVote> = own.collect();
+        let votes: PerTarget<DatedVote> = own.collect();
         let text = serde_json::to_string(&VoteDocument::new(&self::own(), &votes)).unwrap();
         let document: VoteDocument = serde_json::from_str(&text).unwrap();
-        let known: PerSignal<()> = votes
+        let known: PerTarget<()> = votes
             .into_iter()
             .map(|(target, _)| target)
             .chain(of("m3", None).map(|(target, _)| target))
@@ -541,7 +541,7 @@ mod tests {
     /// Votes on one cluster that cannot be read spoil no others.
     #[test]
     fn odd_clusters_spoil_nothing() {
-        let target = PerSignal::from_iter([(&LAN, ())]).about(&Arc::from("m1"));
+        let target = PerTarget::from_iter([(&LAN, ())]).about(&Arc::from("m1"));
         for (clusters, expected) in [
             ("7", Ballot::NoVote),
             (r#"{"m1":7,"m2":{}}"#, Ballot::NoVote),
@@ -603,7 +603,7 @@ mod tests {
         assert_eq!(read.server.as_deref(), Some("fd00::a"));
         assert!(read.since.is_some() && read.fault.is_none() && read.family.is_none());
         // An agent that does not run DNS has no vote on it.
-        let votes = PerSignal::from_iter([(&LAN, dated(Some(Vote::Healthy)))]);
+        let votes = PerTarget::from_iter([(&LAN, dated(Some(Vote::Healthy)))]);
         let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
         let read: Before = serde_json::from_str(&text).unwrap();
         assert_eq!(read.vote, NO_VOTE);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use karmada_api::Condition;
 use karmada_rules::health::quorum::Tally;
 use karmada_rules::health::report::{Participation, ReportPlan, Reporter};
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::signal::PerTarget;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::Chain;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
@@ -105,7 +105,7 @@ impl<'a> ClusterReport<'a> {
     }
 
     /// Writes what is due and returns the moment of the next plan, should nothing happen before.
-    pub(super) async fn act(&mut self, tallies: Option<&PerSignal<Tally>>) -> Option<Instant> {
+    pub(super) async fn act(&mut self, tallies: Option<&PerTarget<Tally>>) -> Option<Instant> {
         loop {
             // Neither votes nor events shorten a backoff.
             if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use karmada_rules::health::quorum::Quorum;
 use karmada_rules::health::report::Pace;
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::signal::PerTarget;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::write::Writer;
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     pub(crate) subject: Subject,
     pub(crate) pace: Pace,
     /// The quorum of each signal that is reported on.
-    pub(crate) quorums: PerSignal<Quorum>,
+    pub(crate) quorums: PerTarget<Quorum>,
     pub(crate) peers: Peers,
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,

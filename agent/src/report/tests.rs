@@ -18,7 +18,7 @@ use karmada_rules::health::dns::DnsClass;
 use karmada_rules::health::observation::Failure;
 use karmada_rules::health::quorum::Quorum;
 use karmada_rules::health::report::Pace;
-use karmada_rules::health::signal::PerSignal;
+use karmada_rules::health::signal::PerTarget;
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, Leadership, LeaseConfig};
@@ -139,7 +139,7 @@ impl Running {
     fn reporting(
         karmada: &Karmada,
         subject: Subject,
-        quorums: PerSignal<Quorum>,
+        quorums: PerTarget<Quorum>,
         votes: Votes,
         peers: impl FnOnce(watch::Receiver<Votes>) -> Peers,
         leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,

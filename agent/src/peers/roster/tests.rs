@@ -13,8 +13,8 @@ fn unhealthy() -> Ballot {
 }
 
 /// Returns the ballots of an agent that runs DNS alone.
-fn dns(ballot: Ballot) -> PerSignal<Ballot> {
-    PerSignal::from_iter([(&DNS, ballot)])
+fn dns(ballot: Ballot) -> PerTarget<Ballot> {
+    PerTarget::from_iter([(&DNS, ballot)])
 }
 
 /// Returns the tally of a leader that runs DNS alone.
