@@ -24,7 +24,7 @@ use crate::waiting::{Goal, Waiting, Watched};
 const TRIES: u32 = 5;
 
 /// Lets clusters leave.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &LeaveArgs,
     source: &Source,
     client: &Client,

@@ -24,7 +24,7 @@ use crate::{terminal, token};
 const TRIES: u32 = 5;
 
 /// Renews tokens that are due.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &RenewArgs,
     client: &Client,
     now: Timestamp,
