@@ -45,8 +45,8 @@ enum Response {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) node: String,
-    /// The identifier of its process; `None` for an agent of an older version.
-    pub(super) agent: Option<Uuid>,
+    /// The identifier of its process.
+    pub(super) agent: Uuid,
 }
 
 /// The criterion by which two addresses belong to the same agent.
@@ -56,8 +56,8 @@ enum Who<'a> {
     Node(&'a str),
     /// The process.
     Process(Uuid),
-    /// The node that an agent of an older version claims or, without a response so far, the key.
-    Name(&'a str),
+    /// The key, without a response so far.
+    Key(&'a str),
 }
 
 impl PeerState {
@@ -76,12 +76,12 @@ impl PeerState {
         }
     }
 
-    /// Returns `true` if its address leads to the agent `own`. An agent that does not send the identifier
-    /// of ours is another one, even with our name. As long as it sends nothing, the node in the member's API
+    /// Returns `true` if its address leads to the agent `own`. An agent with another identifier than ours is
+    /// another one, even with our name. As long as it sends nothing, the node in the member's API
     /// decides.
     fn is(&self, own: &Identity) -> bool {
         match &self.claimed {
-            Some(claim) => claim.agent == Some(own.id),
+            Some(claim) => claim.agent == own.id,
             None => self.peer.node.as_ref() == Some(&own.node),
         }
     }
@@ -95,13 +95,8 @@ impl PeerState {
     fn who<'a>(&'a self, key: &'a str) -> Who<'a> {
         match (&self.peer.node, &self.claimed) {
             (Some(node), _) => Who::Node(node),
-            (
-                None,
-                Some(Claim {
-                    agent: Some(id), ..
-                }),
-            ) => Who::Process(*id),
-            (None, _) => Who::Name(self.node().unwrap_or(key)),
+            (None, Some(claim)) => Who::Process(claim.agent),
+            (None, None) => Who::Key(key),
         }
     }
 }

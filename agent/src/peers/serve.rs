@@ -144,15 +144,7 @@ fn standby(query: &str, own: &Identity) -> Option<bool> {
             .find_map(|(name, value)| (name == wanted).then_some(value))
     };
     parameter("cluster").filter(|cluster| *cluster == own.cluster)?;
-    let leader = parameter("leader")?;
-    let ourselves = match parameter("agent") {
-        Some(id) => id == own.id.to_string(),
-        // A leader of an older version names its node only.
-        None => leader == own.node,
-    };
-    if ourselves {
-        return None;
-    }
+    parameter("agent").filter(|leader| *leader != own.id.to_string())?;
     Some(parameter("standby").is_some_and(|standby| standby == "true"))
 }
 
@@ -178,28 +170,17 @@ mod tests {
             ("", None),
             ("standby=true", None),
             ("cluster=member1&standby=true", None),
-            ("leader=n2&standby=true", None),
-            ("cluster=member2&leader=n2&standby=true", None),
-            ("cluster=member1&leader=n1&standby=true", None),
-            ("cluster=member1&leader=n2", Some(false)),
-            ("cluster=member1&leader=n2&standby=false", Some(false)),
-            ("cluster=member1&leader=n%32&standby=true", Some(true)),
-            ("cluster=member1&leader=n%2631", Some(false)),
+            ("agent=2&standby=true", None),
+            ("cluster=member2&agent=2&standby=true", None),
+            ("cluster=member1&agent=2", Some(false)),
+            ("cluster=member1&agent=2&standby=false", Some(false)),
+            ("cluster=member%31&agent=2&standby=true", Some(true)),
         ];
         for (query, expected) in cases {
             assert_eq!(standby(query, &own), expected, "{query}");
         }
-        // The identifier decides, not the name, which another agent may have by mistake.
-        for (leader, id, expected) in [
-            ("n1", 1, None),
-            ("n2", 1, None),
-            ("n1", 2, Some(true)),
-            ("n2", 2, Some(true)),
-        ] {
-            let id = Uuid::from_u128(id);
-            let query = format!("cluster=member1&leader={leader}&agent={id}&standby=true");
-            assert_eq!(standby(&query, &own), expected, "{query}");
-        }
+        let ourselves = format!("cluster=member1&agent={}&standby=true", own.id);
+        assert_eq!(standby(&ourselves, &own), None);
     }
 
     /// A leader's request counts from an address of the roster, and from this host: any other pod that may reach the

@@ -1,8 +1,7 @@
 //! The response body of `GET /v1/observation`: the votes of one agent's node.
 //!
-//! The vote on DNS is at the top, where agents of versions with no other signal have it and look for it. The
-//! votes on the others are in `signals`, by name. Those on other clusters than that of the agents, which the agents of a
-//! gateway have, are in `clusters`, by the cluster and then by the signal.
+//! The vote on DNS is at the top. The votes on the other signals are in `signals`, by name. Those on other clusters than that of
+//! the agents, which the agents of a gateway have, are in `clusters`, by the cluster and then by the signal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use karmada_rules::health::quorum::Ballot;
 use karmada_rules::health::resolver::Resolver;
 use karmada_rules::health::signal::{PerTarget, Signal};
 use karmada_rules::health::threshold::Vote;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -48,15 +47,12 @@ pub(crate) struct VoteDocument {
     pub(crate) cluster: String,
     /// The node it votes for.
     pub(crate) node: String,
-    /// The identifier of the agent's process, as in the holder of the lease. Absent from agents of older
-    /// versions.
+    /// The identifier of the agent's process, as in the holder of the lease.
     #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
         serialize_with = "write_identifier",
         deserialize_with = "read_identifier"
     )]
-    pub(crate) agent: Option<Uuid>,
+    pub(crate) agent: Uuid,
     /// The vote on DNS.
     #[serde(flatten)]
     dns: SignalVote,
@@ -166,7 +162,7 @@ impl VoteDocument {
         Self {
             cluster: own.cluster.clone(),
             node: own.node.clone(),
-            agent: Some(own.id),
+            agent: own.id,
             dns: SignalVote::new(
                 dns.and_then(|dns| dns.vote),
                 dns.map_or(Duration::ZERO, |dns| dns.since.elapsed()),
@@ -275,18 +271,13 @@ impl SignalVote {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
-fn write_identifier<S: Serializer>(agent: &Option<Uuid>, serializer: S) -> Result<S::Ok, S::Error> {
-    match agent {
-        Some(agent) => serializer.collect_str(agent),
-        None => serializer.serialize_none(),
-    }
+fn write_identifier<S: Serializer>(agent: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(agent)
 }
 
-/// Reads an identifier. One of another kind, as a later version may write, is like none.
-fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uuid>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    Ok(value.as_str().and_then(|text| text.parse().ok()))
+fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(D::Error::custom)
 }
 
 /// Reads values by name. Anything but an object is like none.
@@ -416,9 +407,9 @@ mod tests {
     #[test]
     fn a_document_that_no_agent_writes_has_no_ballot() {
         for text in [
-            r#"{"cluster":"c","node":"n","vote":"maybe"}"#,
-            r#"{"cluster":"c","node":"n","vote":"unhealthy"}"#,
-            r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"timeout","server":"elsewhere"}"#,
+            r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"maybe"}"#,
+            r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"unhealthy"}"#,
+            r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"unhealthy","class":"timeout","server":"elsewhere"}"#,
         ] {
             let document: VoteDocument = serde_json::from_str(text).unwrap();
             assert_eq!(ballot(&document), None, "{text}");
@@ -435,7 +426,9 @@ mod tests {
             r#"{"musl":{"symptom":"fails","class":"timeout","server":"x"}}"#,
             r#"{"musl":7}"#,
         ] {
-            let text = format!(r#"{{"cluster":"c","node":"n","vote":"healthy","pods":{pods}}}"#);
+            let text = format!(
+                r#"{{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"healthy","pods":{pods}}}"#
+            );
             let document: VoteDocument = serde_json::from_str(&text).unwrap();
             let healthy = Ballot::Vote(Vote::Healthy);
             assert_eq!(ballot(&document), Some(healthy), "{text}");
@@ -445,7 +438,7 @@ mod tests {
     /// The node of a newer agent is not silent.
     #[test]
     fn a_class_that_only_a_newer_agent_knows_is_unhealthy_of_class_other() {
-        let text = r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;
+        let text = r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;
         let document: VoteDocument = serde_json::from_str(text).unwrap();
         let other = Failure::new(FailureClass::OTHER, "10.0.0.1:53".parse().unwrap());
         let unhealthy = Ballot::Vote(Vote::Unhealthy(other));
@@ -453,14 +446,13 @@ mod tests {
         assert_eq!(other.to_string(), "other from 10.0.0.1");
     }
 
+    /// A document that does not say which process wrote it could be ours.
     #[test]
-    fn a_document_without_an_identifier_of_this_kind_is_read() {
+    fn document_has_an_identifier() {
         for agent in ["", r#""agent":null,"#, r#""agent":7,"#, r#""agent":"n1","#] {
             let text = format!(r#"{{"cluster":"c","node":"n",{agent}"vote":"healthy"}}"#);
-            let document: VoteDocument = serde_json::from_str(&text).unwrap();
-            assert_eq!(document.agent, None, "{text}");
-            let healthy = Ballot::Vote(Vote::Healthy);
-            assert_eq!(ballot(&document), Some(healthy), "{text}");
+            let read = serde_json::from_str::<VoteDocument>(&text);
+            assert!(read.is_err(), "{text}");
         }
     }
 
@@ -552,64 +544,16 @@ mod tests {
                 Ballot::Vote(Vote::Healthy),
             ),
         ] {
-            let text =
-                format!(r#"{{"cluster":"c","node":"n","vote":"no_vote","clusters":{clusters}}}"#);
+            let text = format!(
+                r#"{{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"no_vote","clusters":{clusters}}}"#
+            );
             let document: VoteDocument = serde_json::from_str(&text).unwrap();
             let ballots = document.ballots(&target).unwrap();
             assert_eq!(ballots.values().collect::<Vec<_>>(), [&expected], "{text}");
         }
     }
 
-    /// A document as agents of the version before write it: they count for DNS alone.
-    #[test]
-    fn old_agent_votes_on_dns() {
-        let text = r#"{"cluster":"member1","node":"n4","agent":"0b1c1e0e-6c0a-4a53-9d0f-8a0d3a0c1f5e",
-            "vote":"unhealthy","since":"2026-11-21T10:02:31Z","class":"timeout","server":"10.96.0.10"}"#;
-        let timeout = Failure::new(DnsClass::Timeout, "10.96.0.10:53".parse().unwrap());
-        let unhealthy = Ballot::Vote(Vote::Unhealthy(timeout));
-        assert_eq!(both_ballots(text), Some([unhealthy, Ballot::Absent]));
-    }
-
-    /// Agents of the version before read a document so.
-    #[test]
-    fn old_leader_reads_dns() {
-        #[derive(Debug, Deserialize)]
-        struct Before {
-            cluster: String,
-            node: String,
-            #[serde(default, deserialize_with = "read_identifier")]
-            agent: Option<Uuid>,
-            vote: String,
-            #[serde(default)]
-            since: Option<String>,
-            #[serde(default)]
-            class: Option<String>,
-            #[serde(default)]
-            server: Option<String>,
-            #[serde(default)]
-            fault: Option<String>,
-            #[serde(default)]
-            family: Option<String>,
-        }
-        let votes = on_both(Some(Vote::Unhealthy(failure())), Some(Vote::Healthy));
-        let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
-        let read: Before = serde_json::from_str(&text).unwrap();
-        assert_eq!((read.cluster, read.node), (own().cluster, own().node));
-        assert_eq!(
-            (read.agent, read.vote.as_str()),
-            (Some(own().id), UNHEALTHY)
-        );
-        assert_eq!(read.class.as_deref(), Some("servfail"));
-        assert_eq!(read.server.as_deref(), Some("fd00::a"));
-        assert!(read.since.is_some() && read.fault.is_none() && read.family.is_none());
-        // An agent that does not run DNS has no vote on it.
-        let votes = PerTarget::from_iter([(&LAN, dated(Some(Vote::Healthy)))]);
-        let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
-        let read: Before = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.vote, NO_VOTE);
-    }
-
-    /// An agent of DNS alone writes what the version before wrote.
+    /// An agent of DNS alone writes nothing of other signals.
     #[test]
     fn dns_alone_adds_no_field() {
         let document = serde_json::to_value(document(Some(Vote::Healthy))).unwrap();
@@ -640,8 +584,9 @@ mod tests {
                 ))),
             ),
         ] {
-            let text =
-                format!(r#"{{"cluster":"c","node":"n","vote":"healthy","signals":{signals}}}"#);
+            let text = format!(
+                r#"{{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"healthy","signals":{signals}}}"#
+            );
             assert_eq!(both_ballots(&text), Some([healthy, lan]), "{signals}");
         }
     }

@@ -118,7 +118,7 @@ fn only_shortage_of_all_resigns() {
     assert_eq!(participation, Participation::TooFew { since });
 }
 
-/// Agents of the version before have no vote on it, and that makes nothing stale.
+/// Agents that do not run it yet have no vote on it, and that makes nothing stale.
 #[test]
 fn rollout_of_signal_stays_quiet() {
     let mut both = Both::healthy();
