@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::cluster::{Change, RawCluster};
 use super::parts::{Report, Subject};
 use crate::backoff::Backoff;
+use crate::identity::NAME;
 
 /// The deadline of a read.
 const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -159,7 +160,7 @@ impl<'a> ClusterReport<'a> {
             };
             let change = change(object, condition)?;
             let patch = change.to_patch();
-            let parameters = PatchParams::default();
+            let parameters = PatchParams::apply(NAME);
             let call = self.objects.patch_status(&self.name, &parameters, &patch);
             match self.report.writer.write("conditions", call).await {
                 Ok(object) => {
@@ -184,7 +185,7 @@ impl<'a> ClusterReport<'a> {
     /// a list is the last one who wrote any of its elements.
     async fn report_contention(&self, kind: &str) {
         let (name, conditions) = (&self.name, ["/status/conditions".to_owned()]);
-        let manager = find_rival(&self.objects, name, crate::identity::NAME, &conditions).await;
+        let manager = find_rival(&self.objects, name, NAME, &conditions).await;
         tracing::warn!(
             cluster = name,
             condition = kind,

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
 use super::kind::GatewayKind;
+use crate::identity::NAME;
 
 /// Our objects of one kind.
 pub struct GatewayObjects<K> {
@@ -167,7 +168,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         };
         let patch: Patch<()> = update.edits.clone().guarded(seen).into();
         let api = self.api(&key);
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = api.patch(&key.name, &parameters, &patch);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {

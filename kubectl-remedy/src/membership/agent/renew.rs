@@ -98,10 +98,7 @@ pub(super) async fn replace(
     old: &str,
     new: &str,
 ) -> Result<(), Error> {
-    let parameters = PatchParams {
-        field_manager: Some(NAME.to_owned()),
-        ..PatchParams::default()
-    };
+    let parameters = PatchParams::apply(NAME);
     let mut attempt = 1;
     loop {
         let patch = work::replace_token(&work, new).ok_or_else(lacking)?;
