@@ -50,13 +50,9 @@ impl<L: LabelSet + Default> Gauges<L> {
     fn register(registry: &mut Registry, signal: &Signal, of: &str, help: &str) -> Self {
         let name = name(signal, of);
         if signal.is_of_own_cluster() {
-            let gauges = Family::default();
-            registry.register(&name, help, gauges.clone());
-            Self::Own(gauges)
+            Self::Own(registry.register(&name, help, Family::default()))
         } else {
-            let gauges = Family::default();
-            registry.register(&name, help, gauges.clone());
-            Self::Members(gauges)
+            Self::Members(registry.register(&name, help, Family::default()))
         }
     }
 
@@ -181,33 +177,29 @@ impl PeerMetrics {
     /// Registers the metrics of an agent that votes on the signals of `signals`.
     pub(crate) fn register<T>(registry: &mut Registry, signals: &PerTarget<T>) -> Self {
         let metrics = Self {
-            known: Gauge::default(),
-            namesakes: Gauge::default(),
-            requests: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
             tallies: signals.map(|target, _| TallyMetrics::register(registry, target.signal)),
+            known: registry.register(
+                "known_agents",
+                "Known agents of this cluster, this one included; 0 until the list is known",
+                Gauge::default(),
+            ),
+            namesakes: registry.register(
+                "namesakes",
+                "Other agents that report the node name of another or of this one; 0 while this agent does not lead",
+                Gauge::default(),
+            ),
+            requests: registry.register(
+                "peer_requests",
+                "Requests to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
+                Family::default(),
+            ),
+            duration: registry.register_with_unit(
+                "peer_request_duration",
+                "Duration of a request to another agent",
+                Unit::Seconds,
+                Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+            ),
         };
-        registry.register(
-            "known_agents",
-            "Known agents of this cluster, this one included; 0 until the list is known",
-            metrics.known.clone(),
-        );
-        registry.register(
-            "namesakes",
-            "Other agents that report the node name of another or of this one; 0 while this agent does not lead",
-            metrics.namesakes.clone(),
-        );
-        registry.register(
-            "peer_requests",
-            "Requests to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
-            metrics.requests.clone(),
-        );
-        registry.register_with_unit(
-            "peer_request_duration",
-            "Duration of a request to another agent",
-            Unit::Seconds,
-            metrics.duration.clone(),
-        );
         // Series that start at 0 let `rate()` see their first increase.
         for outcome in [
             "answered",
@@ -339,13 +331,12 @@ impl VerdictMetrics {
         });
         let metrics = Self {
             verdicts,
-            resignations: Counter::default(),
+            resignations: registry.register(
+                "resignations",
+                "Times this agent gave the lease back because too few nodes voted for too long",
+                Counter::default(),
+            ),
         };
-        registry.register(
-            "resignations",
-            "Times this agent gave the lease back because too few nodes voted for too long",
-            metrics.resignations.clone(),
-        );
         metrics.clear();
         metrics
     }

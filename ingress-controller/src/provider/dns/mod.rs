@@ -66,11 +66,10 @@ pub(super) async fn connect(
     program: &mut Program,
 ) -> Result<Vec<NamedBalancer>, StartError> {
     let client = program.connect("dns", &args.source()?).await?;
-    let unserved = Gauge::default();
-    program.registry.register(
+    let unserved = program.registry.register(
         "unserved_dns_records",
         "Hosts with --provider dns that do not resolve to what was published, after the time that ExternalDNS and resolvers have",
-        unserved.clone(),
+        Gauge::default(),
     );
     let (publisher, addresses) = (args.publisher(controller), program.addresses.clone());
     let provider = Dns::new(client, publisher, addresses, unserved);
