@@ -84,6 +84,12 @@ pub struct Obstacle {
     pub message: String,
 }
 
+/// Fails with the first of the obstacles met.
+pub(super) fn require_none<O: Into<Obstacle>>(met: BTreeSet<O>) -> Result<(), BoxError> {
+    let first: Option<Obstacle> = met.into_iter().next().map(Into::into);
+    first.map_or(Ok(()), |obstacle| Err(obstacle.into()))
+}
+
 /// The object that an Event refers to besides its ingress.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RelatedObject {

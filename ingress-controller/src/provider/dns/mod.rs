@@ -33,7 +33,9 @@ use tokio::time::sleep;
 
 use self::answers::Answers;
 pub(crate) use self::args::DnsArgs;
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use super::balancer::{
+    Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, require_none,
+};
 use super::gateway_cluster::error::{GatewayError, GatewayObstacle};
 use super::gateway_cluster::objects::{Outcome, WriteResult};
 use super::gateway_cluster::{GatewayKind, GatewayObjects, Tally, answers as api_answers};
@@ -247,19 +249,14 @@ impl LoadBalancer for Dns {
             stale: self.objects.of(key),
             ..DnsPlan::default()
         };
-        match self.apply(writer, plan).await?.pop_first() {
-            // The finalizer must stay while a record is left that only this ingress leads to.
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(Ensured::default()),
-        }
+        // The finalizer must stay while a record is left that only this ingress leads to.
+        require_none(self.apply(writer, plan).await?)?;
+        Ok(Ensured::default())
     }
 
     async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let plan = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
-        match self.apply(writer, plan).await?.pop_first() {
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(()),
-        }
+        require_none(self.apply(writer, plan).await?)
     }
 
     fn keys(&self) -> Vec<Key> {

@@ -42,7 +42,7 @@ pub(super) use self::objects::GatewayObjects;
 use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{Outcome, WriteResult};
 
-use super::balancer::{Ensured, LoadBalancer, Obstacle, label};
+use super::balancer::{Ensured, LoadBalancer, Obstacle, label, require_none};
 
 /// The routes of a gateway cluster to its Services.
 pub trait Routing: Send + Sync + Sized + 'static {
@@ -261,22 +261,17 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
             routes: self.routes.of(key),
         };
         let plan = removal(existing, excluded);
-        match self.apply(writer, plan).await?.pop_first() {
-            // The finalizer must stay while an object is left that only this ingress leads to.
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(Ensured {
-                load_balancer: Some(IngressLoadBalancerStatus::default()),
-                obstacles: BTreeSet::new(),
-            }),
-        }
+        // The finalizer must stay while an object is left that only this ingress leads to.
+        require_none(self.apply(writer, plan).await?)?;
+        Ok(Ensured {
+            load_balancer: Some(IngressLoadBalancerStatus::default()),
+            obstacles: BTreeSet::new(),
+        })
     }
 
     async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let plan = cutting(self.slices.of(key), cut);
-        match self.apply(writer, plan).await?.pop_first() {
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(()),
-        }
+        require_none(self.apply(writer, plan).await?)
     }
 
     fn keys(&self) -> Vec<Key> {

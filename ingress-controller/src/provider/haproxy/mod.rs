@@ -29,7 +29,7 @@ use self::error::{HaproxyError, HaproxyObstacle};
 use self::runtime_api::Socket;
 use self::servers::{Reached, Servers};
 
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, label};
+use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, label, require_none};
 
 /// The pause between two looks at the process. A restart lost all servers.
 const PROCESS_PAUSE: Duration = Duration::from_millis(100);
@@ -215,9 +215,7 @@ impl LoadBalancer for Haproxy {
         let backends = self.servers.backends(key);
         let plan = |state: &State| self.servers.settings().removal(key, excluded, state);
         let reached = self.servers.reach(writer, &backends, plan).await?;
-        if let Some(obstacle) = self.obstacles(key, &reached)?.pop_first() {
-            return Err(Obstacle::from(obstacle).into());
-        }
+        require_none(self.obstacles(key, &reached)?)?;
         if !self.servers.backends(key).is_empty() {
             return Err(HaproxyError::Left { key: key.clone() }.into());
         }
@@ -229,10 +227,7 @@ impl LoadBalancer for Haproxy {
         let backends = cut.keys().cloned().collect();
         let plan = |state: &State| self.servers.settings().cutting(key, cut, state);
         let reached = self.servers.reach(writer, &backends, plan).await?;
-        match self.obstacles(key, &reached)?.pop_first() {
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(()),
-        }
+        require_none(self.obstacles(key, &reached)?)
     }
 
     fn keys(&self) -> Vec<Key> {
