@@ -16,10 +16,10 @@ use super::strategy::only_reports;
 use super::takeover::{LEFT_ALONE, leaves_alone};
 
 /// The managers of what is written in members. The first is that of KubeFleet's agent, so that each goes on with the fields
-/// of the other; the second takes over there.
+/// of the other; the second was ours before, and the third takes over there.
 pub const MANAGERS: Managers = Managers {
     ours: "work-api-agent",
-    predecessors: &["memberagent"],
+    predecessors: &["placement-agent", "memberagent"],
 };
 
 /// The names of the `AppliedWork`s that exist in a member, by their uids.

@@ -233,6 +233,36 @@ async fn recorded_takeover_is_ours() {
     }
 }
 
+/// Case F45: what this program wrote by the name that it had before becomes ours in one write, with the first edit; until
+/// then there is none.
+#[tokio::test(start_paused = true)]
+async fn former_name_is_left() {
+    let mut stage = Stage::placed().await;
+    stage.kill().await;
+    let fields = stage.member.get(MAP).await["metadata"]["managedFields"].to_string();
+    let former = fields.replace("work-api-agent", "placement-agent");
+    assert_ne!(former, fields);
+    let former: Value = serde_json::from_str(&former).unwrap();
+    let former = json!({ "metadata": { "managedFields": former } });
+    stage.member.send("PATCH", MAP, &former).await;
+    stage.written();
+    stage.start(&[]).await;
+    assert_eq!(of(MAP, stage.member.writes()), [""; 0]);
+
+    let mut edited = map();
+    edited["data"] = json!({ "other": "value" });
+    stage.place(&[namespace(), edited]).await;
+    // The managed fields, then the object.
+    let both = [(); 2].map(|()| format!("PATCH {MAP}"));
+    assert_eq!(of(MAP, stage.member.writes()), both);
+    let written = stage.member.get(MAP).await;
+    assert_eq!(written["data"], json!({ "other": "value" }));
+    let fields = written["metadata"]["managedFields"].as_array().unwrap();
+    let managers: Vec<_> = fields.iter().map(|entry| &entry["manager"]).collect();
+    assert_eq!(managers, ["work-api-agent"]);
+    stage.rests().await;
+}
+
 /// Case F74: what another owns is shared where that is asked for, and stays to it when the placement goes.
 #[tokio::test(start_paused = true)]
 async fn shared_object_stays_to_its_owner() {
