@@ -1,6 +1,6 @@
 //! Decides from the leader's requests when this agent campaigns for the lease.
 
-use karmada_rules::health::campaign::{Candidacy, ElectionView, LeaderContact, spread};
+use health::campaign::{Candidacy, ElectionView, LeaderContact, spread};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::{CampaignMode, DURATION};
 use karmada_runtime::program::Program;

@@ -1,7 +1,7 @@
 //! The kind of object that stands for this member cluster where it reports.
 
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::names::{cluster_of_member_namespace, member_namespace};
+use fleet_api::MemberCluster;
+use fleet_api::names::{cluster_of_member_namespace, member_namespace};
 use karmada_api::{Cluster, cluster_of_execution_namespace, execution_namespace};
 use kube::api::ApiResource;
 

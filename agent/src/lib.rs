@@ -5,7 +5,7 @@
 //!   probe → rounds → vote → votes → peers → tallies → report → conditions of the Cluster
 //! ```
 //!
-//! Each arrow carries one value for each signal (`karmada_rules::health::signal`), and only `probe` knows
+//! Each arrow carries one value for each signal (`health::signal`), and only `probe` knows
 //! what a signal is about.
 //!
 //! - Which signals are there, and how is one probed: `probe/`, with a folder for each.
@@ -31,10 +31,10 @@ mod probe;
 mod report;
 mod vote;
 
+use health::dns::DNS;
+use health::signal::PerTarget;
+use health::threshold::Round;
 use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
-use karmada_rules::health::dns::DNS;
-use karmada_rules::health::signal::PerTarget;
-use karmada_rules::health::threshold::Round;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;

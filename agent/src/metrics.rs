@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmada_rules::health::quorum::Tally;
-use karmada_rules::health::signal::{PerTarget, Signal};
-use karmada_rules::health::threshold::Vote;
+use health::quorum::Tally;
+use health::signal::{PerTarget, Signal};
+use health::threshold::Vote;
 use karmada_runtime::metrics::{LabelSet, Registry};
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -371,9 +371,9 @@ fn whole(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::dns::{DNS, DnsClass};
-    use karmada_rules::health::observation::Failure;
-    use karmada_rules::health::quorum::Ballot;
+    use health::dns::{DNS, DnsClass};
+    use health::observation::Failure;
+    use health::quorum::Ballot;
 
     use super::*;
 

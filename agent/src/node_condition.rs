@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use health::signal::Signal;
+use health::threshold::Vote;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_rules::health::signal::Signal;
-use karmada_rules::health::threshold::Vote;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};

@@ -1,8 +1,8 @@
 //! The flags.
 
 use clap::ArgAction;
-use karmada_rules::ingress::{BackendAddresses, ControllerName, WhenAllBlocked, Withheld};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use traffic::ingress::{BackendAddresses, ControllerName, WhenAllBlocked, Withheld};
 
 use crate::provider::ProviderArgs;
 

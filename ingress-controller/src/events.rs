@@ -7,12 +7,12 @@ use std::sync::Arc;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
 use karmada_api::{Cluster, MultiClusterIngress};
-use karmada_rules::ingress::{BlockChange, Problem};
 use karmada_runtime::events::EventReason;
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 use objects::Key;
 use parking_lot::Mutex;
+use traffic::ingress::{BlockChange, Problem};
 
 use crate::ingresses::Part;
 use crate::provider::{Obstacle, RelatedObject};

@@ -6,15 +6,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
-use karmada_rules::ingress::{
-    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
-};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use objects::Key;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use traffic::ingress::{
+    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
+};
 
 use crate::backoff_writer::BackoffWriter;
 use crate::events::{IngressEvents, obstacle};

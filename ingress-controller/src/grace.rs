@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use karmada_rules::ingress::Problem;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use traffic::ingress::Problem;
 
 /// The time that Karmada has to collect endpoints.
 pub(crate) const GRACE: Duration = Duration::from_secs(15);
@@ -61,7 +61,7 @@ impl Grace {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::ingress::BackendAddresses;
+    use traffic::ingress::BackendAddresses;
 
     use super::*;
     use crate::fixtures::key;

@@ -12,16 +12,16 @@ use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
     Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
 };
-use karmada_rules::endpoints::slice_service;
-use karmada_rules::ingress::{
-    Cached, Facts, binding_names, binding_of, bound_ingress, bound_service, secrets,
-    service_locations, services,
-};
-use karmada_rules::remedy::{Expiries, RemedyIndex};
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use traffic::endpoints::slice_service;
+use traffic::ingress::{
+    Cached, Facts, binding_names, binding_of, bound_ingress, bound_service, secrets,
+    service_locations, services,
+};
+use traffic::remedy::{Expiries, RemedyIndex};
 
 /// The watched objects, and the ingresses by what they refer to.
 #[derive(Debug, Default)]

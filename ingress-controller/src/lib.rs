@@ -37,7 +37,6 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_rules::ingress::{Exporter, Settings};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
@@ -48,6 +47,7 @@ use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 use objects::Key;
+use traffic::ingress::{Exporter, Settings};
 
 pub use crate::args::Args;
 use crate::backoff_writer::BackoffWriter;

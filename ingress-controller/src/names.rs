@@ -94,8 +94,8 @@ mod tests {
     use std::io;
 
     use futures::FutureExt;
-    use karmada_rules::ingress::Facts;
     use parking_lot::Mutex;
+    use traffic::ingress::Facts;
 
     use super::*;
     use crate::fixtures::key;

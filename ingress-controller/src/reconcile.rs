@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
-use karmada_rules::ingress::{Decision, FieldPlan, Serve, Settings};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use objects::Key;
 use serde_json::json;
+use traffic::ingress::{Decision, FieldPlan, Serve, Settings};
 
 use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;

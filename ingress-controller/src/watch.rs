@@ -10,11 +10,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy};
-use karmada_rules::endpoints::COLLECTED;
-use karmada_rules::ingress::{
-    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
-    cut_of_left, decide, decided_scope, desired, excluded, services,
-};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
@@ -26,6 +21,11 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use traffic::endpoints::COLLECTED;
+use traffic::ingress::{
+    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
+    cut_of_left, decide, decided_scope, desired, excluded, services,
+};
 
 use self::exports::routing;
 use crate::index::{Backends, Index};

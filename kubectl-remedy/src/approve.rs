@@ -1,10 +1,10 @@
 //! `kubectl remedy approve`: says yes to what a staged update run asks a person for, before or after a stage.
 
+use fleet_api::ApprovalRequest;
+use fleet_api::conditions::APPROVED;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::ApprovalRequest;
-use karmada_api::fleet::conditions::APPROVED;
 use karmada_api::{Condition, Scope};
 use karmada_runtime::scope::objects_in;
 use kube::Client;
@@ -121,7 +121,7 @@ fn nothing((run, stage): (&str, &str), waiting: &[ApprovalRequest]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::fleet::definitions;
+    use fleet_api::definitions;
     use lab_parts::test_api::TestApi;
 
     use super::*;

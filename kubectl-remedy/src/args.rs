@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
-use karmada_rules::apis::Apis;
-use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked};
-use karmada_rules::propagation::customization::Operation;
-use karmada_rules::propagation::rights::GroupResource;
-use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES};
-use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
+use objects::apis::Apis;
+use propagation_rules::customization::Operation;
+use propagation_rules::rights::GroupResource;
+use propagation_rules::template::{NamespacePattern, SKIPPED_NAMESPACES};
+use traffic::ingress::{ControllerName, Settings, WhenAllBlocked};
+use traffic::remedy::MaxBlocked;
 
 use self::join::{JoinArgs, LeaveArgs, RenewArgs};
 use crate::manifest::Format;

@@ -122,7 +122,7 @@ pub(crate) fn is_ours(remedy: &Remedy) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::ingress::decided_scope;
+    use traffic::ingress::decided_scope;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Changes of a cluster's actions, as they are written.
 
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_rules::remedy::{ActionChange, Forecast, ObservedActions, OverBound};
 use serde::Serialize;
+use traffic::remedy::{ActionChange, Forecast, ObservedActions, OverBound};
 
 /// A change of the actions of a cluster, or one that only a flag or an annotation holds back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,8 +1,8 @@
 //! `kubectl remedy evict`: asks that a placement leave a cluster, within its budget.
 
+use fleet_api::ClusterResourcePlacementEviction as Eviction;
+use fleet_api::eviction::EvictionSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::ClusterResourcePlacementEviction as Eviction;
-use karmada_api::fleet::eviction::EvictionSpec;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use objects::Metadata;
@@ -66,7 +66,7 @@ fn eviction(args: &EvictArgs) -> Eviction {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::fleet::definitions;
+    use fleet_api::definitions;
     use lab_parts::test_api::TestApi;
     use serde_json::json;
 

@@ -8,8 +8,8 @@ use karmada_api::condition::DNS_READY;
 use karmada_api::{
     Cluster, MultiClusterIngress, Remedy, ResourceBinding, TRAFFIC_CONTROL, execution_namespace,
 };
-use karmada_rules::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
 use serde_json::{Value, from_value, json};
+use traffic::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
 
 use crate::args::{Args, Command, ControllerArgs, FleetCommand};
 use crate::fleet::{FleetSnapshot, put};

@@ -11,12 +11,6 @@ use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
-use karmada_rules::endpoints::{COLLECTED, slice_service};
-use karmada_rules::ingress::{
-    Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
-    desired,
-};
-use karmada_rules::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
 use kube::api::{ListParams, ObjectList};
@@ -24,6 +18,12 @@ use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use objects::Key;
 use serde::de::DeserializeOwned;
+use traffic::endpoints::{COLLECTED, slice_service};
+use traffic::ingress::{
+    Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
+    desired,
+};
+use traffic::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 
 use crate::error::Error;
 

@@ -1,14 +1,14 @@
 //! `kubectl remedy why crp/NAME`, or `rp/NAME` in a namespace: the clusters of a placement, what each waits for, and why others
 //! were not picked.
 
-use karmada_api::fleet::names::PARENT_PLACEMENT;
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot, StagedUpdateRun};
+use fleet_api::names::PARENT_PLACEMENT;
+use fleet_api::{Binding, Placement, PolicySnapshot, ResourceSnapshot, StagedUpdateRun};
 use karmada_api::{Condition, Scope};
-use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
 use karmada_runtime::scope::objects_in;
 use kube::Client;
 use kube::api::ListParams;
 use objects::Key;
+use placement_rules::explain::{ExplainFacts, PlacementExplanation, explain};
 
 use crate::answer::Answer;
 use crate::error::Error;
@@ -164,8 +164,8 @@ fn text(explanation: &PlacementExplanation) -> String {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::placement::explain::{OtherCluster, PlacedCluster};
-    use karmada_rules::placement::update::RunExplanation;
+    use placement_rules::explain::{OtherCluster, PlacedCluster};
+    use placement_rules::update::RunExplanation;
 
     use super::*;
 

@@ -5,10 +5,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 use karmada_api::Remedy;
-use karmada_rules::ingress::{BackendChange, Cached, Facts, backend_changes};
-use karmada_rules::remedy::{self, Forecast, covers, observed, problems};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
+use traffic::ingress::{BackendChange, Cached, Facts, backend_changes};
+use traffic::remedy::{self, Forecast, covers, observed, problems};
 
 use crate::answer::Answer;
 use crate::args::{ControllerArgs, PlanArgs};

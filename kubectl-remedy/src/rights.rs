@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use karmada_rules::propagation::rights::GroupResource;
+use propagation_rules::rights::GroupResource;
 
 use crate::answer::Answer;
 use crate::args::RightsArgs;

@@ -170,7 +170,7 @@ fn give_up<K: Resource<DynamicType = ()>>(error: WatchError) -> Result<(), Error
 #[cfg(test)]
 mod tests {
     use karmada_api::Work;
-    use karmada_rules::execution::applied;
+    use propagation_rules::execution::applied;
     use serde_json::{from_value, json};
 
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
+use traffic::remedy::MaxBlocked;
 
 /// Compares the conditions of every cluster with the Remedy objects and writes the required actions to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]

@@ -3,10 +3,10 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{Condition, Remedy, RemedySpec};
-use karmada_rules::remedy::{ActionChange, ObservedActions, OverBound, Problem};
 use karmada_runtime::events::EventReason;
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
+use traffic::remedy::{ActionChange, ObservedActions, OverBound, Problem};
 
 use crate::reason::Reason;
 

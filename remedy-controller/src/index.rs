@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::{Cluster, Condition, Remedy};
-use karmada_rules::remedy::{
-    BlockBound, Claim, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex,
-    Reached, RemedyIndex, Scope, problems,
-};
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
 use tokio::time::Instant;
+use traffic::remedy::{
+    BlockBound, Claim, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex,
+    Reached, RemedyIndex, Scope, problems,
+};
 
 use crate::condition_types::ConditionTypes;
 

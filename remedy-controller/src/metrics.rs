@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_rules::remedy::{Expiry, State};
 use karmada_runtime::metrics::Registry;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -14,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
+use traffic::remedy::{Expiry, State};
 
 use crate::index::Index;
 use crate::silence::SharedReporters;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use karmada_api::{Cluster, TRAFFIC_CONTROL};
-use karmada_rules::remedy::{ActionChange, Allowance, Cause, RemedyPlan, observed, plan};
 use karmada_runtime::contention::{Contention, find_rival};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -19,6 +18,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use traffic::remedy::{ActionChange, Allowance, Cause, RemedyPlan, observed, plan};
 
 use crate::events::{
     action_changed, condition_changed, contested, kept_unblocked, refused, would_act,

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::Cluster;
 use karmada_api::condition::{REACHABLE, REPORTER_LEASE, REPORTER_SILENT_REASON};
-use karmada_rules::remedy::{ReporterOf, Reporters, reporter_silent};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -28,6 +27,7 @@ use objects::condition::upsert_patch;
 use objects::lease::Renewal;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
+use traffic::remedy::{ReporterOf, Reporters, reporter_silent};
 
 use crate::events::refused;
 use crate::reason::Reason;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use karmada_api::{Remedy, RemedyStatus};
-use karmada_rules::remedy::{Mode, Problem, has_expired, status, status_patch};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -19,6 +18,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
+use traffic::remedy::{Mode, Problem, has_expired, status, status_patch};
 
 use crate::events::{expired, problem, refused};
 use crate::index::View;

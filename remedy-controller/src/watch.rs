@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Remedy};
-use karmada_rules::remedy::{Decision, MaxBlocked, Mode, Scope, required_conditions};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
@@ -18,6 +17,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use traffic::remedy::{Decision, MaxBlocked, Mode, Scope, required_conditions};
 
 use crate::index::{Index, Snapshot, View};
 

@@ -3,11 +3,11 @@
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{coordination::v1::Lease, rbac::v1::ClusterRole};
-use karmada_rules::propagation::rights::AGGREGATED;
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
+use propagation_rules::rights::AGGREGATED;
 use serde_json::{Value, json};
 
 use crate::{

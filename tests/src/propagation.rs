@@ -9,11 +9,11 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterView, PropagationPolicy, ResourceBinding, Work,
     execution_namespace, names, names::TOKEN_INSECURE,
 };
-use karmada_rules::propagation::rights::GroupResource;
 use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
 };
+use propagation_rules::rights::GroupResource;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ mod klog;
 use std::net::IpAddr;
 
 use clap::ArgAction;
-use karmada_rules::health::dns::DNS;
-use karmada_rules::health::signal::Signal;
+use health::dns::DNS;
+use health::signal::Signal;
 
 use self::klog::KlogArgs;
 

@@ -9,10 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use karmada_rules::health::quorum::Quorum;
-use karmada_rules::health::report::Pace;
-use karmada_rules::health::signal::Signal;
-use karmada_rules::health::threshold::Thresholds;
+use health::quorum::Quorum;
+use health::report::Pace;
+use health::signal::Signal;
+use health::threshold::Thresholds;
 use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;

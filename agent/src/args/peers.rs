@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use health::quorum::Quorum;
 use http::Uri;
-use karmada_rules::health::quorum::Quorum;
 
 use crate::flag_values::service;
 use crate::peers::{Peer, PeerList, PeerSource, Service};

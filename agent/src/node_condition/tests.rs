@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use embedded_apiserver::{ApiServer, Fault};
+use health::dns::{DNS, DnsClass};
+use health::observation::Failure;
 use http::Request;
 use karmada_api::condition::{DNS_READY, DNS_READY_REASON};
-use karmada_rules::health::dns::{DNS, DnsClass};
-use karmada_rules::health::observation::Failure;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::Registry;
 use karmada_runtime::metrics::WriteMetrics;

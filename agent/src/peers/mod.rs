@@ -1,7 +1,7 @@
 //! The other agents of this cluster: serves this node's votes to them and, while leading, requests
 //! theirs.
 //!
-//! Nothing is decided here: votes are counted, and `karmada_rules::health::quorum` judges the tally.
+//! Nothing is decided here: votes are counted, and `health::quorum` judges the tally.
 
 mod client;
 mod identity;
@@ -15,9 +15,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_rules::health::campaign::LeaderContact;
-use karmada_rules::health::quorum::Quorum;
-use karmada_rules::health::signal::PerTarget;
+use health::campaign::LeaderContact;
+use health::quorum::Quorum;
+use health::signal::PerTarget;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;

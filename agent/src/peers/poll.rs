@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use karmada_rules::health::quorum::Tally;
-use karmada_rules::health::signal::PerTarget;
+use health::quorum::Tally;
+use health::signal::PerTarget;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_rules::health::quorum::{Ballot, Tally};
-use karmada_rules::health::signal::PerTarget;
+use health::quorum::{Ballot, Tally};
+use health::signal::PerTarget;
 use uuid::Uuid;
 
 use super::Identity;

@@ -7,8 +7,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use karmada_rules::health::campaign::LeaderContact;
-use karmada_rules::health::signal::PerTarget;
+use health::campaign::LeaderContact;
+use health::signal::PerTarget;
 use karmada_runtime::admin::Caller;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
@@ -150,7 +150,7 @@ fn standby(query: &str, own: &Identity) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::dns::DNS;
+    use health::dns::DNS;
     use karmada_runtime::metrics::Registry;
     use uuid::Uuid;
 

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use health::dns::DNS;
+use health::failure::Server;
+use health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
+use health::quorum::Ballot;
+use health::resolver::Resolver;
+use health::signal::{PerTarget, Signal};
+use health::threshold::Vote;
 use jiff::{SignedDuration, Timestamp};
-use karmada_rules::health::dns::DNS;
-use karmada_rules::health::failure::Server;
-use karmada_rules::health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
-use karmada_rules::health::quorum::Ballot;
-use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::signal::{PerTarget, Signal};
-use karmada_rules::health::threshold::Vote;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;

@@ -11,11 +11,11 @@ mod service_network;
 
 use std::time::Duration;
 
-use karmada_rules::health::dns::DNS;
-use karmada_rules::health::reachability::REACHABILITY;
-use karmada_rules::health::service_network::SERVICE_NETWORK;
-use karmada_rules::health::signal::Signal;
-use karmada_rules::health::threshold::Round;
+use health::dns::DNS;
+use health::reachability::REACHABILITY;
+use health::service_network::SERVICE_NETWORK;
+use health::signal::Signal;
+use health::threshold::Round;
 use karmada_runtime::args::duration;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;

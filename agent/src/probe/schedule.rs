@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use karmada_rules::health::observation::Observation;
-use karmada_rules::health::threshold::Round;
+use health::observation::Observation;
+use health::threshold::Round;
 use karmada_runtime::readiness::Gate;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use health::quorum::Tally;
+use health::report::{Participation, ReportPlan, Reporter};
+use health::signal::PerTarget;
 use karmada_api::Condition;
-use karmada_rules::health::quorum::Tally;
-use karmada_rules::health::report::{Participation, ReportPlan, Reporter};
-use karmada_rules::health::signal::PerTarget;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::Chain;
 use karmada_runtime::write::{WriteError, WriteErrorKind};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures::StreamExt;
-use karmada_rules::health::campaign::Tenure;
-use karmada_rules::health::quorum::Tally;
-use karmada_rules::health::report::Participation;
-use karmada_rules::health::signal::PerTarget;
+use health::campaign::Tenure;
+use health::quorum::Tally;
+use health::report::Participation;
+use health::signal::PerTarget;
 use karmada_runtime::watch::{Decoded, events_of};
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};

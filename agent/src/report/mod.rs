@@ -9,7 +9,7 @@ mod cluster_report;
 mod leader;
 mod parts;
 
-use karmada_rules::health::campaign::{Tenure, abstention};
+use health::campaign::{Tenure, abstention};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease;
 use tokio::sync::watch;

@@ -1,9 +1,9 @@
 //! The parts of a report.
 
+use health::quorum::Quorum;
+use health::report::Pace;
+use health::signal::PerTarget;
 use jiff::Timestamp;
-use karmada_rules::health::quorum::Quorum;
-use karmada_rules::health::report::Pace;
-use karmada_rules::health::signal::PerTarget;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::write::Writer;

@@ -9,17 +9,17 @@ mod resignation;
 use std::time::Duration;
 
 use embedded_apiserver::{Fault, Verb};
+use health::dns::DnsClass;
+use health::observation::Failure;
+use health::quorum::Quorum;
+use health::report::Pace;
+use health::signal::PerTarget;
+use health::threshold::Vote;
 use jiff::Timestamp;
 use karmada_api::Condition;
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::Failure;
-use karmada_rules::health::quorum::Quorum;
-use karmada_rules::health::report::Pace;
-use karmada_rules::health::signal::PerTarget;
-use karmada_rules::health::threshold::Vote;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;

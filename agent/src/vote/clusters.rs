@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_rules::health::signal::{Signal, Target};
-use karmada_rules::health::threshold::{Round, Threshold, Thresholds};
+use health::signal::{Signal, Target};
+use health::threshold::{Round, Threshold, Thresholds};
 use karmada_runtime::error::BoxError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -128,9 +128,9 @@ impl ClusterVoting {
 mod tests {
     use std::time::Duration;
 
-    use karmada_rules::health::observation::{Failure, Observation};
-    use karmada_rules::health::reachability::{REACHABILITY, ReachabilityClass};
-    use karmada_rules::health::threshold::Vote;
+    use health::observation::{Failure, Observation};
+    use health::reachability::{REACHABILITY, ReachabilityClass};
+    use health::threshold::Vote;
     use karmada_runtime::metrics::Registry;
 
     use super::*;

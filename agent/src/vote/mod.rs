@@ -6,8 +6,8 @@ mod clusters;
 mod own;
 mod votes;
 
-use karmada_rules::health::signal::{PerTarget, Signal};
-use karmada_rules::health::threshold::{Round, Threshold, Thresholds};
+use health::signal::{PerTarget, Signal};
+use health::threshold::{Round, Threshold, Thresholds};
 use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
 

@@ -1,7 +1,7 @@
 //! This node's vote on one signal of its own cluster.
 
-use karmada_rules::health::signal::Signal;
-use karmada_rules::health::threshold::{Round, Threshold, Vote};
+use health::signal::Signal;
+use health::threshold::{Round, Threshold, Vote};
 use karmada_runtime::error::BoxError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -60,9 +60,9 @@ impl Voting {
 mod tests {
     use std::time::Duration;
 
-    use karmada_rules::health::dns::{DNS, DnsClass};
-    use karmada_rules::health::observation::{Failure, Observation};
-    use karmada_rules::health::threshold::Thresholds;
+    use health::dns::{DNS, DnsClass};
+    use health::observation::{Failure, Observation};
+    use health::threshold::Thresholds;
     use karmada_runtime::metrics::Registry;
 
     use super::super::votes::on_dns;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
-use karmada_rules::health::observation::Observation;
-use karmada_rules::health::signal::{PerTarget, Target};
-use karmada_rules::health::threshold::Vote;
+use health::observation::Observation;
+use health::signal::{PerTarget, Target};
+use health::threshold::Vote;
 
 /// This node's vote on each signal.
 pub(crate) type Votes = PerTarget<Option<Vote>>;
@@ -47,5 +47,5 @@ pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
 /// Returns the votes of an agent that runs DNS alone.
 #[cfg(test)]
 pub(crate) fn on_dns(vote: Option<Vote>) -> Votes {
-    PerTarget::from_iter([(&karmada_rules::health::dns::DNS, vote)])
+    PerTarget::from_iter([(&health::dns::DNS, vote)])
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_rules::propagation::customization::{self, Changes};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::DynamicEvent;
 use objects::{GroupVersionKind, Key};
+use propagation_rules::customization::{self, Changes};
 use serde_json::Value;
 
 use crate::Interpreters;

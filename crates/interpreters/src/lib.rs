@@ -1,7 +1,7 @@
 //! Asks whom users have named to interpret kinds: scripts (`lua`), then webhooks (`webhook`).
 //!
-//! Which of them has the last word about an operation of a kind, `karmada_rules::propagation::customization` says.
-//! Where nobody has, programs ask `karmada_rules::propagation::interpret`. Whom users have named is in [`Customizations`].
+//! Which of them has the last word about an operation of a kind, `propagation_rules::customization` says.
+//! Where nobody has, programs ask `propagation_rules::interpret`. Whom users have named is in [`Customizations`].
 
 mod customizations;
 
@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_rules::propagation::customization::webhook::{Request, Response, Webhook};
-use karmada_rules::propagation::customization::{Changes, Customized, Interpreter, Operation};
-use karmada_rules::propagation::dependencies::Dependency;
-use karmada_rules::propagation::interpret::{Component, Replicas, Timed};
 use karmada_runtime::client::Addresses;
 use karmada_runtime::program::Program;
 use kube::Client;
 use lua::Scripts;
 use objects::GroupVersionKind;
 use parking_lot::RwLock;
+use propagation_rules::customization::webhook::{Request, Response, Webhook};
+use propagation_rules::customization::{Changes, Customized, Interpreter, Operation};
+use propagation_rules::dependencies::Dependency;
+use propagation_rules::interpret::{Component, Replicas, Timed};
 use serde_json::Value;
 use webhook::Webhooks;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use karmada_rules::propagation::customization::{Operation, Script};
+use propagation_rules::customization::{Operation, Script};
 
 use crate::deadline::Expired;
 

@@ -1,9 +1,9 @@
 //! `require("kube")`: what Karmada's scripts know of Pods and quantities.
 
-use karmada_rules::propagation::dependencies::{Dependency, pod_references};
-use karmada_rules::propagation::interpret::pod_requirements;
 use mlua::{Lua, Value};
 use objects::quantity::{Notation, Quantity};
+use propagation_rules::dependencies::{Dependency, pod_references};
+use propagation_rules::interpret::pod_requirements;
 use serde_json::json;
 
 use crate::arguments::Arguments;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use karmada_rules::propagation::customization::Script;
 use parking_lot::Mutex;
+use propagation_rules::customization::Script;
 use tokio::task::spawn_blocking;
 
 use crate::error::ScriptError;
@@ -84,7 +84,7 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::propagation::customization::Operation;
+    use propagation_rules::customization::Operation;
     use std::sync::mpsc;
     use tokio::sync::oneshot;
 

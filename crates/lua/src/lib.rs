@@ -8,7 +8,7 @@
 //! - When is a script asked? [`Scripts`], with a lane in `lanes` for each customization. Which one is, the crate
 //!   `interpreters` says.
 //! - What is each function called with, and what may it return? `operations`, typed by
-//!   `karmada_rules::propagation::customization::results`.
+//!   `propagation_rules::customization::results`.
 //! - What may a script do, and for how long? `sandbox`, which Lua's own part in `prelude.lua` completes, within its
 //!   `deadline`.
 //! - What does a function in Rust get, and how does it end? `arguments` and `call`.

@@ -2,11 +2,11 @@
 //! `config.karmada.io/v1alpha1`, `CustomizationRules`).
 
 use jiff::Timestamp;
-use karmada_rules::propagation::customization::Operation;
-use karmada_rules::propagation::customization::results;
-use karmada_rules::propagation::dependencies::Dependency;
-use karmada_rules::propagation::interpret::{Component, Replicas, Timed};
 use mlua::Value;
+use propagation_rules::customization::Operation;
+use propagation_rules::customization::results;
+use propagation_rules::dependencies::Dependency;
+use propagation_rules::interpret::{Component, Replicas, Timed};
 use serde_json::Value as Json;
 
 use crate::arguments::{number, type_name};

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use karmada_rules::propagation::customization::{Changes, Customized, Script};
-use karmada_rules::propagation::dependencies::Dependency;
-use karmada_rules::propagation::interpret::{Component, Replicas, Timed};
 use objects::GroupVersionKind;
 use parking_lot::RwLock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use propagation_rules::customization::{Changes, Customized, Script};
+use propagation_rules::dependencies::Dependency;
+use propagation_rules::interpret::{Component, Replicas, Timed};
 use serde_json::Value;
 
 use crate::error::{Failure, ScriptError};

@@ -1,8 +1,8 @@
 //! The objects of kinds that differ in their scope and nothing else.
 
-use karmada_api::Scope;
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
+use objects::Scope;
 
 /// Returns the objects of the kind that has namespaces in one of these, or of the other kind if it is empty.
 pub fn objects_in<K>(client: Client, namespace: &str) -> Api<K>

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures::FutureExt;
 use http::{HeaderValue, Uri};
 use k8s_openapi::api::core::v1::Service;
-use karmada_rules::propagation::customization::webhook::{Address, ServiceReference, Webhook};
 use karmada_runtime::client::{self, Addresses, Transport};
 use karmada_runtime::error::Chain;
 use kube::api::ListParams;
 use kube::{Api, Client, Config};
+use propagation_rules::customization::webhook::{Address, ServiceReference, Webhook};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use karmada_rules::propagation::customization::webhook::Webhook;
+use propagation_rules::customization::webhook::Webhook;
 
 /// Errors of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

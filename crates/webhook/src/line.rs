@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use karmada_rules::propagation::customization::webhook::Webhook;
 use parking_lot::Mutex;
+use propagation_rules::customization::webhook::Webhook;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 

@@ -8,13 +8,13 @@ use futures::FutureExt;
 use futures::future::join_all;
 use http::header::RETRY_AFTER;
 use http::{Response, StatusCode};
-use karmada_rules::propagation::customization::webhook::{Request, Webhook};
-use karmada_rules::propagation::customization::{Customized, Interpreter, Operation};
 use karmada_runtime::client::Addresses;
 use lab_parts::test_api::TestApi;
 use lab_parts::webhook::{Answer, WebhookServer};
 use objects::GroupVersionKind;
 use parking_lot::Mutex;
+use propagation_rules::customization::webhook::{Request, Webhook};
+use propagation_rules::customization::{Customized, Interpreter, Operation};
 use serde_json::{Value, json};
 
 use super::*;
@@ -38,9 +38,8 @@ impl Stage {
     async fn ask(&self, webhook: &Arc<Webhook>) -> Result<bool, String> {
         let toy = toy();
         let request = Request::new(Operation::InterpretHealth, &toy);
-        let read = |response: &karmada_rules::propagation::customization::webhook::Response| {
-            response.is_healthy()
-        };
+        let read =
+            |response: &propagation_rules::customization::webhook::Response| response.is_healthy();
         let answer = self.webhooks.ask(webhook, &request, read).await;
         answer.map_err(|failure| failure.to_string())
     }

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use karmada_rules::propagation::customization::Customized;
-use karmada_rules::propagation::customization::webhook::{Request, Response, Webhook};
 use karmada_runtime::aside::aside;
 use karmada_runtime::client::Addresses;
 use kube::Client;
@@ -13,6 +11,8 @@ use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use propagation_rules::customization::Customized;
+use propagation_rules::customization::webhook::{Request, Response, Webhook};
 use uuid::Uuid;
 
 use crate::directory::Directory;

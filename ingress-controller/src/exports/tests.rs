@@ -1,7 +1,6 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_rules::ingress::{ControllerName, Exporter, Settings};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
@@ -15,6 +14,7 @@ use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use traffic::ingress::{ControllerName, Exporter, Settings};
 
 use super::watch::is_served;
 use super::*;

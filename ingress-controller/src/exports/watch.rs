@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use karmada_api::{PropagationPolicy, ServiceExport};
-use karmada_rules::ingress::Exporter;
 use karmada_runtime::error::Chain;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::{Decoded, events};
@@ -14,6 +13,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use serde::de::DeserializeOwned;
+use traffic::ingress::Exporter;
 
 use crate::index::Index;
 use crate::watch::SharedIndex;

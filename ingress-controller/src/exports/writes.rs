@@ -4,7 +4,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use karmada_api::{PropagationPolicy, PropagationSpec, ServiceExport};
-use karmada_rules::ingress::{ExportChange, Exporter, PolicyChange, Settings};
 use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -16,6 +15,7 @@ use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use traffic::ingress::{ExportChange, Exporter, PolicyChange, Settings};
 
 use crate::events::IngressEvents;
 use crate::identity::NAME;

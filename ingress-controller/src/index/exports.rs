@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
-use karmada_rules::ingress::{
+use objects::Key;
+use traffic::ingress::{
     BackendAddresses, Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts,
     Need, Settings, backend_addresses, bound_clusters, decide, services,
 };
-use objects::Key;
 
 use super::{Exports, Index, cached};
 

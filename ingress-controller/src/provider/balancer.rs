@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
-use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
+use traffic::ingress::{Desired, Held};
 
 use crate::reason::Reason;
 

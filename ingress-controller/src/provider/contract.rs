@@ -11,15 +11,15 @@ use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::{IngressRule, IngressSpec};
 use karmada_api::execution_namespace;
-use karmada_rules::ingress::{
-    Admission, Backend, BackendAddresses, Cached, ClusterEndpoints, Desired, Held, WhenAllBlocked,
-};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::Writer;
 use objects::Key;
 use serde_json::json;
+use traffic::ingress::{
+    Admission, Backend, BackendAddresses, Cached, ClusterEndpoints, Desired, Held, WhenAllBlocked,
+};
 
 use super::balancer::{Ensured, LoadBalancer};
 

@@ -17,8 +17,8 @@ mod none;
 mod webhook;
 
 use clap::ValueEnum;
-use karmada_rules::ingress::{BackendAddresses, ControllerName};
 use karmada_runtime::program::{Program, StartError};
+use traffic::ingress::{BackendAddresses, ControllerName};
 
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};

@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
+use traffic::ingress::{Desired, Held};
 
 use super::balancer::{Ensured, LoadBalancer};
 

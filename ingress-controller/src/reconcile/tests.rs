@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use embedded_apiserver::Fault;
-use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -18,6 +17,7 @@ use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use traffic::ingress::{Desired, Held};
 
 use super::*;
 use crate::fixtures::{

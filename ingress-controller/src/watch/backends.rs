@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::{Secret, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::ResourceBinding;
-use karmada_rules::endpoints::{slice_cluster, slice_service};
-use karmada_rules::ingress::{bound_clusters, bound_ingress, bound_service, same_reports};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use traffic::endpoints::{slice_cluster, slice_service};
+use traffic::ingress::{bound_clusters, bound_ingress, bound_service, same_reports};
 
 use super::exports::life;
 use crate::index::Index;

@@ -4,9 +4,9 @@
 //! shows.
 
 use jiff::Timestamp;
-use karmada_rules::ingress::{Admission, decided_scope};
-use karmada_rules::remedy::Scope;
 use objects::Key;
+use traffic::ingress::{Admission, decided_scope};
+use traffic::remedy::Scope;
 
 use crate::index::Index;
 

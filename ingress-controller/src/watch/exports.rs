@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::Service;
 use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
-use karmada_rules::ingress::{BACKEND_ADDRESSES_ANNOTATION, Exporter};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
+use traffic::ingress::{BACKEND_ADDRESSES_ANNOTATION, Exporter};
 
 use crate::index::{Exports, Index};
 

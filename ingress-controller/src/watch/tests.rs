@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
-use karmada_rules::ingress::{Facts, service_locations};
 use proptest::prelude::*;
 use serde_json::json;
+use traffic::ingress::{Facts, service_locations};
 
 use super::*;
 use crate::fixtures::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use karmada_runtime::args::{cluster_name, duration};
 
-use karmada_rules::propagation::rights::GroupResource;
+use propagation_rules::rights::GroupResource;
 
 use crate::manifest::Format;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, ResourceBinding, names};
-use karmada_rules::propagation::dependencies::{listed, references};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
+use propagation_rules::dependencies::{listed, references};
 use serde_json::{Value, json};
 
 use super::report::Finding;

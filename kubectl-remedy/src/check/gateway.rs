@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::condition::{GATEWAY_REPORTER_READY, REACHABLE, TRUE};
 use karmada_api::{Cluster, MultiClusterIngress};
-use karmada_rules::remedy::required_conditions;
 use kube::ResourceExt;
+use traffic::remedy::required_conditions;
 
 use super::report::Finding;
 use crate::fleet::FleetSnapshot;

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use karmada_api::ClusterView;
 use karmada_api::cluster_view::PUSH;
 use karmada_api::condition::TRUE;
-use karmada_rules::cluster::READY;
 use karmada_runtime::client::Validity;
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{AccessError, ConnectError, MemberAccess};
@@ -13,6 +12,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::Metadata;
 use objects::condition::find;
+use propagation_rules::cluster::READY;
 
 use super::report::{Finding, Section};
 use crate::error::Error;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use karmada_api::Cluster;
-use karmada_rules::propagation::rights::GroupResource;
 use karmada_runtime::client::{Source, connect};
 use kube::api::ListParams;
 use kube::discovery::{ApiGroup, Discovery, verbs};
 use kube::{Api, Client, ResourceExt};
+use propagation_rules::rights::GroupResource;
 
 use crate::identity::NAME;
 use crate::propagation::{Named, Served, served};

@@ -7,12 +7,12 @@ use http::{Request, Response};
 use interpreters::Interpreters;
 use jiff::Timestamp;
 use karmada_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
-use karmada_rules::propagation::customization::{self, API_VERSION};
 use karmada_runtime::client::{Addresses, connect};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::Body;
 use kube::{Api, Client};
 use objects::Metadata;
+use propagation_rules::customization::{self, API_VERSION};
 use serde_json::{Value, json};
 
 use crate::args::ConnectionArgs;

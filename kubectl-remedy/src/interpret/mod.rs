@@ -13,10 +13,10 @@ mod tests;
 
 use interpreters::Interpreters;
 use jiff::Timestamp;
-use karmada_rules::propagation::customization::{Customized, Interpreter, Operation};
 use karmada_runtime::client::Addresses;
 use kube::Client;
 use objects::GroupVersionKind;
+use propagation_rules::customization::{Customized, Interpreter, Operation};
 use serde_json::Value;
 
 use self::question::Question;

@@ -1,12 +1,12 @@
 //! What is asked: the object of a file, and what else an operation takes.
 
 use interpreters::{Failure, Interpreters};
-use karmada_rules::propagation::customization::Operation;
-use karmada_rules::propagation::dependencies;
-use karmada_rules::propagation::interpret::{self, Component, MemberStatus, Replicas, Timed};
 use objects::health::Health;
 use objects::metadata::Written;
 use objects::replacement::replacement;
+use propagation_rules::customization::Operation;
+use propagation_rules::dependencies;
+use propagation_rules::interpret::{self, Component, MemberStatus, Replicas, Timed};
 use serde_json::{Value, json};
 
 use crate::args::InterpretArgs;

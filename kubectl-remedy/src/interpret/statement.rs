@@ -1,6 +1,6 @@
 //! What one interpreter says to one operation.
 
-use karmada_rules::propagation::customization::Operation;
+use propagation_rules::customization::Operation;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::{Condition, GracefulEvictionTask};
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::Scheduler;
 use objects::Metadata;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::Scheduler;
 use serde::Serialize;
 use serde_json::Value;
 

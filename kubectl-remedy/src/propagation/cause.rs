@@ -1,9 +1,9 @@
 //! The first link of the chain that does not hold, in one sentence, and the command to run next.
 
-use karmada_rules::propagation::namespaces::SKIP_LABEL;
-use karmada_rules::propagation::rights::{self, GroupResource};
-use karmada_rules::schedule::{NO_CLUSTER_FIT, UNSCHEDULABLE};
 use objects::Key;
+use propagation_rules::namespaces::SKIP_LABEL;
+use propagation_rules::rights::{self, GroupResource};
+use propagation_rules::schedule::{NO_CLUSTER_FIT, UNSCHEDULABLE};
 
 use super::command::{made, object, one_line, policy, policy_name, within};
 use super::facts::Facts;

@@ -6,12 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::APPLIED;
 use karmada_api::{ClusterView, Work, cluster_of_execution_namespace};
-use karmada_rules::cluster::READY;
-use karmada_rules::execution::{Progress, unapplied_since};
-use karmada_rules::propagation::works::{bound, is_delivered, kept_clusters, wanted_clusters};
 use objects::condition::find;
 use objects::health::Health;
 use objects::{Key, Metadata};
+use propagation_rules::cluster::READY;
+use propagation_rules::execution::{Progress, unapplied_since};
+use propagation_rules::works::{bound, is_delivered, kept_clusters, wanted_clusters};
 use serde::Serialize;
 
 use super::command::one_line;

@@ -1,11 +1,11 @@
 //! The kinds that the API serves, under every name that they have there.
 
-use karmada_rules::propagation::rights::GroupResource;
 use kube::api::DynamicObject;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use objects::GroupVersionKind;
+use propagation_rules::rights::GroupResource;
 
 use super::named::Named;
 use crate::error::Error;

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{ClusterView, PropagationPolicy, ResourceBinding, Work};
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::activation::is_activated;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::choice::{Choice, Preemption, choose};
-use karmada_rules::propagation::claim::{Claim, is_own};
-use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::template::{Skipped, priority};
-use karmada_rules::propagation::works::work_name;
 use objects::Key;
+use propagation_rules::activation::is_activated;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::choice::{Choice, Preemption, choose};
+use propagation_rules::claim::{Claim, is_own};
+use propagation_rules::namespaces;
+use propagation_rules::template::{Skipped, priority};
+use propagation_rules::works::work_name;
 use serde_json::Value;
 
 use super::discovery::Served;

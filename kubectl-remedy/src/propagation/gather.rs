@@ -2,12 +2,12 @@
 //! and more only where it decides.
 
 use karmada_api::{ResourceBinding, Work, cluster_of_execution_namespace};
-use karmada_rules::propagation::choice::Choice;
-use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::template::{Skipped, is_excluded};
-use karmada_rules::propagation::works::bound;
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
+use propagation_rules::choice::Choice;
+use propagation_rules::namespaces;
+use propagation_rules::template::{Skipped, is_excluded};
+use propagation_rules::works::bound;
 use serde_json::json;
 
 use super::discovery::{Served, served};

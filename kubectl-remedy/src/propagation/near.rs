@@ -2,10 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use karmada_api::ResourceSelector;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::problems::{Problem, problems};
-use karmada_rules::propagation::selector::{Mismatch, compare};
 use objects::Key;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::problems::{Problem, problems};
+use propagation_rules::selector::{Mismatch, compare};
 use serde::Serialize;
 use serde_json::Value;
 

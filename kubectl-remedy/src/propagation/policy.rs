@@ -1,12 +1,12 @@
 //! The policy of a template, or why none has it.
 
-use karmada_rules::propagation::activation::{self, Activation};
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::choice::Choice;
-use karmada_rules::propagation::namespaces::{is_kept_out, is_propagated};
-use karmada_rules::propagation::rights::are_granted;
-use karmada_rules::propagation::template::{Skipped, is_excluded};
 use objects::{Key, Metadata};
+use propagation_rules::activation::{self, Activation};
+use propagation_rules::candidate::Candidate;
+use propagation_rules::choice::Choice;
+use propagation_rules::namespaces::{is_kept_out, is_propagated};
+use propagation_rules::rights::are_granted;
+use propagation_rules::template::{Skipped, is_excluded};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -9,16 +9,16 @@ use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterView,
     OverridePolicy, PropagationPolicy, ResourceBinding, Work, execution_namespace, names,
 };
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::rights::AGGREGATED;
-use karmada_rules::propagation::works::{bound, wanted_clusters, work_name};
 use karmada_runtime::error::Chain;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::claim::Claim;
+use propagation_rules::namespaces;
+use propagation_rules::rights::AGGREGATED;
+use propagation_rules::works::{bound, wanted_clusters, work_name};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -7,15 +7,15 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterResourceBinding, ClusterView, PropagationPolicy,
     ResourceBinding, Work,
 };
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::problems::problems;
-use karmada_rules::propagation::rights::{self, are_granted};
-use karmada_rules::propagation::template::{SKIPPED_NAMESPACES, Skipped, is_excluded};
-use karmada_rules::propagation::works::bound;
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::problems::problems;
+use propagation_rules::rights::{self, are_granted};
+use propagation_rules::template::{SKIPPED_NAMESPACES, Skipped, is_excluded};
+use propagation_rules::works::bound;
 use serde_json::json;
 
 use super::cluster::links;

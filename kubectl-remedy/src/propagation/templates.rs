@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use interpreters::Interpreters;
 use karmada_api::PropagationPolicy;
-use karmada_rules::propagation::candidate::Candidate;
 use objects::GroupVersionKind;
+use propagation_rules::candidate::Candidate;
 use serde_json::Value;
 
 use super::discovery::Served;

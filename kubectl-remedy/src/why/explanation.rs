@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::condition::{Condition, REPORTER_LEASE};
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, execution_namespace};
-use karmada_rules::ingress::ServingCluster;
 use kube::{Api, Client};
 use objects::Key;
 use serde::Serialize;
+use traffic::ingress::ServingCluster;
 
 use crate::change::Change;
 use crate::error::Error;

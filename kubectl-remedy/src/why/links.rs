@@ -5,11 +5,9 @@ use karmada_api::remedy::{EXPIRES_AT, REASON};
 use karmada_api::{
     Cluster, ClusterConditionRequirement, Operator, Remedy, TRAFFIC_CONTROL, execution_namespace,
 };
-use karmada_rules::ingress::Desired;
-use karmada_rules::remedy::{
-    self, Decision, Effect, Forecast, Mode, Problem, covers, is_met, problems,
-};
 use kube::ResourceExt;
+use traffic::ingress::Desired;
+use traffic::remedy::{self, Decision, Effect, Forecast, Mode, Problem, covers, is_met, problems};
 
 use super::explanation::{
     Actions, BackendState, IngressState, RemedyEffect, ReporterLease, Traces, requires,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY};
-use karmada_rules::ingress::{ServingState, WhenAllBlocked};
+use traffic::ingress::{ServingState, WhenAllBlocked};
 
 use super::explanation::{
     Actions, BackendState, Explanation, IngressState, RemedyEffect, ReporterLease,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use embedded_apiserver::{ApiServer, Fault, Injection};
-use karmada_api::fleet::{self, AppliedWork};
+use fleet_api::{self, AppliedWork};
 use karmada_runtime::client;
 use kube::{Client, Config, Resource};
 use lab_parts::kubeconfig::{self, Access};

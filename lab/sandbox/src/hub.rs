@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fleet_api::{ClusterResourcePlacementEviction, MemberCluster};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ServiceAccount, Taint};
 use karmada_api::condition::TRUE;
-use karmada_api::fleet::{ClusterResourcePlacementEviction, MemberCluster};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};

@@ -8,8 +8,8 @@ use karmada_api::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     TRAFFIC_CONTROL,
 };
-use karmada_rules::remedy::{Expiry, FleetLookup, problems};
 use serde::Deserialize;
+use traffic::remedy::{Expiry, FleetLookup, problems};
 
 /// A Remedy that blocks clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -4,10 +4,10 @@ use anyhow::{Error, Result};
 use clap::Parser;
 use jiff::Timestamp;
 use karmada_api::Remedy;
-use karmada_rules::ingress::BackendChange;
 use kube::Client;
 use kubectl_remedy::{ControllerArgs, FleetSnapshot, Plan};
 use serde::Serialize;
+use traffic::ingress::BackendChange;
 
 /// The difference that a Remedy would make, as the page receives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -121,9 +121,9 @@ impl BackendState {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::remedy::{ActionChange, Cause, ObservedActions};
     use kubectl_remedy::Change;
     use serde_json::json;
+    use traffic::remedy::{ActionChange, Cause, ObservedActions};
 
     use super::*;
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
+use health::observation::Failure;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
 use karmada_api::{Cluster, ClusterView, MultiClusterIngress, Remedy, Work};
-use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

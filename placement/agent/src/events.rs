@@ -1,10 +1,10 @@
 //! The Events about Works, which regard their `AppliedWork`s.
 
-use karmada_api::condition::FALSE;
-use karmada_api::fleet::conditions::{APPLIED, DIFF_REPORTED, PREPARING};
-use karmada_api::fleet::work::WorkStatus;
+use fleet_api::conditions::{APPLIED, DIFF_REPORTED, PREPARING};
+use fleet_api::work::WorkStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+use objects::condition::FALSE;
 use objects::condition::find;
 
 use crate::reason::Reason;

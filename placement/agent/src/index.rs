@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::{KindCounts, Wake};
-use karmada_api::fleet::names::WORK_FINALIZER;
-use karmada_api::fleet::{AppliedWork, InternalMemberCluster, Work};
+use fleet_api::names::WORK_FINALIZER;
+use fleet_api::{AppliedWork, InternalMemberCluster, Work};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::queue::Queue;

@@ -40,7 +40,7 @@ mod written;
 use std::sync::Arc;
 
 use apply::Applier;
-use karmada_api::fleet::names::member_namespace;
+use fleet_api::names::member_namespace;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet_api::InternalMemberCluster;
 use http::{Request, Uri};
 use jiff::Timestamp;
-use karmada_api::fleet::InternalMemberCluster;
-use karmada_rules::placement::heartbeat::{HeartbeatFacts, HeartbeatPlan, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use objects::Key;
+use placement_rules::heartbeat::{HeartbeatFacts, HeartbeatPlan, plan};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 

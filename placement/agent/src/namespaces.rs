@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use karmada_rules::placement::heartbeat::{Namespaces, brought_by};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
@@ -13,6 +12,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
+use placement_rules::heartbeat::{Namespaces, brought_by};
 
 use crate::index::SharedIndex;
 

@@ -1,14 +1,14 @@
 //! What a sync of a Work has brought, as its status tells it.
 
 use apply::{MemberError, Synced};
-use karmada_api::fleet::work::AppliedResource;
-use karmada_api::fleet::{AppliedWork, Work};
-use karmada_rules::placement::manifests::{Failure, Prepared, is_same_object};
-use karmada_rules::placement::strategy::only_reports;
-use karmada_rules::placement::takeover::leaves_alone;
-use karmada_rules::placement::work_status::ManifestResult;
+use fleet_api::work::AppliedResource;
+use fleet_api::{AppliedWork, Work};
 use karmada_runtime::error::Chain;
 use objects::ownership::Compared;
+use placement_rules::manifests::{Failure, Prepared, is_same_object};
+use placement_rules::strategy::only_reports;
+use placement_rules::takeover::leaves_alone;
+use placement_rules::work_status::ManifestResult;
 use serde_json::Value;
 
 /// What a sync of a Work has brought.

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use apply::{ManifestRef, Ownership, Unit, WriteStyle};
+use fleet_api::Work;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::Work;
-use karmada_rules::placement::ownership::Own;
-use karmada_rules::placement::strategy::is_forced;
-use karmada_rules::placement::{drift, hash, ownership, takeover, waves};
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
 use objects::difference::Difference;
@@ -16,6 +13,9 @@ use objects::metadata::Written;
 use objects::ownership::{Adoption, Comparison, Extent, Removal, Versions};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
+use placement_rules::ownership::Own;
+use placement_rules::strategy::is_forced;
+use placement_rules::{drift, hash, ownership, takeover, waves};
 use serde_json::Value;
 
 /// The `AppliedWork`s that exist in the member; clones share them.

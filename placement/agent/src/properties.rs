@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use karmada_rules::placement::heartbeat::{Collected, Entrypoint, Prices, read_prices};
-use karmada_rules::usage::ClusterUsage;
 use kube::Client;
+use objects::usage::ClusterUsage;
 use parking_lot::Mutex;
+use placement_rules::heartbeat::{Collected, Entrypoint, Prices, read_prices};
 use tokio::time::{Instant, timeout};
 
 /// The time for which the version of the member's API is taken for the same.

@@ -1,11 +1,10 @@
 //! The writes about a Work beside those of its objects: on the hub to the Work, in the member to its `AppliedWork`.
 
+use fleet_api::names::WORK_FINALIZER;
+use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
+use fleet_api::{AppliedWork, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::WORK_FINALIZER;
-use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
-use karmada_api::fleet::{AppliedWork, Work};
-use karmada_rules::placement::manifests::owner_status;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::write::{self, Stored, WriteErrorKind, WriteMode};
@@ -14,6 +13,7 @@ use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
 use objects::Metadata;
 use objects::patch::{guarded, merge_between};
+use placement_rules::manifests::owner_status;
 use serde_json::json;
 
 use crate::events::failure;

@@ -1,10 +1,10 @@
 //! A Work as the engine sees it.
 
 use apply::{LastWrite, Unit};
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::Work;
-use karmada_api::fleet::conditions::APPLIED;
+use fleet_api::Work;
+use fleet_api::conditions::APPLIED;
 use objects::Key;
+use objects::condition::TRUE;
 use objects::condition::find;
 use serde_json::{Value, json};
 

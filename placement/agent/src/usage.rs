@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use karmada_rules::usage::{ClusterUsage, NodeCapacity, PodRequest};
 use karmada_runtime::partial::PartialList;
 use karmada_runtime::program::Program;
 use kube::Client;
 use kube::runtime::watcher::Config;
 use objects::Key;
+use objects::usage::{ClusterUsage, NodeCapacity, PodRequest};
 
 use crate::index::SharedIndex;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apply::Applier;
-use karmada_api::fleet::{AppliedWork, InternalMemberCluster};
+use fleet_api::{AppliedWork, InternalMemberCluster};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;

@@ -4,21 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::{Again, Applier, Remaining, SyncResult, Synced, Unit};
-use karmada_api::fleet::member::{JOIN, LEAVE};
-use karmada_api::fleet::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
-use karmada_api::fleet::{AppliedWork, Work};
-use karmada_rules::placement::manifests::{
-    Failure, Prepared, begun, identifier, is_named, leftovers, owner, prepare, stub,
-};
-use karmada_rules::placement::ownership::Own;
-use karmada_rules::placement::strategy::only_reports;
-use karmada_rules::placement::work_status::{
-    ManifestReport, ManifestResult, with_remaining, work_status,
-};
+use fleet_api::member::{JOIN, LEAVE};
+use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
+use fleet_api::{AppliedWork, Work};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::WriteMode;
 use objects::{GroupVersionKind, Key, Metadata};
+use placement_rules::manifests::{
+    Failure, Prepared, begun, identifier, is_named, leftovers, owner, prepare, stub,
+};
+use placement_rules::ownership::Own;
+use placement_rules::strategy::only_reports;
+use placement_rules::work_status::{ManifestReport, ManifestResult, with_remaining, work_status};
 use tokio::time::Instant;
 
 use crate::events::rewound;

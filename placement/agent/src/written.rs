@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_api::fleet::Work;
-use karmada_api::fleet::work::WorkStatus;
+use fleet_api::Work;
+use fleet_api::work::WorkStatus;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::{ArgAction, ValueEnum};
 use jiff::SignedDuration;
-use karmada_rules::apis::Apis;
-use karmada_rules::cluster::ConditionTaint;
-use karmada_rules::placement::content::{Hub, PlacedKinds};
-use karmada_rules::placement::envelope::Opening;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
+use objects::apis::Apis;
+use objects::condition_taint::ConditionTaint;
+use placement_rules::content::{Hub, PlacedKinds};
+use placement_rules::envelope::Opening;
 
 /// Places objects of a hub on the clusters of its fleet: selects and snapshots them, picks the clusters, rolls each change out, and says where that stands.
 #[derive(clap::Parser, Debug)]
@@ -204,7 +204,7 @@ fn forced(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
-    use karmada_rules::placement::content::is_placeable;
+    use placement_rules::content::is_placeable;
     use serde_json::json;
 
     use super::*;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Scope;
 use karmada_runtime::cache::{Transition, Undecoded};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::Scope;
 use objects::reverse_index::ReverseIndex;
 
 use crate::scoped::Scoped;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use fleet_api::conditions::REMOVING;
+use fleet_api::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
 use jiff::Timestamp;
-use karmada_api::fleet::conditions::REMOVING;
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
-use karmada_rules::placement::deletion::{DeletionFacts, DeletionPlan, FINALIZERS, plan};
 use karmada_runtime::error::BoxError;
 use objects::condition::find;
 use objects::patch::guarded;
 use objects::{Key, Metadata};
+use placement_rules::deletion::{DeletionFacts, DeletionPlan, FINALIZERS, plan};
 use serde_json::json;
 
 use crate::index::Placed;

@@ -1,17 +1,17 @@
 //! The Events about placements, each recorded when a condition becomes true, and about overrides.
 
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::{
+use fleet_api::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, ROLLOUT_STUCK, SCHEDULED,
     WORK_SYNCHRONIZED, of_placement,
 };
-use karmada_api::fleet::overrides::OverriddenPlacement;
-use karmada_api::fleet::placement::PlacementStatus;
+use fleet_api::overrides::OverriddenPlacement;
+use fleet_api::placement::PlacementStatus;
 use karmada_api::{Condition, Scope};
-use karmada_rules::placement::status::said_of_idle_selectors;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+use objects::condition::TRUE;
 use objects::condition::find;
+use placement_rules::status::said_of_idle_selectors;
 
 use crate::reason::Reason;
 

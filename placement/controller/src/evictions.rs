@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use karmada_api::fleet::names::{EVICTED_BINDING, PARENT_PLACEMENT};
-use karmada_api::fleet::{
+use fleet_api::names::{EVICTED_BINDING, PARENT_PLACEMENT};
+use fleet_api::{
     Binding, ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction, Placement,
 };
-use karmada_rules::placement::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
+use jiff::Timestamp;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::{ListParams, Preconditions};
 use objects::qualified_name::{is_label_value, is_subdomain};
 use objects::{Key, Metadata};
+use placement_rules::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
 use serde_json::json;
 
 use crate::index::Index;

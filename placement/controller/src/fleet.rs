@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fleet_api::MemberCluster;
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::MemberCluster;
-use karmada_rules::placement::eligible::{
-    Eligibility, LastHeard, Obstacle, eligibility, heartbeat,
-};
-use karmada_rules::placement::pick::{ClusterChange, FleetCluster, change};
-use karmada_rules::placement::rollout::Reach;
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
+use placement_rules::eligible::{Eligibility, LastHeard, Obstacle, eligibility, heartbeat};
+use placement_rules::pick::{ClusterChange, FleetCluster, change};
+use placement_rules::rollout::Reach;
 
 /// The clusters of the fleet.
 #[derive(Debug)]

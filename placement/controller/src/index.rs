@@ -3,28 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fleet_api::binding::BindingState;
+use fleet_api::overrides::OverrideSpec;
+use fleet_api::{
+    Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus,
+    InternalMemberCluster, Placement, PolicySnapshot, ResourceSnapshot, Work,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::overrides::OverrideSpec;
-use karmada_api::fleet::{
-    Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus,
-    InternalMemberCluster, Placement, PolicySnapshot, ResourceSnapshot, Work,
-};
 use karmada_api::{ClusterProfile, Scope};
-use karmada_rules::placement::eviction::is_decided;
-use karmada_rules::placement::overrides::named_placement;
-use karmada_rules::placement::parents::{binding_of_work, placement_of};
-use karmada_rules::placement::refuse::{self, Refusal};
-use karmada_rules::placement::select::Selection;
-use karmada_rules::placement::snapshot::{latest_policy, whole_group};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
+use placement_rules::eviction::is_decided;
+use placement_rules::overrides::named_placement;
+use placement_rules::parents::{binding_of_work, placement_of};
+use placement_rules::refuse::{self, Refusal};
+use placement_rules::select::Selection;
+use placement_rules::snapshot::{latest_policy, whole_group};
 
 use crate::awaited::Awaited;
 use crate::by_parent::ByParent;

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use karmada_api::Scope;
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::ResourceSelector;
-use karmada_rules::placement::content::{Hub, is_placeable};
-use karmada_rules::placement::select::Inventory;
+use fleet_api::Placement;
+use fleet_api::placement::ResourceSelector;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
 use kube::Client;
 use kube::discovery::{self, ApiGroup, Discovery, verbs};
+use objects::Scope;
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
+use placement_rules::content::{Hub, is_placeable};
+use placement_rules::select::Inventory;
 use serde_json::{Value, json};
 
 /// The time after which the kinds of the hub are looked up again though no definition has changed.

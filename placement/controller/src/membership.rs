@@ -2,23 +2,19 @@
 
 use std::sync::Arc;
 
+use fleet_api::names::{WORK_FINALIZER, member_namespace, member_role, member_role_binding};
+use fleet_api::{InternalMemberCluster, MemberCluster, Work};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use karmada_api::fleet::names::{
-    WORK_FINALIZER, member_namespace, member_role, member_role_binding,
-};
-use karmada_api::fleet::{InternalMemberCluster, MemberCluster, Work};
-use karmada_rules::cluster::ConditionTaint;
-use karmada_rules::placement::membership::{
-    Change, MembershipFacts, MembershipPlan, MembershipWrite, plan,
-};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::WriteError;
 use kube::api::Preconditions;
 use kube::{Api, Resource};
+use objects::condition_taint::ConditionTaint;
 use objects::{Key, Metadata};
+use placement_rules::membership::{Change, MembershipFacts, MembershipPlan, MembershipWrite, plan};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::fleet::names::OVERRIDE_FINALIZER;
-use karmada_api::fleet::overrides::{Override, OverrideSnapshot};
-use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
-use karmada_rules::placement::overrides::{TOGETHER, is_for, listed, named_placement};
-use karmada_rules::placement::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
+use fleet_api::names::OVERRIDE_FINALIZER;
+use fleet_api::overrides::{Override, OverrideSnapshot};
+use fleet_api::{ClusterResourceOverride, ResourceOverride};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -15,6 +13,8 @@ use kube::runtime::events::Event;
 use objects::patch::guarded;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
+use placement_rules::overrides::{TOGETHER, is_for, listed, named_placement};
+use placement_rules::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
 use serde_json::json;
 use tokio::time::Instant;
 

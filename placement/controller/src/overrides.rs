@@ -8,22 +8,22 @@ mod claims;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::fleet::names::PARENT_OVERRIDE;
-use karmada_api::fleet::overrides::{NamedResource, Override, OverrideSnapshot, OverrideSpec};
-use karmada_api::fleet::{
+use fleet_api::names::PARENT_OVERRIDE;
+use fleet_api::overrides::{NamedResource, Override, OverrideSnapshot, OverrideSpec};
+use fleet_api::{
     Binding, ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
     ResourceOverrideSnapshot,
 };
-use karmada_rules::placement::overrides::{
-    Claim, TOGETHER, Taken, is_for, listed, named_placement, objects,
-};
-use karmada_rules::placement::snapshot::{is_snapshotted, latest_override};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use kube::{Api, Resource};
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
+use placement_rules::overrides::{
+    Claim, TOGETHER, Taken, is_for, listed, named_placement, objects,
+};
+use placement_rules::snapshot::{is_snapshotted, latest_override};
 use tokio::time::Instant;
 
 use crate::requests::HubApi;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use fleet_api::ClusterProfile;
 use jiff::Timestamp;
-use karmada_api::ClusterProfile;
-use karmada_rules::placement::profile::{ProfileFacts, ProfileWrite, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
 use objects::{Key, Metadata};
+use placement_rules::profile::{ProfileFacts, ProfileWrite, plan};
 
 use crate::identity::NAMESPACE;
 use crate::requests::{HubApi, exists, unless_gone};

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use karmada_api::Scope;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::scope::objects_in;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
+use objects::Scope;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

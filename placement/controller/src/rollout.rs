@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fleet_api::Binding;
+use fleet_api::placement::ResourceIdentifier;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::placement::ResourceIdentifier;
-use karmada_rules::placement::envelope::Opening;
-use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents, selects};
-use karmada_rules::placement::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
-use karmada_rules::placement::snapshot::{has_lost_part, latest_resources};
-use karmada_rules::placement::strategy::is_external;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::api::Preconditions;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
+use placement_rules::envelope::Opening;
+use placement_rules::overrides::{Overrides, OverridesFacts, contents, selects};
+use placement_rules::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
+use placement_rules::snapshot::{has_lost_part, latest_resources};
+use placement_rules::strategy::is_external;
 use tokio::time::Instant;
 
 use crate::index::{Index, Placed, group};

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use fleet_api::snapshot::PolicySnapshotStatus;
+use fleet_api::{Binding, PolicySnapshot};
 use jiff::Timestamp;
-use karmada_api::fleet::snapshot::PolicySnapshotStatus;
-use karmada_api::fleet::{Binding, PolicySnapshot};
-use karmada_rules::placement::pick::{BindingWrite, SchedulingFacts, SchedulingPlan, plan};
-use karmada_rules::placement::snapshot::latest_policy;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
+use placement_rules::pick::{BindingWrite, SchedulingFacts, SchedulingPlan, plan};
+use placement_rules::snapshot::latest_policy;
 use serde_json::json;
 
 use crate::deletion;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use karmada_api::Scope;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::Scope;
 
 /// The objects of both scopes, each scope fed by a watch of its own.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use karmada_rules::placement::snapshot::SnapshotWrite;
 use karmada_runtime::error::BoxError;
 use kube::{Api, Resource};
 use objects::{Key, Metadata};
+use placement_rules::snapshot::SnapshotWrite;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

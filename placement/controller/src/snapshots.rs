@@ -3,22 +3,20 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_api::Scope;
-use karmada_api::fleet::Placement;
-use karmada_rules::placement::content::Hub;
-use karmada_rules::placement::deletion::FINALIZERS;
-use karmada_rules::placement::refuse::Refusal;
-use karmada_rules::placement::select::{Selection, select};
-use karmada_rules::placement::snapshot::{
-    SnapshotWrite, is_of_last, plan_policies, plan_resources,
-};
-use karmada_rules::placement::strategy::is_external;
+use fleet_api::Placement;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::Resource;
 use kube::core::DynamicResourceScope;
+use objects::Scope;
 use objects::patch::guarded;
 use objects::{Key, Metadata, api_version, kind};
+use placement_rules::content::Hub;
+use placement_rules::deletion::FINALIZERS;
+use placement_rules::refuse::Refusal;
+use placement_rules::select::{Selection, select};
+use placement_rules::snapshot::{SnapshotWrite, is_of_last, plan_policies, plan_resources};
+use placement_rules::strategy::is_external;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -4,11 +4,9 @@ mod copy;
 
 use std::sync::Arc;
 
+use fleet_api::Placement;
+use fleet_api::placement::PlacementStatus;
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::PlacementStatus;
-use karmada_rules::placement::snapshot::{has_lost_part, latest_policy, latest_resources};
-use karmada_rules::placement::status::{StatusFacts, StatusPlan, given_snapshot, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -16,6 +14,8 @@ use kube::Resource;
 use objects::condition::upsert;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
+use placement_rules::snapshot::{has_lost_part, latest_policy, latest_resources};
+use placement_rules::status::{StatusFacts, StatusPlan, given_snapshot, plan};
 use serde_json::json;
 
 use crate::deletion;

@@ -10,12 +10,10 @@ mod known;
 
 use std::sync::Arc;
 
+use fleet_api::names::UPDATE_RUN_FINALIZER;
+use fleet_api::update::UpdateRunStatus;
+use fleet_api::{ApprovalRequest, StagedUpdateRun};
 use jiff::Timestamp;
-use karmada_api::fleet::names::UPDATE_RUN_FINALIZER;
-use karmada_api::fleet::update::UpdateRunStatus;
-use karmada_api::fleet::{ApprovalRequest, StagedUpdateRun};
-use karmada_rules::placement::envelope::Opening;
-use karmada_rules::placement::update::{UpdatePlan, UpdateWrite, is_finished, placement_of};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -23,6 +21,8 @@ use kube::Resource;
 use kube::api::Preconditions;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
+use placement_rules::envelope::Opening;
+use placement_rules::update::{UpdatePlan, UpdateWrite, is_finished, placement_of};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -9,11 +9,9 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use fleet_api::{ClusterResourceOverride, ResourceOverride};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use karmada_api::Scope;
-use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
-use karmada_rules::placement::content::Hub;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::error::{Chain, LastError};
@@ -23,8 +21,10 @@ use karmada_runtime::watch::Decoded;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Scope;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
+use placement_rules::content::Hub;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
+use fleet_api::binding::BindingStatus;
+use fleet_api::names::member_namespace;
+use fleet_api::{Binding, MemberCluster, ResourceSnapshot, Work};
 use jiff::Timestamp;
-use karmada_api::fleet::binding::BindingStatus;
-use karmada_api::fleet::names::member_namespace;
-use karmada_api::fleet::{Binding, MemberCluster, ResourceSnapshot, Work};
-use karmada_rules::placement::deletion::{with_work_finalizer, without_finalizers};
-use karmada_rules::placement::envelope::Opening;
-use karmada_rules::placement::overrides::listed;
-use karmada_rules::placement::parents::placement_of;
-use karmada_rules::placement::works::{
-    Failure, Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
-};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use kube::Resource;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
+use placement_rules::deletion::{with_work_finalizer, without_finalizers};
+use placement_rules::envelope::Opening;
+use placement_rules::overrides::listed;
+use placement_rules::parents::placement_of;
+use placement_rules::works::{
+    Failure, Synchronization, WorkWrite, WorksFacts, WorksPlan, plan, report,
+};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use karmada_rules::cluster::ConditionTaint;
 use karmada_runtime::args::{
     ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, PullArgs, duration,
 };
+use objects::condition_taint::ConditionTaint;
 
 /// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada, except with --pull, inside a member of mode Pull, for the status of that one.
 #[derive(clap::Parser, Debug)]

@@ -2,10 +2,10 @@
 
 use karmada_api::condition::TRUE;
 use karmada_api::execution_namespace;
-use karmada_rules::cluster::{ClusterWrite, Report};
 use karmada_runtime::events::EventReason;
 use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
+use propagation_rules::cluster::{ClusterWrite, Report};
 
 use crate::reason::Reason;
 

@@ -7,12 +7,12 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, OwnerReference};
 use karmada_api::ClusterView;
 use karmada_api::names::CLUSTER_NAMESPACE;
-use karmada_rules::cluster::{LEASE, RENEWAL};
 use karmada_runtime::write::{WriteError, WriteMode};
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
+use propagation_rules::cluster::{LEASE, RENEWAL};
 use tokio::time::Instant;
 
 /// The time after which a renewal that failed is tried again.

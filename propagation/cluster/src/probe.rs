@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_rules::cluster::{Health, Probe, READY, is_probed};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{
     ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
@@ -12,6 +11,7 @@ use karmada_runtime::members::{
 use karmada_runtime::panics::caught;
 use objects::Key;
 use parking_lot::Mutex;
+use propagation_rules::cluster::{Health, Probe, READY, is_probed};
 use tokio::time::Instant;
 
 use crate::fleet::Fleet;

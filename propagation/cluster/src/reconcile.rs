@@ -7,9 +7,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::condition::TRUE;
 use karmada_api::{ClusterView, execution_namespace};
-use karmada_rules::cluster::{
-    ClusterWrite, ConditionTaint, READY, Situation, condition, patience, status, steps,
-};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -20,6 +17,9 @@ use karmada_runtime::write::{
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use objects::{Key, Metadata};
+use propagation_rules::cluster::{
+    ClusterWrite, ConditionTaint, READY, Situation, condition, patience, status, steps,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use karmada_api::ClusterView;
-use karmada_rules::cluster;
 use karmada_runtime::partial::Partial;
+use propagation_rules::cluster;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use karmada_api::cluster_view::ResourceModel;
-use karmada_rules::cluster::{Capacity, capacity};
-use karmada_rules::usage::{NodeCapacity, PodRequest};
 use karmada_runtime::partial::PartialList;
 use kube::runtime::watcher::Config;
 use kube::{Client, Resource};
+use objects::usage::{NodeCapacity, PodRequest};
+use propagation_rules::cluster::{Capacity, capacity};
 
 /// The nodes and the pods of a member.
 #[derive(Default)]

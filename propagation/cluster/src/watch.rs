@@ -13,7 +13,6 @@ use karmada_api::{
     ClusterResourceBinding, ClusterView, ResourceBinding, cluster_of_execution_namespace,
     execution_namespace,
 };
-use karmada_rules::cluster::{ClusterObservation, ExecutionNamespace, READY};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::partial::Partial;
@@ -25,6 +24,7 @@ use kube::{Api, Client, Resource};
 use objects::lease::Renewal;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
+use propagation_rules::cluster::{ClusterObservation, ExecutionNamespace, READY};
 use serde_json::Value;
 use tokio::time::Instant;
 

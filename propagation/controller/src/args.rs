@@ -1,12 +1,12 @@
 //! The flags.
 
-use karmada_rules::apis::Apis;
-use karmada_rules::propagation::choice::Preemption;
-use karmada_rules::propagation::template::{NamespacePattern, SKIPPED_NAMESPACES, Skipped};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{
     COMPONENTS, DEPENDENCIES, Gate, PREEMPTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
 };
+use objects::apis::Apis;
+use propagation_rules::choice::Preemption;
+use propagation_rules::template::{NamespacePattern, SKIPPED_NAMESPACES, Skipped};
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
 #[derive(clap::Parser, Debug)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_rules::propagation::customization::{SCRIPTS, webhook};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use objects::Metadata;
+use propagation_rules::customization::{SCRIPTS, webhook};
 
 use crate::events::Events;
 use crate::index::{Index, TemplateKey};

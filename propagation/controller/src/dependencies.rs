@@ -5,10 +5,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::ResourceBinding;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::binding::{BindingPlan, Place};
-use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
-use karmada_rules::propagation::template::{self, Skipped};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -16,6 +12,10 @@ use karmada_runtime::write::{self, Stored, WriteMode};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
+use propagation_rules::binding::{BindingPlan, Place};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::dependencies::{self, Dependency, Need, Referrers};
+use propagation_rules::template::{self, Skipped};
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -14,13 +14,13 @@ use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, OverridePolicy,
     PropagationPolicy, ResourceBinding, ResourceBindingSpec,
 };
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::binding;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::template::priority;
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::{GroupVersionKind, Key, Metadata};
+use propagation_rules::binding;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::Claim;
+use propagation_rules::template::priority;
 use serde_json::Value;
 
 use self::bound::Renamed;

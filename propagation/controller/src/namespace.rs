@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use karmada_api::execution_namespace;
-use karmada_rules::propagation::namespaces;
-use karmada_rules::propagation::overrides::Overrides;
-use karmada_rules::propagation::template::Skipped;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use kube::Resource;
 use objects::Key;
+use propagation_rules::namespaces;
+use propagation_rules::overrides::Overrides;
+use propagation_rules::template::Skipped;
 use serde_json::json;
 use uuid::Uuid;
 

@@ -9,11 +9,6 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmada_rules::propagation::binding;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::choice::{Choice, Preemption, choose};
-use karmada_rules::propagation::claim::{self, Claim};
-use karmada_rules::propagation::template::{self, Skipped};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -21,6 +16,11 @@ use karmada_runtime::write::{WriteErrorKind, WriteMode};
 use kube::Client;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
+use propagation_rules::binding;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::choice::{Choice, Preemption, choose};
+use propagation_rules::claim::{self, Claim};
+use propagation_rules::template::{self, Skipped};
 use serde_json::Value;
 
 pub(crate) use self::memory::Activations;

@@ -14,8 +14,6 @@ use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ObjectReference,
     OverridePolicy, OverrideSpec, PropagationPolicy, ResourceBinding,
 };
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::Claim;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::DynamicWatches;
 use karmada_runtime::program::Program;
@@ -25,6 +23,8 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::Claim;
 use serde::de::DeserializeOwned;
 
 use self::kinds::{has_priority, kinds_of, selected};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::Work;
-use karmada_rules::propagation::works::WorkChange;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use objects::Key;
+use propagation_rules::works::WorkChange;
 use tokio::time::Instant;
 
 use crate::identity::NAME;

@@ -8,8 +8,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::work::APPLIED;
 use karmada_api::{ClusterView, Suspension, Work, execution_namespace};
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::works::{self, work_name};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::program::Program;
@@ -19,6 +17,8 @@ use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
 use parking_lot::Mutex;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::works::{self, work_name};
 use tokio::time::Instant;
 
 use crate::watch::{Queues, SharedIndex};

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use karmada_api::Work;
-use karmada_rules::execution::Progress;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::metrics::Registry;
 use kube::Resource;
@@ -12,6 +11,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
+use propagation_rules::execution::Progress;
 use tokio::time::Instant;
 
 use crate::stored::StoredWork;

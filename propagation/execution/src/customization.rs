@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use apply::Synced;
 use interpreters::{Customizations, Interpreters};
-use karmada_rules::execution::Interpreted;
-use karmada_rules::propagation::customization;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::program::Program;
 use kube::Client;
 use kube::runtime::watcher::Config;
 use objects::GroupVersionKind;
 use parking_lot::Mutex;
+use propagation_rules::customization;
+use propagation_rules::execution::Interpreted;
 use serde_json::Value;
 
 use crate::index::SharedIndex;

@@ -3,10 +3,10 @@
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::work::{ManifestIdentifier, ManifestStatus};
-use karmada_rules::execution::{StatusPlan, SyncOutcome, identifier};
 use karmada_runtime::events::EventReason;
 use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
+use propagation_rules::execution::{StatusPlan, SyncOutcome, identifier};
 use serde_json::Value;
 
 use crate::reason::Reason;

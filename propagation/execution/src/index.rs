@@ -7,14 +7,14 @@ use std::time::Duration;
 use apply::{KindCounts, Wake};
 use jiff::Timestamp;
 use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
-use karmada_rules::execution::Progress;
-use karmada_rules::ingress::Cached;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
+use propagation_rules::execution::Progress;
+use traffic::ingress::Cached;
 
 use crate::arrivals::Arrivals;
 use crate::stored::StoredWork;

@@ -12,7 +12,7 @@
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How long does an edit take? `arrivals`, and `metrics` of all Works and members.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
-//! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
+//! - Whose is an object in a member? `ownership`, by the decisions of `propagation_rules::execution`.
 //! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
 //! - What happens to one Work, and in which order? `reconcile`.
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.

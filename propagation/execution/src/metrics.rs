@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_rules::execution::Progress;
 use karmada_runtime::program::Program;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
+use propagation_rules::execution::Progress;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;

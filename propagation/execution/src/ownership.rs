@@ -7,15 +7,15 @@ use apply::{LastWrite, Ownership, Unit, WriteStyle};
 use interpreters::Interpreters;
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
-use karmada_rules::execution;
-use karmada_rules::propagation::customization::Operation;
-use karmada_rules::propagation::interpret;
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
 use objects::{Key, Metadata};
+use propagation_rules::customization::Operation;
+use propagation_rules::execution;
+use propagation_rules::interpret;
 use serde_json::Value;
 
 /// The Works of one member, as the owner of their objects.

@@ -9,7 +9,6 @@ use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::work::APPLIED;
 use karmada_api::{ClusterView, Work};
-use karmada_rules::execution::{Interpreted, Outcome, SyncOutcome};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{
     ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
@@ -21,6 +20,7 @@ use kube::api::{Patch, PatchParams};
 use objects::Key;
 use objects::ownership::ObservedObject;
 use objects::patch::guarded;
+use propagation_rules::execution::{Interpreted, Outcome, SyncOutcome};
 use serde_json::json;
 use tokio::time::Instant;
 

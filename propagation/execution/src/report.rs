@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use apply::Synced;
 use jiff::Timestamp;
 use karmada_api::Work;
-use karmada_rules::execution::{StatusPlan, SyncOutcome, status};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::ReconcileError;
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
@@ -14,6 +13,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use parking_lot::Mutex;
+use propagation_rules::execution::{StatusPlan, SyncOutcome, status};
 
 use crate::events::{self, changes, troubles, warning};
 use crate::identity::NAME;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use karmada_api::Work;
-use karmada_rules::execution::{Progress, unapplied_since};
 use karmada_runtime::as_text::AsText;
 use objects::{GroupVersionKind, Key, Metadata};
+use propagation_rules::execution::{Progress, unapplied_since};
 use serde_json::Value;
 
 /// A Work as text, with what is asked of it often.

@@ -1,11 +1,11 @@
 //! The flags.
 
 use clap::ArgAction;
-use karmada_rules::schedule::{Room, Scheduler, UnhealthyThreshold};
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{
     COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
 };
+use propagation_rules::schedule::{Room, Scheduler, UnhealthyThreshold};
 
 use crate::estimators::EstimatorArgs;
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Assumed, Assumptions};
 use objects::Key;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::{Assumed, Assumptions};
 
 /// What is assumed of bindings, each and all together. It goes with its binding.
 #[derive(Debug)]

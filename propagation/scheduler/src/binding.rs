@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{
     ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
 };
-use karmada_rules::binding_ref::BindingRef;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use objects::Key;
+use propagation_rules::binding_ref::BindingRef;
 
 /// A binding of either kind. The key of a cluster-scoped one has no namespace.
 #[derive(Clone, Debug)]

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use karmada_api::{ClusterView, ResourceBindingSpec};
-use karmada_rules::schedule::{Assumed, Estimates};
 use karmada_runtime::error::{Chain, LastError};
 use karmada_runtime::metrics::Registry;
 use kube::Client;
@@ -21,6 +20,7 @@ use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use propagation_rules::schedule::{Assumed, Estimates};
 use tokio::sync::MutexGuard;
 use tokio::time::{Instant, timeout};
 use tonic::transport::Channel;

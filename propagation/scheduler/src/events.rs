@@ -1,9 +1,9 @@
 //! The Events recorded on bindings and their templates.
 
 use karmada_api::{GracefulEvictionTask, TargetCluster};
-use karmada_rules::schedule::SUCCESS;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+use propagation_rules::schedule::SUCCESS;
 
 use crate::reason::Reason;
 

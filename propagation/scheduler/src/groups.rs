@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use karmada_api::{ResourceBinding, TargetCluster, WorkloadAffinityGroups};
-use karmada_rules::schedule::Neighbours;
 use karmada_runtime::cache::Cache;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use propagation_rules::schedule::Neighbours;
 
 use crate::decisions::{Decision, Decisions};
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
-use karmada_rules::schedule::{Assumed, KnownClusters, Neighbours, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
+use propagation_rules::schedule::{Assumed, KnownClusters, Neighbours, Scheduler};
 
 use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::rebalancer::RebalancedWorkload;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer, names};
-use karmada_rules::rebalance;
 use karmada_runtime::cache::Cache;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -18,6 +17,7 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
+use propagation_rules::rebalance;
 use serde_json::json;
 
 use crate::identity::NAME;

@@ -9,10 +9,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{
-    Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
-};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -23,6 +19,10 @@ use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::patch::JsonPatch;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::{
+    Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
+};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 

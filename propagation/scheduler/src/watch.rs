@@ -11,10 +11,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterView, ResourceBindingSpec};
-use karmada_rules::schedule::{
-    Scheduler, concerns, halted_clusters, is_held, is_observed, is_unscheduled, left_clusters,
-    waits_for_room,
-};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -23,6 +19,10 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
+use propagation_rules::schedule::{
+    Scheduler, concerns, halted_clusters, is_held, is_observed, is_unscheduled, left_clusters,
+    waits_for_room,
+};
 use tokio::time::Instant;
 
 use crate::assumptions::AssumedBindings;

@@ -5,7 +5,6 @@ use http::header::ACCEPT;
 use http::{Method, Request};
 use karmada_api::Remedy;
 use karmada_api::condition::DNS_READY;
-use karmada_rules::remedy::MaxBlocked;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -15,6 +14,7 @@ use kube::api::PostParams;
 use kube::runtime::watcher;
 use serde_json::{Value, from_value};
 use tower::ServiceExt;
+use traffic::remedy::MaxBlocked;
 
 use super::*;
 

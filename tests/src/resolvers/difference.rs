@@ -1,14 +1,14 @@
 //! Where the agent and a real resolver differ, and why that may be.
 //!
-//! A reason is accepted only if it explains both sides: by the rules of `karmada_rules::health::resolvers`, all answers of
+//! A reason is accepted only if it explains both sides: by the rules of `health::resolvers`, all answers of
 //! the world, seen as the agent sees them, lead to what it says, and seen as they really are, to what the resolver does.
 
 use std::fmt;
 use std::time::Duration;
 
-use karmada_rules::health::observation::{Family, Symptom};
-use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::resolvers::{Answer, Answers, Lookup, pods};
+use health::observation::{Family, Symptom};
+use health::resolver::Resolver;
+use health::resolvers::{Answer, Answers, Lookup, pods};
 
 use super::play::{Real, Said};
 use super::world::{Kind, LATENESSES, TIMEOUT, View, World, address};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::{join, try_join3};
-use karmada_rules::health::observation::Symptom;
-use karmada_rules::health::resolver::Resolver;
+use health::observation::Symptom;
+use health::resolver::Resolver;
 use lab_parts::dns::DnsServer;
 use lab_parts::kubeconfig::{self, Access};
 use serde::{Deserialize, Serialize};

@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::Symptom;
-use karmada_rules::health::resolver::Resolver;
+use health::dns::DnsClass;
+use health::observation::Symptom;
+use health::resolver::Resolver;
 use tools::resolvers;
 
 use super::difference::{Difference, between};

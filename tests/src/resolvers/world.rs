@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use fastrand::Rng;
+use health::observation::Family;
+use health::resolver::Resolver;
+use health::resolvers::Answer;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
-use karmada_rules::health::observation::Family;
-use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::resolvers::Answer;
 use lab_parts::dns::{Behaviour, KUBERNETES, KUBERNETES_IP, Response};
 
 /// The name that is looked up.

@@ -3,12 +3,12 @@
 use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
 use karmada_api::{ClusterView, ResourceBinding};
-use karmada_rules::schedule::{
+use objects::Metadata;
+use objects::patch::{self, JsonPatch};
+use propagation_rules::schedule::{
     Estimates, KnownClusters, Pass, Room, SchedulePlan, Scheduler, SpecWrite, StatusWrite,
     clusters_to_ask, plan,
 };
-use objects::Metadata;
-use objects::patch::{self, JsonPatch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -22,9 +22,6 @@ mod real {
         ClusterPropagationPolicy, OverridePolicy, PropagationPolicy, Remedy, TRAFFIC_CONTROL,
         remedy::WHEN,
     };
-    use karmada_rules::propagation::candidate::Candidate;
-    use karmada_rules::propagation::problems::{Problem, problems};
-    use karmada_rules::remedy::{self, FleetLookup};
     use kube::{
         Api,
         api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -38,7 +35,10 @@ mod real {
         manifests, test_name,
         wait::until,
     };
+    use propagation_rules::candidate::Candidate;
+    use propagation_rules::problems::{Problem, problems};
     use serde_json::{Value, from_value, json};
+    use traffic::remedy::{self, FleetLookup};
 
     use super::is_refusal;
 

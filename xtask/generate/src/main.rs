@@ -117,10 +117,7 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
     }
     let folders = [
         ("manifests/fleet", fleet),
-        (
-            "manifests/placement/crds",
-            karmada_api::fleet::definitions(),
-        ),
+        ("manifests/placement/crds", fleet_api::definitions()),
     ];
     for (folder, crds) in folders {
         for crd in crds {

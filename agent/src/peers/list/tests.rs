@@ -1,9 +1,9 @@
 use std::sync::Mutex;
 
 use embedded_apiserver::ApiServer;
+use health::campaign::LeaderContact;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_rules::health::campaign::LeaderContact;
 use karmada_runtime::lease::{self, LeaseConfig};
 use karmada_runtime::program::Program;
 use kube::api::PostParams;

@@ -1,6 +1,6 @@
-use karmada_rules::health::dns::{DNS, DnsClass};
-use karmada_rules::health::observation::Failure;
-use karmada_rules::health::threshold::Vote;
+use health::dns::{DNS, DnsClass};
+use health::observation::Failure;
+use health::threshold::Vote;
 
 use super::*;
 use crate::vote::on_dns;

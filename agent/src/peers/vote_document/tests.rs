@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
+use health::diagnosis::{Diagnosis, Location, Transport};
+use health::dns::DnsClass;
+use health::failure::FailureClass;
 use karmada_api::condition::REPORTER_READY;
-use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::failure::FailureClass;
 
 use super::*;
 use crate::vote::on_dns;

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use health::resolver::Resolver;
+use health::resolvers::Judge;
 use hickory_proto::rr::Name;
-use karmada_rules::health::resolver::Resolver;
-use karmada_rules::health::resolvers::Judge;
 use objects::qualified_name::is_label;
 
 use super::direct_checks::{AddressSource, DirectTargets};

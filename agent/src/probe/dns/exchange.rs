@@ -6,12 +6,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use health::diagnosis::Transport;
+use health::observation::Failure;
+use health::resolvers::Answer;
 use hickory_proto::op::{Header, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, Record};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
-use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::observation::Failure;
-use karmada_rules::health::resolvers::Answer;
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -301,8 +301,8 @@ impl Response {
     }
 
     /// Returns a response of this class.
-    pub(super) fn of(class: karmada_rules::health::dns::DnsClass) -> Self {
-        use karmada_rules::health::dns::DnsClass;
+    pub(super) fn of(class: health::dns::DnsClass) -> Self {
+        use health::dns::DnsClass;
         Self::Other(match class {
             DnsClass::NoData => Answer::NoData,
             DnsClass::NxDomain => Answer::NxDomain,

@@ -21,12 +21,12 @@ use std::time::Duration;
 use futures::future::join;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt};
+use health::diagnosis::Transport;
+use health::dns::DnsClass;
+use health::observation::{Failure, Family};
+use health::resolvers::{Answer, Answers};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::{Failure, Family};
-use karmada_rules::health::resolvers::{Answer, Answers};
 use karmada_runtime::resolv_conf::ResolvConf;
 use tokio::time::{Instant, sleep_until, timeout};
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
-use karmada_rules::health::dns::DNS;
-use karmada_rules::health::failure::{FailureClass, Server};
-use karmada_rules::health::observation::{Family as AddressFamily, Observation, Partial, Symptom};
-use karmada_rules::health::resolver::Resolver;
+use health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
+use health::dns::DNS;
+use health::failure::{FailureClass, Server};
+use health::observation::{Family as AddressFamily, Observation, Partial, Symptom};
+use health::resolver::Resolver;
 use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -282,7 +282,7 @@ fn direct_labels(path: &'static str, transport: Transport, check: &DirectCheck) 
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::dns::DnsClass;
+    use health::dns::DnsClass;
 
     use super::*;
 

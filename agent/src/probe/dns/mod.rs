@@ -14,8 +14,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use fastrand::Rng;
+use health::diagnosis::Transport;
 use hickory_proto::op::Query;
-use karmada_rules::health::diagnosis::Transport;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::time::Instant;

@@ -17,11 +17,11 @@
 
 use std::net::SocketAddr;
 
+use health::diagnosis::Transport;
+use health::observation::{Failure, Pods};
+use health::resolvers::{self, Answers};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::diagnosis::Transport;
-use karmada_rules::health::observation::{Failure, Pods};
-use karmada_rules::health::resolvers::{self, Answers};
 use karmada_runtime::resolv_conf::ResolvConf;
 
 use super::exchange::ProbeError;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures::future::{join, join_all, join3, try_join_all};
+use health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
+use health::observation::{Observation, Partial};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
-use karmada_rules::health::observation::{Observation, Partial};
 use karmada_runtime::error::Chain;
 use karmada_runtime::resolv_conf::ResolvConf;
 use tokio::sync::watch;

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::join_all;
+use health::dns::DnsClass;
+use health::observation::{Failure, Observation, Partial};
+use health::resolvers::Judge;
+use health::threshold::Round;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::{Failure, Observation, Partial};
-use karmada_rules::health::resolvers::Judge;
-use karmada_rules::health::threshold::Round;
 use karmada_runtime::metrics::Registry;
 use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Received, Response};
 use lab_parts::port::CLOSED;

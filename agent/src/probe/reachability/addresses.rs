@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_rules::ingress::kubernetes::{CLUSTER_LABEL, probed};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use objects::Key;
+use traffic::ingress::kubernetes::{CLUSTER_LABEL, probed};
 
 /// The addresses of each cluster.
 pub(crate) type Addresses = BTreeMap<Arc<str>, BTreeSet<SocketAddr>>;

@@ -7,7 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use karmada_rules::health::reachability::ReachabilityClass;
+use health::reachability::ReachabilityClass;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_rules::health::observation::Observation;
+use health::observation::Observation;
 use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use karmada_rules::health::observation::{Failure, Observation};
-use karmada_rules::health::reachability::{ReachabilityClass, tried};
+use health::observation::{Failure, Observation};
+use health::reachability::{ReachabilityClass, tried};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::addresses::Known;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use health::observation::{Failure, Observation};
+use health::reachability::ReachabilityClass;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::health::observation::{Failure, Observation};
-use karmada_rules::health::reachability::ReachabilityClass;
 use karmada_runtime::metrics::Registry;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;

@@ -9,7 +9,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use karmada_rules::health::service_network::ServiceNetworkClass;
+use health::service_network::ServiceNetworkClass;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

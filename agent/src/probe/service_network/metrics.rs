@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use karmada_rules::health::observation::Observation;
-use karmada_rules::health::service_network::SERVICE_NETWORK;
+use health::observation::Observation;
+use health::service_network::SERVICE_NETWORK;
 use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use karmada_rules::health::observation::{Failure, Observation};
-use karmada_rules::health::service_network::ServiceNetworkClass;
+use health::observation::{Failure, Observation};
+use health::service_network::ServiceNetworkClass;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 

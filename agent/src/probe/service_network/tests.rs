@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use karmada_rules::health::observation::{Failure, Observation};
-use karmada_rules::health::service_network::ServiceNetworkClass;
+use health::observation::{Failure, Observation};
+use health::service_network::ServiceNetworkClass;
 use karmada_runtime::metrics::Registry;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use health::reachability::{REACHABILITY, ReachabilityClass};
 use karmada_api::Cluster;
 use karmada_api::condition::{GATEWAY_REPORTER_READY, REACHABLE, UNREACHABLE_REASON};
-use karmada_rules::health::reachability::{REACHABILITY, ReachabilityClass};
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
 use tokio::time::timeout;

@@ -1,6 +1,6 @@
 //! The eight functions.
 
-use karmada_rules::propagation::interpret::Replicas;
+use propagation_rules::interpret::Replicas;
 use serde_json::{Value, json};
 
 use crate::error::ScriptError;

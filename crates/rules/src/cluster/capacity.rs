@@ -6,7 +6,7 @@ use karmada_api::cluster_view::{
 };
 use objects::amounts::Amounts;
 
-use crate::usage::{ClusterUsage, NodeCapacity, PodRequest, free};
+use objects::usage::{ClusterUsage, NodeCapacity, PodRequest, free};
 
 /// What is said of a cluster's nodes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -16,7 +16,7 @@ use objects::{Key, Metadata};
 use serde_json::Value;
 
 use super::marks::without_marks;
-use crate::propagation::works::is_delivered;
+use crate::works::is_delivered;
 
 /// The managers of what we write to members, and of what Karmada's programs wrote there before us.
 pub const MANAGERS: Managers = Managers {

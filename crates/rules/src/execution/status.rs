@@ -11,7 +11,7 @@ use objects::patch::guarded;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
-use crate::propagation::interpret::{Timed, health, reflect};
+use crate::interpret::{Timed, health, reflect};
 
 /// The health of an object whose script has failed.
 const UNKNOWN: &str = "Unknown";

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, from_str, from_value, json};
 
 use super::*;
-use crate::propagation::interpret::Timed;
+use crate::interpret::Timed;
 
 /// A Work and the object that Karmada made of it.
 struct Recorded {

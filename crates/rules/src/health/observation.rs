@@ -278,8 +278,8 @@ pub enum Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::diagnosis::Location;
-    use crate::health::dns::DnsClass;
+    use crate::diagnosis::Location;
+    use crate::dns::DnsClass;
 
     fn failure(class: DnsClass, server: &str) -> Failure {
         Failure::new(class, server.parse().unwrap())

@@ -65,7 +65,7 @@ impl From<ServiceNetworkClass> for FailureClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::observation::Failure;
+    use crate::observation::Failure;
 
     #[test]
     fn classes_are_ordered_by_severity() {

@@ -1,8 +1,8 @@
 //! Placements whose status can be read in the namespace that they place, too.
 
-use karmada_api::Scope;
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::{NAMESPACE_ACCESSIBLE, PlacementStatus, ResourceSelector};
+use fleet_api::Placement;
+use fleet_api::placement::{NAMESPACE_ACCESSIBLE, PlacementStatus, ResourceSelector};
+use objects::Scope;
 
 /// Returns `true` if the status of a cluster-scoped placement is to be read by those who may read in a namespace only.
 pub(super) fn is_accessible(placement: &Placement) -> bool {

@@ -1,7 +1,7 @@
 //! Conditions of placements, bindings and Works.
 
 use jiff::Timestamp;
-use karmada_api::Condition;
+use objects::condition::Condition;
 use objects::condition::{find, transition, upsert};
 
 /// Returns a condition of a type and status that is not dated yet.

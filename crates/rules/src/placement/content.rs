@@ -5,7 +5,7 @@ use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
 
-use crate::apis::Apis;
+use objects::apis::Apis;
 
 /// The settings of a hub that decide what is placed.
 #[derive(Clone, Debug, Default)]

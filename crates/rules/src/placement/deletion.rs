@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Condition;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::{REMOVING, of_placement};
-use karmada_api::fleet::names::{
+use fleet_api::conditions::{REMOVING, of_placement};
+use fleet_api::names::{
     BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
 };
-use karmada_api::fleet::{Binding, Placement};
+use fleet_api::{Binding, Placement};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::TRUE;
 use objects::condition::{find, transition};
 
 use super::condition::condition;
@@ -152,7 +152,7 @@ mod tests {
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();
         let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
-        let snapshot: karmada_api::fleet::ResourceSnapshot =
+        let snapshot: fleet_api::ResourceSnapshot =
             from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
         let first = plan_of(&bindings, &snapshots);

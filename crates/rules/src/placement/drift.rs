@@ -1,10 +1,10 @@
 //! What differs between a manifest and its object in a member, and what the hub is told of that.
 
+use fleet_api::Work;
+use fleet_api::names::PARENT_NAMESPACE;
+use fleet_api::placement::Difference as Told;
+use fleet_api::work::{DiffDetails, DriftDetails};
 use jiff::Timestamp;
-use karmada_api::fleet::Work;
-use karmada_api::fleet::names::PARENT_NAMESPACE;
-use karmada_api::fleet::placement::Difference as Told;
-use karmada_api::fleet::work::{DiffDetails, DriftDetails};
 use objects::condition::whole_seconds;
 use objects::difference::{Difference, additions, differences};
 use objects::managed_fields::all_fields;

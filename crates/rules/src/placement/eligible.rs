@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use fleet_api::MemberCluster;
+use fleet_api::member::{AgentStatus, MEMBER_AGENT};
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::member::{AgentStatus, MEMBER_AGENT};
 use objects::Metadata;
+use objects::condition::TRUE;
 use objects::condition::find;
 
 /// The heartbeats in a row that an agent may miss, where it beats so seldom that it is not silent for longer by then.

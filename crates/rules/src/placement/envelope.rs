@@ -2,12 +2,10 @@
 
 use std::cmp::Reverse;
 
-use karmada_api::Scope;
-use karmada_api::fleet::Work;
-use karmada_api::fleet::names::{
-    ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE,
-};
-use karmada_api::fleet::placement::EnvelopeIdentifier;
+use fleet_api::Work;
+use fleet_api::names::{ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE};
+use fleet_api::placement::EnvelopeIdentifier;
+use objects::Scope;
 use objects::{Metadata, Mistake, api_version, kind, yaml};
 use serde_json::Value;
 

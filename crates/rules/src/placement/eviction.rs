@@ -1,22 +1,22 @@
 //! Evictions: whether a placement is taken from a cluster, once, and what is said of that. The words are KubeFleet's, by
 //! which its users' scripts tell one outcome from another.
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
 };
-use karmada_api::fleet::eviction::BudgetSpec;
-use karmada_api::fleet::names::{EVICTED_BINDING, PREVIOUS_STATE};
-use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
-use karmada_api::fleet::{
+use fleet_api::eviction::BudgetSpec;
+use fleet_api::names::{EVICTED_BINDING, PREVIOUS_STATE};
+use fleet_api::policy::{PlacementPolicy, PlacementType};
+use fleet_api::{
     Binding, ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction, Placement,
 };
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use objects::Metadata;
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 
 use super::condition::{condition, put};
 use super::strategy::part_of;

@@ -1,15 +1,15 @@
 //! Why a placement is where it is: the answer to a person who asks.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use karmada_api::Condition;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::binding::{BindingState, BindingStatus};
-use karmada_api::fleet::conditions::{
+use fleet_api::binding::{BindingState, BindingStatus};
+use fleet_api::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, WORK_SYNCHRONIZED,
 };
-use karmada_api::fleet::placement::{Difference, ResourceIdentifier};
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot, StagedUpdateRun};
+use fleet_api::placement::{Difference, ResourceIdentifier};
+use fleet_api::{Binding, Placement, PolicySnapshot, StagedUpdateRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::TRUE;
 use objects::condition::find;
 use serde::Serialize;
 
@@ -247,7 +247,7 @@ mod tests {
     fn recorded_rollout_is_explained() {
         let placement = from_value(fixture("crp-roll-mid-rollout")).unwrap();
         let bindings = all::<Binding>("crp-roll-bindings-mid-rollout");
-        let snapshots = all::<karmada_api::fleet::ResourceSnapshot>("crp-roll-resourcesnapshots");
+        let snapshots = all::<fleet_api::ResourceSnapshot>("crp-roll-resourcesnapshots");
         let explanation = explain(&ExplainFacts {
             placement: &placement,
             policies: &[],

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use fleet_api::MemberCluster;
+use fleet_api::conditions::NAMESPACES_COLLECTED;
+use fleet_api::policy::{ClusterAffinity, ClusterSelectorTerm, PlacementPolicy};
 use k8s_openapi::api::core::v1::{Taint, Toleration};
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
-use karmada_api::fleet::policy::{ClusterAffinity, ClusterSelectorTerm, PlacementPolicy};
+use objects::condition::TRUE;
 use objects::condition::find;
 use objects::selector::selects;
 use objects::taint::tolerates;

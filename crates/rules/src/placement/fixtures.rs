@@ -119,7 +119,7 @@ fn unfit(schema: &Value, value: &Value, path: &str) -> Vec<String> {
 /// An API with our definitions stores everything that a running KubeFleet wrote.
 #[test]
 fn recorded_objects_fit_the_definitions() {
-    let definitions = karmada_api::fleet::definitions();
+    let definitions = fleet_api::definitions();
     for name in FILES {
         let file = fixture(name);
         let objects = file["items"].as_array().cloned();

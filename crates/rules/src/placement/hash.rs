@@ -5,10 +5,10 @@ use std::io;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use karmada_api::fleet::overrides::OverrideSpec;
-use karmada_api::fleet::placement::EnvelopeIdentifier;
-use karmada_api::fleet::policy::PlacementPolicy;
-use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
+use fleet_api::overrides::OverrideSpec;
+use fleet_api::placement::EnvelopeIdentifier;
+use fleet_api::policy::PlacementPolicy;
+use fleet_api::snapshot::ResourceSnapshotSpec;
 use objects::metadata;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -167,8 +167,8 @@ impl Formatter for GoFormatter {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::fleet::names;
-    use karmada_api::fleet::overrides::JsonPatchOverride;
+    use fleet_api::names;
+    use fleet_api::overrides::JsonPatchOverride;
     use serde_json::{Value, from_value, json};
 
     use super::super::fixtures::{self, fixture};

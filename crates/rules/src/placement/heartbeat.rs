@@ -9,23 +9,23 @@ mod properties;
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::InternalMemberCluster;
-use karmada_api::fleet::member::{
+use fleet_api::InternalMemberCluster;
+use fleet_api::member::{
     AgentStatus, InternalMemberClusterStatus, JOIN, LEAVE, MEMBER_AGENT, PropertyValue,
     ResourceUsage,
 };
+use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
 use objects::amounts::Amounts;
+use objects::condition::Condition;
+use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, whole_seconds};
 use objects::patch::{guarded, merge_between};
 use serde_json::{Value, json};
 
 use super::condition::{condition, put};
-use crate::usage::ClusterUsage;
 pub use namespaces::{Namespaces, brought_by};
+use objects::usage::ClusterUsage;
 pub use properties::{Collected, Entrypoint, Prices, read_prices};
 
 /// The period where a channel names none that may be.
@@ -214,7 +214,7 @@ mod tests {
 
     use super::super::fixtures::fixture;
     use super::*;
-    use crate::usage::{NodeCapacity, PodRequest};
+    use objects::usage::{NodeCapacity, PodRequest};
 
     /// Nothing beside what every agent tells.
     static NOTHING: LazyLock<Collected> = LazyLock::new(Collected::default);

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::conditions::{APPLIED, FINISHED};
-use karmada_api::fleet::names::{PARENT_NAMESPACE, PARENT_PLACEMENT, PLACEMENT, SPEC_HASH};
-use karmada_api::fleet::work::{
+use fleet_api::conditions::{APPLIED, FINISHED};
+use fleet_api::names::{PARENT_NAMESPACE, PARENT_PLACEMENT, PLACEMENT, SPEC_HASH};
+use fleet_api::work::{
     AppliedResource, AppliedWorkSpec, AppliedWorkStatus, ManifestCondition, WorkResourceIdentifier,
 };
-use karmada_api::fleet::{AppliedWork, Work};
+use fleet_api::{AppliedWork, Work};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::condition::find;
 use objects::retain::{PULL_SECRETS, pull_secret_names};
 use objects::{GroupVersionKind, Metadata, metadata};

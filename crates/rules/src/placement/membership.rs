@@ -16,12 +16,10 @@ mod facts;
 mod report;
 mod writes;
 
+use fleet_api::member::LEAVE;
+use fleet_api::names::{MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER, member_namespace};
+use fleet_api::{InternalMemberCluster, MemberCluster};
 use jiff::Timestamp;
-use karmada_api::fleet::member::LEAVE;
-use karmada_api::fleet::names::{
-    MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER, member_namespace,
-};
-use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 use objects::Metadata;
 use objects::condition::find;
 use objects::patch::guarded;
@@ -33,7 +31,7 @@ pub use writes::{Change, MembershipWrite};
 use belongings::Belongings;
 use report::{Readiness, joined};
 
-use crate::cluster::desired_taints;
+use objects::condition_taint::desired_taints;
 
 /// What is to be done for a cluster of the fleet.
 #[derive(Clone, Debug, Default, PartialEq)]

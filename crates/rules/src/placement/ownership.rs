@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_api::fleet::names::{PLACEMENT, SPEC_HASH};
-use karmada_api::fleet::{AppliedWork, Work};
+use fleet_api::names::{PLACEMENT, SPEC_HASH};
+use fleet_api::{AppliedWork, Work};
 use karmada_api::names::MANAGED;
 use objects::managed_fields::{Managers, TakeOver};
 use objects::metadata::{self, Owner};

@@ -1,7 +1,7 @@
 //! What something on the hub, or in a member, was made for.
 
+use fleet_api::names::{PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::{PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT};
 use objects::{Key, Metadata};
 
 /// Returns the placement of a snapshot or a binding, which are in its namespace.

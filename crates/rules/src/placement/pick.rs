@@ -25,8 +25,8 @@ mod wake;
 
 use std::collections::BTreeMap;
 
-use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::snapshot::PolicySnapshotStatus;
+use fleet_api::policy::PlacementType;
+use fleet_api::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
 
 pub use binding::BindingWrite;

@@ -4,19 +4,19 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use fleet_api::MemberCluster;
+use fleet_api::member::{MEMBER_AGENT, MemberClusterStatus};
+use fleet_api::names::{AUTHORITY_PROPERTY, ENTRYPOINT_PROPERTY, VERSION_PROPERTY};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karmada_api::cluster_profile::{
     CLUSTER_MANAGER, CONTROL_PLANE_HEALTHY, ClusterManager, ClusterProfileSpec,
     ClusterProfileStatus, ClusterProperty,
 };
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::member::{MEMBER_AGENT, MemberClusterStatus};
-use karmada_api::fleet::names::{AUTHORITY_PROPERTY, ENTRYPOINT_PROPERTY, VERSION_PROPERTY};
 use karmada_api::{ClusterProfile, Condition};
 use objects::Metadata;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 use objects::patch::{guarded, merge_between};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The properties of a cluster: what its agent reports, and the room that it has.
 
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::policy::PropertyRequirement;
+use fleet_api::MemberCluster;
+use fleet_api::policy::PropertyRequirement;
 use objects::qualified_name::{is_name, is_qualified, is_subdomain};
 use objects::quantity::Quantity;
 

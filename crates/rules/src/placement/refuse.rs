@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use fleet_api::Placement;
+use fleet_api::placement::{NAMESPACE_ACCESSIBLE, PlacementSpec, RolloutStrategy};
+use fleet_api::policy::{ClusterSelectorTerm, PlacementPolicy, PlacementType, PropertyRequirement};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::Scope;
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::{NAMESPACE_ACCESSIBLE, PlacementSpec, RolloutStrategy};
-use karmada_api::fleet::policy::{
-    ClusterSelectorTerm, PlacementPolicy, PlacementType, PropertyRequirement,
-};
+use objects::Scope;
 use objects::qualified_name::is_subdomain;
 use objects::selector::is_valid;
 use objects::{GroupVersionKind, Metadata};

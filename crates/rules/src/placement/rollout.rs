@@ -17,9 +17,9 @@ mod writes;
 
 use std::collections::BTreeSet;
 
+use fleet_api::Binding;
+use fleet_api::binding::BindingState;
 use jiff::Timestamp;
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::BindingState;
 use objects::Metadata;
 
 pub use facts::{Reach, RolloutFacts};

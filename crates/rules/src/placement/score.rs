@@ -1,7 +1,7 @@
 //! What makes one cluster better than another.
 
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::policy::{PlacementPolicy, PreferredTerm};
+use fleet_api::MemberCluster;
+use fleet_api::policy::{PlacementPolicy, PreferredTerm};
 use objects::quantity::Quantity;
 
 use super::filter::{affinity, matches};

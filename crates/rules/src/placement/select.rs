@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use karmada_api::Scope;
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
+use fleet_api::Placement;
+use fleet_api::placement::{ResourceIdentifier, ResourceSelector};
+use objects::Scope;
 use objects::allocated::Allocated;
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};

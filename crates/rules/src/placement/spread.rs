@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::policy::TopologySpreadConstraint;
+use fleet_api::MemberCluster;
+use fleet_api::policy::TopologySpreadConstraint;
 use objects::Metadata;
 
 use super::filter::Unfit;
@@ -144,7 +144,7 @@ impl Topology<'_> {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::fleet::policy::TopologySpreadConstraint;
+    use fleet_api::policy::TopologySpreadConstraint;
     use serde_json::{from_value, json};
 
     use super::*;

@@ -22,16 +22,16 @@ mod whole;
 
 use std::collections::BTreeMap;
 
+use fleet_api::binding::{BindingState, ClusterDecision};
+use fleet_api::conditions::{SCHEDULED, of_placement};
+use fleet_api::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
+use fleet_api::placement::{ClusterPlacementStatus, PlacementStatus};
+use fleet_api::policy::PlacementType;
+use fleet_api::{Binding, PolicySnapshot};
 use jiff::Timestamp;
-use karmada_api::condition::FALSE;
-use karmada_api::fleet::binding::{BindingState, ClusterDecision};
-use karmada_api::fleet::conditions::{SCHEDULED, of_placement};
-use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, RESOURCE_INDEX};
-use karmada_api::fleet::placement::{ClusterPlacementStatus, PlacementStatus};
-use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{Binding, PolicySnapshot};
 use karmada_api::{Condition, Scope};
 use objects::Metadata;
+use objects::condition::FALSE;
 use objects::condition::{find, transition, upsert};
 
 pub use copy::{CopyWrite, copy, with_copied};

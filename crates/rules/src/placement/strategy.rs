@@ -1,8 +1,8 @@
 //! The strategy of a placement, with what it leaves out, and what its words mean.
 
+use fleet_api::Placement;
+use fleet_api::placement::ApplyStrategy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::ApplyStrategy;
 use objects::patch::merge_between;
 use serde_json::{Value, json};
 

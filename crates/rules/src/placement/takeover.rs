@@ -1,9 +1,9 @@
 //! Whether an object that a member has is taken over or written again, and whether it is compared with its manifest
 //! first.
 
-use karmada_api::fleet::Work;
-use karmada_api::fleet::names::SPEC_HASH;
-use karmada_api::fleet::placement::ApplyStrategy;
+use fleet_api::Work;
+use fleet_api::names::SPEC_HASH;
+use fleet_api::placement::ApplyStrategy;
 use objects::Metadata;
 use objects::ownership::{Comparison, Extent};
 use serde_json::Value;

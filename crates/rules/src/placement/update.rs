@@ -33,14 +33,14 @@ mod validate;
 mod words;
 mod writes;
 
+use fleet_api::StagedUpdateRun;
+use fleet_api::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
+use fleet_api::update::{RunState, UpdateRunStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::StagedUpdateRun;
-use karmada_api::fleet::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
-use karmada_api::fleet::update::{RunState, UpdateRunStatus};
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 use objects::{Key, Metadata};
 
 pub use explain::{RunExplanation, explain};

@@ -11,12 +11,12 @@ mod tests;
 mod trim;
 mod whole;
 
+use fleet_api::Work;
+use fleet_api::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, REMOVING, STATUS_TRIMMED};
+use fleet_api::work::{WorkResourceIdentifier, WorkStatus};
 use jiff::Timestamp;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::Work;
-use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, REMOVING, STATUS_TRIMMED};
-use karmada_api::fleet::work::{WorkResourceIdentifier, WorkStatus};
 use objects::Key;
+use objects::condition::TRUE;
 use objects::condition::find;
 
 pub use report::{ManifestReport, ManifestResult};

@@ -13,13 +13,13 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use karmada_api::Condition;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
-use karmada_api::fleet::placement::ApplyStrategy;
-use karmada_api::fleet::{Binding, Work};
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
+use fleet_api::placement::ApplyStrategy;
+use fleet_api::{Binding, Work};
 use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::TRUE;
 use objects::condition::find;
 use objects::metadata::has_marks;
 use serde_json::{Value, json};

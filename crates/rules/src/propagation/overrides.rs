@@ -14,8 +14,8 @@ use objects::{Metadata, api_version, kind};
 use serde_json::{Value, json};
 
 use super::selector::{self, Rank};
-use crate::grant::Grant;
 use crate::schedule::selects;
+use objects::grant::Grant;
 
 /// The override policies that may apply to a template: those of its namespace, and the cluster-scoped ones.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use objects::{Metadata, api_version, group_kind};
 use regex::Regex;
 use serde_json::Value;
 
-use crate::apis::Apis;
+use objects::apis::Apis;
 
 /// The namespaces whose objects are never propagated, unless a flag says otherwise.
 pub const SKIPPED_NAMESPACES: &str = "kube-.*";

@@ -8,14 +8,12 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use karmada_api::DnsEndpoint;
-use karmada_rules::ingress::dns::{
-    DnsProblem, Lookup, alias_of, host_of, is_due, is_served, targets_of,
-};
 use karmada_runtime::client::Addresses;
 use objects::Key;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
+use traffic::ingress::dns::{DnsProblem, Lookup, alias_of, host_of, is_due, is_served, targets_of};
 
 /// The number of hosts looked up at once.
 const CONCURRENCY: usize = 16;

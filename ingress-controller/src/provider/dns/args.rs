@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use karmada_rules::ingress::ControllerName;
-use karmada_rules::ingress::dns::Publisher;
 use karmada_runtime::args::duration;
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;
+use traffic::ingress::ControllerName;
+use traffic::ingress::dns::Publisher;
 
 const NAMESPACE: &str = "karmada-rs";
 const TTL: Duration = Duration::from_mins(1);

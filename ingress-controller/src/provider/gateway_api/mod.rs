@@ -13,17 +13,17 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::gateway_api::{Gateway, HttpRoute};
-use karmada_rules::ingress::gateway_api::{
-    Claims, HttpRoutes, RouteProblem, addresses, gateway_problems, hosts, route_problems,
-};
-use karmada_rules::ingress::kubernetes::{ManagedBy, Objects, ingress_of};
-use karmada_rules::ingress::{Cached, ControllerName, Desired};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use kube::Api;
 use kube::runtime::watcher::Config;
 use objects::Key;
 use parking_lot::Mutex;
+use traffic::ingress::gateway_api::{
+    Claims, HttpRoutes, RouteProblem, addresses, gateway_problems, hosts, route_problems,
+};
+use traffic::ingress::kubernetes::{ManagedBy, Objects, ingress_of};
+use traffic::ingress::{Cached, ControllerName, Desired};
 
 pub(crate) use self::args::GatewayApiArgs;
 use self::others::OtherRoutes;

@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use karmada_api::gateway_api::HttpRoute;
-use karmada_rules::ingress::gateway_api::hosts;
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use traffic::ingress::gateway_api::hosts;
 
 /// The routes in a gateway cluster that are not ours.
 #[derive(Debug, Default)]

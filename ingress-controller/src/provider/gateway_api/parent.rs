@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use karmada_api::gateway_api::{Gateway, GatewayClass};
-use karmada_rules::ingress::Cached;
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use traffic::ingress::Cached;
 
 /// The Gateway that routes are attached to, and the classes of Gateways.
 #[derive(Debug, Default)]

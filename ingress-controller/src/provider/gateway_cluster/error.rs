@@ -1,8 +1,8 @@
 //! The errors and obstacles of the provider.
 
-use karmada_rules::ingress::kubernetes::Clash;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
+use traffic::ingress::kubernetes::Clash;
 
 use crate::provider::balancer::{Obstacle, RelatedObject};
 use crate::reason::Reason;

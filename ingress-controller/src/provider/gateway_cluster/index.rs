@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_rules::ingress::kubernetes::ingress_of;
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use traffic::ingress::kubernetes::ingress_of;
 
 use super::kind::GatewayKind;
 

@@ -6,10 +6,10 @@ use std::fmt::Debug;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::ingress::kubernetes::Managed;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use traffic::ingress::kubernetes::Managed;
 
 /// A kind of object in a gateway cluster that we manage.
 pub trait GatewayKind:

@@ -22,11 +22,6 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
-use karmada_rules::ingress::kubernetes::{
-    Existing, KubernetesPlan, ManagedBy, Objects, Write, blocked_slices, cutting, removal,
-    slice_origin,
-};
-use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -34,6 +29,11 @@ use karmada_runtime::write::{WriteErrorKind, Writer};
 use kube::api::PostParams;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
+use traffic::ingress::kubernetes::{
+    Existing, KubernetesPlan, ManagedBy, Objects, Write, blocked_slices, cutting, removal,
+    slice_origin,
+};
+use traffic::ingress::{Desired, Held};
 
 pub(crate) use self::args::GatewayClusterArgs;
 pub(super) use self::kind::GatewayKind;

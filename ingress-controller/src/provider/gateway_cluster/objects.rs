@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use karmada_rules::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, Write, ingress_of};
 use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
@@ -13,6 +12,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
+use traffic::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, Write, ingress_of};
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;

@@ -7,7 +7,6 @@ use embedded_apiserver::Fault;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::ingress::kubernetes::slice_origin;
 use karmada_runtime::watch::Decoded;
 use kube::api::ListParams;
 use kube::runtime::watcher::Event;
@@ -17,6 +16,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use traffic::ingress::kubernetes::slice_origin;
 
 use super::{GatewayCluster, GatewayKind, GatewayObjects, Routing};
 use crate::provider::contract;

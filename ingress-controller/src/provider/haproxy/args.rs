@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::ArgAction;
-use karmada_rules::ingress::haproxy::ServerParameters;
 use karmada_runtime::args::duration;
 use karmada_runtime::program::StartError;
+use traffic::ingress::haproxy::ServerParameters;
 
 use super::runtime_api::Socket;
 use crate::provider::named::{Named, check_names};

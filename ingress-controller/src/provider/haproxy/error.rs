@@ -4,10 +4,10 @@ use std::io;
 
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Service;
-use karmada_rules::ingress::haproxy::OpenConnections;
-use karmada_rules::ingress::{Problem, Unusable};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
+use traffic::ingress::haproxy::OpenConnections;
+use traffic::ingress::{Problem, Unusable};
 
 use crate::provider::balancer::{Obstacle, RelatedObject};
 use crate::reason::Reason;

@@ -15,14 +15,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use karmada_rules::ingress::haproxy::{Line, ServerSettings, State, Wanted};
-use karmada_rules::ingress::{ControllerName, Desired, Held};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
 use tokio::time::{Instant, sleep};
+use traffic::ingress::haproxy::{Line, ServerSettings, State, Wanted};
+use traffic::ingress::{ControllerName, Desired, Held};
 
 pub(crate) use self::args::HaproxyArgs;
 use self::error::{HaproxyError, HaproxyObstacle};

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_rules::ingress::Held;
-use karmada_rules::ingress::haproxy::{HaproxyPlan, Line, ServerSettings, State, refusal};
 use karmada_runtime::write::Writer;
 use objects::Key;
 use parking_lot::Mutex;
+use traffic::ingress::Held;
+use traffic::ingress::haproxy::{HaproxyPlan, Line, ServerSettings, State, refusal};
 
 use super::error::HaproxyError;
 use super::runtime_api::{Socket, lines};

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::Ingress;
-use karmada_rules::ingress::kubernetes::{Ingresses, ManagedBy, Objects};
-use karmada_rules::ingress::{ControllerName, Desired};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use objects::Key;
+use traffic::ingress::kubernetes::{Ingresses, ManagedBy, Objects};
+use traffic::ingress::{ControllerName, Desired};
 
 pub(crate) use self::args::KubernetesArgs;
 

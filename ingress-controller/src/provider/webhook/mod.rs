@@ -21,8 +21,6 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::provider::{IngressReport, ProviderIngress};
-use karmada_rules::ingress::webhook::{clusters, document, is_excluded, without};
-use karmada_rules::ingress::{ControllerName, Desired, Held};
 use karmada_runtime::error::{BoxError, Chain, LastError};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -33,6 +31,8 @@ use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use traffic::ingress::webhook::{clusters, document, is_excluded, without};
+use traffic::ingress::{ControllerName, Desired, Held};
 
 pub(crate) use self::args::WebhookArgs;
 use self::endpoint::Endpoint;

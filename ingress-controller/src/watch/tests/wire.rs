@@ -1,8 +1,8 @@
 //! Objects as a real Karmada serves them, with any one value changed.
 
-use karmada_rules::ingress::{FieldPlan, Serve, StatusPatch};
 use lab_parts::mutations::mutations;
 use serde_json::Value;
+use traffic::ingress::{FieldPlan, Serve, StatusPatch};
 
 use super::*;
 use crate::fixtures::CONTROLLER;

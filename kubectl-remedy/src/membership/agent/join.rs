@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use karmada_api::{Work, execution_namespace};
-use karmada_rules::execution::applied;
 use karmada_runtime::client::{Source, connect};
 use kube::Client;
 use objects::Key;
+use propagation_rules::execution::applied;
 use serde_json::Value;
 
 use super::kubeconfig::Address;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_rules::propagation::rights::GroupResource;
 use karmada_runtime::client::Claims;
+use propagation_rules::rights::GroupResource;
 use serde_json::{Value, json};
 
 use crate::error::Error;

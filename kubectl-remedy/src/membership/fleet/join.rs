@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use karmada_api::ClusterView;
 use karmada_api::condition::TRUE;
-use karmada_rules::cluster::READY;
 use karmada_runtime::client::{Source, connect};
 use kube::Client;
 use objects::Key;
 use objects::condition::find;
+use propagation_rules::cluster::READY;
 use serde_json::{Value, from_value};
 
 use super::access::{self, Address};

@@ -12,7 +12,6 @@ use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL, condition::DNS_READY};
-use karmada_rules::ingress::kubernetes::Ingresses;
 use karmada_runtime::program::Program;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -20,6 +19,7 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
+use traffic::ingress::kubernetes::Ingresses;
 
 use super::*;
 use crate::fixtures::{

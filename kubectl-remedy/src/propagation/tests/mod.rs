@@ -7,8 +7,8 @@ mod surveyed;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterView, PropagationPolicy, ResourceBinding, Work, names};
-use karmada_rules::propagation::template::Skipped;
 use objects::Key;
+use propagation_rules::template::Skipped;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
 

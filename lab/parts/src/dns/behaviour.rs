@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use health::diagnosis::Transport;
 use hickory_proto::op::{Query, ResponseCode};
-use karmada_rules::health::diagnosis::Transport;
 
 /// A response to a query.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use karmada_rules::health::diagnosis::Transport;
+use health::diagnosis::Transport;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use health::diagnosis::Transport;
 use hickory_proto::op::Query;
-use karmada_rules::health::diagnosis::Transport;
 use parking_lot::Mutex;
 
 use super::behaviour::{Behaviour, Received, Response};

@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use health::diagnosis::Transport;
 use hickory_proto::op::Message;
 use hickory_proto::rr::rdata::{A, AAAA, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
-use karmada_rules::health::diagnosis::Transport;
 
 use super::behaviour::Response;
 

@@ -71,7 +71,7 @@ fn healthy() -> Behaviour {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::dns::DnsClass;
+    use health::dns::DnsClass;
 
     use super::*;
     use crate::member::lookup::Lookup;

@@ -5,10 +5,10 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use health::dns::DnsClass;
+use health::observation::Failure;
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::Failure;
 use lab_parts::dns::KUBERNETES;
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};

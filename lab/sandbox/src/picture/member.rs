@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use health::observation::Failure;
 use karmada_api::Cluster;
 use karmada_api::condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY, TRUE};
-use karmada_rules::health::observation::Failure;
 use tokio::time::Instant;
 
 use super::timeline::{Stage, Step, Timeline};

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, cluster_of_execution_namespace};
-use karmada_rules::remedy::cause;
 use kube::ResourceExt;
 use tokio::time::Instant;
+use traffic::remedy::cause;
 
 use self::member::{Member, Node, vote};
 use self::placements::Placements;

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{APPLIED, AVAILABLE, PREPARING, PROGRESS_DEADLINE_EXCEEDED};
+use fleet_api::names::PARENT_PLACEMENT;
+use fleet_api::placement::FailedPlacement;
+use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, PREPARING, PROGRESS_DEADLINE_EXCEEDED};
-use karmada_api::fleet::names::PARENT_PLACEMENT;
-use karmada_api::fleet::placement::FailedPlacement;
-use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
-use karmada_rules::placement::explain::{ExplainFacts, PlacementExplanation, explain};
 use kube::{Resource, ResourceExt};
 use objects::condition::find;
+use placement_rules::explain::{ExplainFacts, PlacementExplanation, explain};
 use tokio::time::Instant;
 
 use super::rollout::{Pods, web};
@@ -446,7 +446,7 @@ fn is_stuck(binding: &Binding) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::fleet::names::RESOURCE_INDEX;
+    use fleet_api::names::RESOURCE_INDEX;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 

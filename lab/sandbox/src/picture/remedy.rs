@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::remedy::{ACCEPTED, ACTIVE, REASON};
 use karmada_api::{ClusterConditionRequirement, Operator, Remedy};
-use karmada_rules::remedy::{self, Decision, Expiry, Mode, Scope};
 use kube::ResourceExt;
 use tokio::time::Instant;
+use traffic::remedy::{self, Decision, Expiry, Mode, Scope};
 
 use super::state::{ConditionState, RemedyPhase, RemedyState};
 use super::timeline::{Stage, Step, Timeline};

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
+use health::dns::DnsClass;
+use health::observation::Failure;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::condition::DNS_READY;
 use karmada_api::{Remedy, names};
-use karmada_rules::health::dns::DnsClass;
-use karmada_rules::health::observation::Failure;
 use serde_json::{Value, json};
 
 use super::*;

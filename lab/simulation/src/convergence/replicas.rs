@@ -3,8 +3,8 @@
 use anyhow::Result;
 use clap::Parser;
 use ingress_controller::provider::{Kubernetes, NamedBalancer};
-use karmada_rules::ingress::kubernetes::Ingresses;
 use karmada_runtime::program::Program;
+use traffic::ingress::kubernetes::Ingresses;
 
 use super::apis::Apis;
 use super::kinds::Side;

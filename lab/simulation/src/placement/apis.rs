@@ -12,7 +12,7 @@ use crate::clock;
 /// most runs.
 static PREPARED: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     let server = ApiServer::starting_at(clock::now());
-    for definition in karmada_api::fleet::definitions() {
+    for definition in fleet_api::definitions() {
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;
     }

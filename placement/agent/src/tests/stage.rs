@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use embedded_apiserver::ApiServer;
+use fleet_api::definitions;
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::definitions;
 use karmada_runtime::program::Program;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};

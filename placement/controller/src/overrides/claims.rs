@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use fleet_api::overrides::{Override, OverrideSnapshot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::fleet::overrides::{Override, OverrideSnapshot};
-use karmada_rules::placement::overrides::{Claim, refusal};
 use objects::{Key, Metadata};
+use placement_rules::overrides::{Claim, refusal};
 
 use super::Scope;
 

@@ -1,13 +1,13 @@
 //! Keeps the copy of a placement's status in the namespace that it places.
 
+use fleet_api::placement::PlacementStatus;
+use fleet_api::{ClusterResourcePlacementStatus, Placement};
 use jiff::Timestamp;
-use karmada_api::fleet::placement::PlacementStatus;
-use karmada_api::fleet::{ClusterResourcePlacementStatus, Placement};
-use karmada_rules::placement::accessible::readable_in;
-use karmada_rules::placement::status::{CopyWrite, copy, with_copied};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::WriteErrorKind;
 use objects::{Key, Metadata};
+use placement_rules::accessible::readable_in;
+use placement_rules::status::{CopyWrite, copy, with_copied};
 
 use super::StatusReconciler;
 use crate::requests::{Written, exists};

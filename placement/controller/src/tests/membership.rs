@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use karmada_api::fleet::names::WORK_FINALIZER;
+use fleet_api::names::WORK_FINALIZER;
 use serde_json::{Value, json};
 
 use super::stage::*;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use embedded_apiserver::{Fault, Verb};
-use karmada_api::fleet::definitions;
-use karmada_api::fleet::names::{OVERRIDE_FINALIZER, PARENT_BINDING, PARENT_PLACEMENT};
+use fleet_api::definitions;
+use fleet_api::names::{OVERRIDE_FINALIZER, PARENT_BINDING, PARENT_PLACEMENT};
 use objects::Metadata;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Placements of namespaces.
 
-use karmada_api::fleet::definitions;
-use karmada_api::fleet::names::{PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT};
+use fleet_api::definitions;
+use fleet_api::names::{PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT};
 use objects::Metadata;
 use serde_json::{Value, json};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use embedded_apiserver::ApiServer;
+use fleet_api::definitions;
+use fleet_api::names::{WORK_FINALIZER, member_namespace};
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::definitions;
-use karmada_api::fleet::names::{WORK_FINALIZER, member_namespace};
 use karmada_runtime::program::Program;
 use lab_parts::test_api::TestApi;
 use objects::Metadata;

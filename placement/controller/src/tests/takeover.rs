@@ -1,8 +1,8 @@
 //! A fleet that changes hands: what a running KubeFleet left is gone on with, and nothing moves.
 
-use karmada_api::fleet::names::{PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_HASH};
-use karmada_rules::placement::hash::of_objects;
+use fleet_api::names::{PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_HASH};
 use objects::{Metadata, metadata};
+use placement_rules::hash::of_objects;
 use serde_json::{Value, json};
 
 use super::stage::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use karmada_api::fleet::names::UPDATE_RUN_FINALIZER;
+use fleet_api::names::UPDATE_RUN_FINALIZER;
 use objects::Metadata;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! The Events about runs.
 
-use karmada_api::fleet::update::UpdateRunStatus;
-use karmada_rules::placement::update::said;
+use fleet_api::update::UpdateRunStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+use placement_rules::update::said;
 
 use crate::reason::Reason;
 

@@ -4,20 +4,18 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fleet_api::conditions::SUCCEEDED;
+use fleet_api::names::TARGET_RUN;
+use fleet_api::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Scope;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::SUCCEEDED;
-use karmada_api::fleet::names::TARGET_RUN;
-use karmada_api::fleet::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
-use karmada_rules::placement::update::{
-    asks_for_latest, is_finished, placement_of, said, snapshot_of,
-};
 use karmada_runtime::cache::Undecoded;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
+use objects::Scope;
+use objects::condition::TRUE;
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
+use placement_rules::update::{asks_for_latest, is_finished, placement_of, said, snapshot_of};
 
 use crate::by_parent::ByParent;
 use crate::scoped::Scoped;

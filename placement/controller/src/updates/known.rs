@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::{PARENT_PLACEMENT, TARGET_RUN};
-use karmada_api::fleet::placement::ResourceIdentifier;
-use karmada_api::fleet::update::UpdateRunStatus;
-use karmada_api::fleet::{
+use fleet_api::names::{PARENT_PLACEMENT, TARGET_RUN};
+use fleet_api::placement::ResourceIdentifier;
+use fleet_api::update::UpdateRunStatus;
+use fleet_api::{
     ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
     StagedUpdateRun, StagedUpdateStrategy,
 };
-use karmada_rules::placement::envelope::Opening;
-use karmada_rules::placement::overrides::{Overrides, OverridesFacts, contents};
-use karmada_rules::placement::strategy::is_external;
-use karmada_rules::placement::update::{
-    UpdateFacts, UpdatePlan, asks_for_latest, placement_of, plan, snapshot_of,
-};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::error::BoxError;
 use kube::Resource;
 use kube::api::ListParams;
 use objects::qualified_name::{is_label_value, is_subdomain};
 use objects::{Key, Metadata};
+use placement_rules::envelope::Opening;
+use placement_rules::overrides::{Overrides, OverridesFacts, contents};
+use placement_rules::strategy::is_external;
+use placement_rules::update::{
+    UpdateFacts, UpdatePlan, asks_for_latest, placement_of, plan, snapshot_of,
+};
 use tokio::time::Instant;
 
 use crate::index::{StoredSnapshot, group};

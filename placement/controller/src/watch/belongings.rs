@@ -1,20 +1,20 @@
 //! The watches of clusters, and of what each has on the hub.
 
+use fleet_api::ClusterProfile;
+use fleet_api::names::cluster_of_member_namespace;
+use fleet_api::{InternalMemberCluster, MemberCluster};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use karmada_api::ClusterProfile;
-use karmada_api::fleet::names::cluster_of_member_namespace;
-use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
-use karmada_rules::placement::pick::wakes;
-use karmada_rules::placement::snapshot::latest_policy;
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use placement_rules::pick::wakes;
+use placement_rules::snapshot::latest_policy;
 
 use super::SharedIndex;
 use crate::fleet::Judgement;

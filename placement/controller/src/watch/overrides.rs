@@ -1,10 +1,10 @@
 //! The watches of overrides and of their snapshots.
 
-use karmada_api::fleet::overrides::{OverrideSnapshot, OverrideSpec};
-use karmada_rules::placement::overrides::{listed, named_placement};
+use fleet_api::overrides::{OverrideSnapshot, OverrideSpec};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
+use placement_rules::overrides::{listed, named_placement};
 
 use super::SharedIndex;
 use crate::overrides::InScope;

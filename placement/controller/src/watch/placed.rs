@@ -1,18 +1,18 @@
 //! The watches of placements, and of what is made of them.
 
-use karmada_api::Scope;
-use karmada_api::fleet::names::{IS_LATEST, RESOURCE_INDEX, cluster_of_member_namespace};
-use karmada_api::fleet::{
+use fleet_api::names::{IS_LATEST, RESOURCE_INDEX, cluster_of_member_namespace};
+use fleet_api::{
     Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus, Placement,
     PolicySnapshot,
 };
-use karmada_rules::placement::parents::placement_of;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
+use objects::Scope;
 use objects::{Key, Metadata};
+use placement_rules::parents::placement_of;
 
 use super::SharedIndex;
 use crate::index::{Index, StoredSnapshot, StoredWork};

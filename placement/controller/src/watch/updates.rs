@@ -1,10 +1,10 @@
 //! The watches of runs, of the strategies that they name, and of the approvals that they wait for.
 
-use karmada_api::Scope;
-use karmada_api::fleet::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
+use fleet_api::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::Scope;
 
 use super::SharedIndex;
 

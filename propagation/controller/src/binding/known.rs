@@ -8,12 +8,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
     ClusterOverridePolicy, ClusterView, OverridePolicy, ResourceBinding, Suspension, Work,
 };
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::namespaces::is_propagated;
-use karmada_rules::propagation::overrides::Overrides;
-use karmada_rules::propagation::template::Skipped;
-use karmada_rules::propagation::works::WorkFacts;
 use objects::{Key, Metadata};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::namespaces::is_propagated;
+use propagation_rules::overrides::Overrides;
+use propagation_rules::template::Skipped;
+use propagation_rules::works::WorkFacts;
 use serde_json::Value;
 
 use crate::index::{Index, Policy, policy_key};

@@ -2,11 +2,11 @@
 //! be deleted: what is protected is there long after its binding was.
 
 use k8s_openapi::api::core::v1::Namespace;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::works;
 use kube::Api;
 use kube::api::ListParams;
 use objects::{Key, Metadata};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::works;
 
 use super::BindingReconciler;
 use crate::index::template_of;

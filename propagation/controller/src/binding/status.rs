@@ -3,15 +3,15 @@
 use interpreters::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Work;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::activation;
-use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::interpret::{scripted_status, template_status};
-use karmada_rules::propagation::status::{self, StatusPlan};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write;
 use kube::api::{Patch, PatchParams};
 use objects::Metadata;
+use propagation_rules::activation;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::claim::Claim;
+use propagation_rules::interpret::{scripted_status, template_status};
+use propagation_rules::status::{self, StatusPlan};
 use serde_json::{Value, json};
 
 use super::written::StatusWrite;

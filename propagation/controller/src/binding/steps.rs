@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use karmada_api::execution_namespace;
-use karmada_rules::propagation::works::{self, WorkChange, WorkStep};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
+use propagation_rules::works::{self, WorkChange, WorkStep};
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Bindings of which nobody says in which version their templates are wanted. Those of a preliminary one are to follow the
 //! version that the API prefers before theirs is not served any more: the garbage collector finds no template in that.
 
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::template::is_preliminary;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::template::is_preliminary;
 use tokio::time::Instant;
 
 use super::BindingReconciler;

@@ -1,8 +1,8 @@
 //! Who wants a binding: a policy, other bindings, or somebody else.
 
 use karmada_api::names;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::claim::Claim;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::claim::Claim;
 use serde_json::Value;
 
 use crate::index::Index;

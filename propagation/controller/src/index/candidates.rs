@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use karmada_rules::propagation::candidate::Candidate;
 use objects::reverse_index::ReverseIndex;
 use objects::{GroupVersionKind, Key};
+use propagation_rules::candidate::Candidate;
 
 use super::stored::TemplateKey;
 
@@ -57,7 +57,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use karmada_api::PropagationPolicy;
-    use karmada_rules::propagation::selector::best_rank;
+    use propagation_rules::selector::best_rank;
     use proptest::prelude::*;
     use proptest::sample::select;
     use serde_json::json;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use karmada_api::names;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::dependencies;
 use objects::reverse_index::ReverseIndex;
 use objects::{GroupVersionKind, Key};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::dependencies;
 
 use super::stored::{StoredBinding, TemplateKey};
 

@@ -8,11 +8,11 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterResourceBinding, PropagationPolicy, ResourceBinding,
     ResourceBindingSpec, Suspension,
 };
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::dependencies::Dependency;
-use karmada_rules::propagation::problems::problems;
 use objects::{GroupVersionKind, Key};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::dependencies::Dependency;
+use propagation_rules::problems::problems;
 use serde_json::Value;
 
 /// A resource template: an object of a kind known at run time.

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::FALSE;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::activation::{self, Activation, Bound, Facts, Record};
-use karmada_rules::propagation::binding::{self, Scheduling};
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::status::POLICY_APPLIED;
+use propagation_rules::activation::{self, Activation, Bound, Facts, Record};
+use propagation_rules::binding::{self, Scheduling};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::Claim;
+use propagation_rules::status::POLICY_APPLIED;
 
 use super::TemplateReconciler;
 use super::subject::{Subject, TemplateError, Written};

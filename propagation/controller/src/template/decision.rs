@@ -1,12 +1,12 @@
 //! What becomes of the binding of a template that a policy has.
 
 use interpreters::Failure;
-use karmada_rules::propagation::activation::Activation;
-use karmada_rules::propagation::binding::{self, BindingPlan, Scheduling};
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::interpret::{self, Component, Replicas};
 use objects::Metadata;
+use propagation_rules::activation::Activation;
+use propagation_rules::binding::{self, BindingPlan, Scheduling};
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::Claim;
+use propagation_rules::interpret::{self, Component, Replicas};
 
 use super::TemplateReconciler;
 use super::subject::{Decided, Subject, TemplateError};

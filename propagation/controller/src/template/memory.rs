@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use karmada_rules::propagation::activation::{Activation, Seen};
-use karmada_rules::propagation::candidate::Candidate;
 use karmada_runtime::metrics::Registry;
 use parking_lot::Mutex;
+use propagation_rules::activation::{Activation, Seen};
+use propagation_rules::candidate::Candidate;
 
 use crate::index::TemplateKey;
 use crate::metrics::CountedTemplates;

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_rules::propagation::activation::{Activation, is_activated};
-use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource, Place, Scheduling};
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::Claim;
 use karmada_runtime::write::WriteError;
 use objects::{Key, Metadata};
+use propagation_rules::activation::{Activation, is_activated};
+use propagation_rules::binding::{self, BindingPlan, BindingSource, Place, Scheduling};
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::Claim;
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
-use karmada_rules::propagation::binding::BindingPlan;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::{self, Claim};
 use karmada_runtime::write::{self, WriteErrorKind};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use objects::Metadata;
+use propagation_rules::binding::BindingPlan;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::{self, Claim};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

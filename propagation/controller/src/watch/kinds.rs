@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use karmada_rules::propagation::candidate::Candidate;
 use karmada_runtime::dynamic::ServedKind;
 use kube::runtime::watcher::Config;
 use objects::GroupVersionKind;
+use propagation_rules::candidate::Candidate;
 
 /// Selects the objects of a kind that may be templates. The Secrets that Karmada keeps for clusters are
 /// none, and are not read: they open the members.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{ResourceBindingSpec, ResourceSelector, names};
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::candidate::Candidate;
-use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::customization;
-use karmada_rules::propagation::rights::GroupResource;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
 use objects::{GroupVersionKind, Key, Metadata, metadata};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::candidate::Candidate;
+use propagation_rules::claim::Claim;
+use propagation_rules::customization;
+use propagation_rules::rights::GroupResource;
 use serde_json::{Value, json};
 
 use super::kinds::{has_priority, kinds_of, priority_class};

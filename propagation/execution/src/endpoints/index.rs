@@ -6,11 +6,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::ServiceExport;
-use karmada_rules::endpoints::{
-    CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, slice_cluster, slice_service,
-    source_service,
-};
-use karmada_rules::ingress::Cached;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
@@ -18,6 +13,11 @@ use kube::runtime::watcher::Event;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use traffic::endpoints::{
+    CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, slice_cluster, slice_service,
+    source_service,
+};
+use traffic::ingress::Cached;
 
 use super::dispatched::Dispatched;
 use super::origin::Origin;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::endpoints::Selection;
 use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use tokio::sync::Notify;
 use tokio::time::sleep;
+use traffic::endpoints::Selection;
 
 use super::index::SharedEndpoints;
 

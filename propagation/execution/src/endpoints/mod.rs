@@ -11,7 +11,7 @@
 //! - `slices`: the slices of an API, by what they are endpoints of.
 //! - `index`: what is known of exports, members and collected slices, and whom a change of it wakes.
 //! - `member`: the watch in a member. It runs as long as an exported Service is there, on those slices only.
-//! - `reconcile`: carries out what `karmada_rules::endpoints` plans, and `news` tells users what is in the way.
+//! - `reconcile`: carries out what `traffic::endpoints` plans, and `news` tells users what is in the way.
 //!
 //! Trouble with any of it holds up no Work: exports and slices have no gate of readiness, and a queue of their own.
 
@@ -27,7 +27,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use karmada_rules::endpoints::COLLECTED;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
@@ -37,6 +36,7 @@ use karmada_runtime::write::WriteMode;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use traffic::endpoints::COLLECTED;
 
 pub(crate) use self::index::SharedEndpoints;
 use self::news::News;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_rules::endpoints::CollectionPlan;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
@@ -11,6 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use objects::Key;
 use objects::metadata::has_marks;
+use traffic::endpoints::CollectionPlan;
 
 use super::index::{Decision, SharedEndpoints};
 use super::news::{News, Obstacle};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use karmada_api::ResourceBindingSpec;
-use karmada_rules::schedule::{self, missing_components};
+use propagation_rules::schedule::{self, missing_components};
 use prost::Message;
 use tonic::client::Grpc;
 use tonic::transport::Channel;

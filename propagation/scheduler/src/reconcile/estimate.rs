@@ -1,8 +1,8 @@
 //! What is asked of estimators before a decision.
 
 use karmada_api::ClusterView;
-use karmada_rules::schedule::{Estimates, clusters_to_ask};
 use objects::{Key, Metadata};
+use propagation_rules::schedule::{Estimates, clusters_to_ask};
 use tokio::sync::MutexGuard;
 
 use super::Reconciler;

@@ -1,9 +1,9 @@
 //! The refusals of a quota.
 
 use jiff::Timestamp;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::StatusWrite;
 use karmada_runtime::write::WriteError;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::StatusWrite;
 
 /// Returns the status after `error` if a quota's admission webhook refused the clusters, and the status
 /// does not show it yet.

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use karmada_rules::schedule::SpecWrite;
 use karmada_runtime::contention::{Attempt, find_rival};
 use kube::Api;
 use objects::Key;
+use propagation_rules::schedule::SpecWrite;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 

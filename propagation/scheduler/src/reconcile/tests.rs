@@ -1,7 +1,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use karmada_api::{ClusterView, names};
-use karmada_rules::schedule::Scheduler;
 use karmada_runtime::controller;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
@@ -11,6 +10,7 @@ use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WouldWrite, Writer};
 use kube::runtime::watcher::Event as Seen;
 use lab_parts::test_api::TestApi;
+use propagation_rules::schedule::Scheduler;
 use serde_json::{Value, from_value, json};
 
 use super::*;

@@ -3,12 +3,12 @@
 use std::fmt::Debug;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
-use karmada_rules::binding_ref::BindingRef;
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use propagation_rules::binding_ref::BindingRef;
 
 use crate::binding::{Reports, Trim};
 use crate::index::Index;

@@ -1,10 +1,10 @@
 //! The decisions that count before the watch shows them, and the bindings that wait for what they free.
 
 use karmada_api::TargetCluster;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{SchedulePlan, SpecWrite};
 use karmada_runtime::cache::Transition;
 use objects::Key;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::{SchedulePlan, SpecWrite};
 
 use super::SharedIndex;
 use crate::index::{Index, Snapshot};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use karmada_api::ResourceBinding;
-use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::is_unscheduled;
 use karmada_runtime::cache::Transition;
 use objects::Key;
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::is_unscheduled;
 
 use super::SharedIndex;
 use crate::groups::{Groups, clusters};

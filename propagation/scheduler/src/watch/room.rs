@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use karmada_api::TargetCluster;
-use karmada_rules::schedule::{Assumed, Assumptions, concerns, waits_for_room};
 use objects::Key;
+use propagation_rules::schedule::{Assumed, Assumptions, concerns, waits_for_room};
 
 use super::{SharedIndex, left};
 use crate::assumptions::AssumedBindings;

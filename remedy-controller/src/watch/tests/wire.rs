@@ -1,8 +1,8 @@
 //! Objects as a real Karmada serves them, with any one value changed.
 
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_rules::remedy::{Allowance, MaxBlocked, RemedyPlan, plan};
 use lab_parts::mutations::mutations;
+use traffic::remedy::{Allowance, MaxBlocked, RemedyPlan, plan};
 
 use super::*;
 

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::fleet::{
+use fleet_api::{
     Binding, InternalMemberCluster, MemberCluster, Placement, ResourceOverride,
     ResourceOverrideSnapshot,
 };
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Client, runtime::watcher::Config};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -251,7 +251,7 @@ impl Hub {
     /// Measures a bare client, beside watches like those of the controller.
     async fn limits(&mut self, chains: &[Chain]) -> Result<[Duration; 2]> {
         let hub = self.client();
-        let works = untyped::<karmada_api::fleet::Work>(self.client(), "");
+        let works = untyped::<fleet_api::Work>(self.client(), "");
         let namespaces = untyped::<Namespace>(self.client(), "");
         let count = self.names.len() * self.clusters;
         let bound = &mut self.bound;

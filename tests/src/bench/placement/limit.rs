@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::fleet::{
+use fleet_api::{
     AppliedWork, Binding, Placement, PolicySnapshot, ResourceSnapshot, Work,
     names::PARENT_PLACEMENT,
 };
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams},

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fleet_api::{MemberCluster, Placement};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::fleet::{MemberCluster, Placement};
 use kube::{Api, Client, runtime::watcher::Config};
 use serde_json::json;
 use tokio::time::Instant;

@@ -5,20 +5,20 @@ mod real {
     use std::collections::BTreeSet;
 
     use anyhow::{Result, ensure};
-    use karmada_api::Scope;
-    use karmada_api::fleet::{MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
-    use karmada_rules::placement::refuse::{changes, problems};
+    use fleet_api::{MemberCluster, Placement, PolicySnapshot, ResourceSnapshot};
     use kube::{
         Api,
         api::{DeleteParams, Patch, PatchParams, PostParams},
         core::DynamicObject,
         discovery::ApiResource,
     };
+    use objects::Scope;
     use pipeline_tests::{
         control_plane::{ControlPlane, ControlPlaneOptions},
         fleet::isolated,
         manifests, test_name,
     };
+    use placement_rules::refuse::{changes, problems};
     use serde_json::{Value, from_value, json};
 
     use crate::admission::is_refusal;

@@ -3,9 +3,9 @@
 use std::pin::pin;
 
 use anyhow::{Context, Result, bail};
+use fleet_api::placement::ClusterPlacementStatus;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::fleet::placement::ClusterPlacementStatus;
 use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},

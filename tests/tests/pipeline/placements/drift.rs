@@ -1,7 +1,7 @@
 //! What somebody changes in a member is left and told of where that is asked for, and what he has there may only be looked at.
 
 use anyhow::Result;
-use karmada_api::fleet::{AppliedWork, placement::PlacementStatus};
+use fleet_api::{AppliedWork, placement::PlacementStatus};
 use kube::{
     ResourceExt,
     api::{ListParams, Patch, PatchParams},

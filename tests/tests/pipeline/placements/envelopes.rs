@@ -1,8 +1,8 @@
 //! What would have an effect on the hub is placed in envelopes.
 
 use anyhow::{Context, Result};
+use fleet_api::{ClusterResourceEnvelope, ResourceEnvelope};
 use k8s_openapi::api::core::v1::ConfigMap;
-use karmada_api::fleet::{ClusterResourceEnvelope, ResourceEnvelope};
 use kube::{
     Api,
     api::{DynamicObject, Patch, PatchParams},

@@ -1,9 +1,9 @@
 //! Which members get what a placement selects, and when.
 
 use anyhow::{Result, bail};
+use fleet_api::AppliedWork;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Secret;
-use karmada_api::fleet::AppliedWork;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},

@@ -1,8 +1,8 @@
 //! What becomes of a placement in a member, whatever somebody does to it there, and whatever becomes of the hub.
 
 use anyhow::Result;
+use fleet_api::{AppliedWork, Work};
 use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRole};
-use karmada_api::fleet::{AppliedWork, Work};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},

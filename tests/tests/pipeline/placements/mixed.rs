@@ -1,16 +1,15 @@
 //! Either of our programs beside KubeFleet's other one. That one is played: it writes what a running one wrote.
 
 use anyhow::Result;
+use fleet_api::{
+    AppliedWork, InternalMemberCluster, Work,
+    names::{SPEC_HASH, WORK_FINALIZER, member_namespace},
+};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace},
     rbac::v1::{Role, RoleBinding},
 };
-use karmada_api::fleet::{
-    AppliedWork, InternalMemberCluster, Work,
-    names::{SPEC_HASH, WORK_FINALIZER, member_namespace},
-};
-use karmada_rules::placement::hash::of_manifest;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -23,6 +22,7 @@ use pipeline_tests::{
     propagation::create,
     wait::until,
 };
+use placement_rules::hash::of_manifest;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 

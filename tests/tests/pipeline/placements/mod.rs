@@ -35,12 +35,12 @@ mod website;
 mod with_tools;
 
 use anyhow::Result;
-use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use karmada_api::fleet::{
+use fleet_api::{
     AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
     placement::{Difference, PlacementStatus},
 };
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::{Condition, Scope};
 use kube::{
     Api, Resource, ResourceExt,

@@ -3,12 +3,12 @@
 mod admission;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::ConfigMap;
-use karmada_api::fleet::placement::PlacementStatus;
-use karmada_api::fleet::{
+use fleet_api::placement::PlacementStatus;
+use fleet_api::{
     ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceEnvelope, ResourceOverride,
     ResourceOverrideSnapshot,
 };
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},

@@ -1,15 +1,13 @@
 //! What users place out of their namespace, which somebody else has placed.
 
 use anyhow::Result;
+use fleet_api::{AppliedWork, Binding, PolicySnapshot, ResourceOverride, ResourceSnapshot};
 use k8s_openapi::api::core::v1::ConfigMap;
-use karmada_api::Scope;
-use karmada_api::fleet::{
-    AppliedWork, Binding, PolicySnapshot, ResourceOverride, ResourceSnapshot,
-};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
+use objects::Scope;
 use pipeline_tests::{fleet::Member, propagation::create, wait::until};
 use serde_json::json;
 

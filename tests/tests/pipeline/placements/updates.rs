@@ -1,11 +1,11 @@
 //! Placements whose members are updated by runs, stage by stage.
 
 use anyhow::Result;
-use jiff::Timestamp;
-use karmada_api::fleet::{
+use fleet_api::{
     ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy,
     update::{RunState, UpdateRunStatus},
 };
+use jiff::Timestamp;
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams},

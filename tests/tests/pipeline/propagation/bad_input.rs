@@ -8,7 +8,6 @@ use k8s_openapi::api::{
     rbac::v1::ClusterRole,
 };
 use karmada_api::{ClusterPropagationPolicy, ClusterView, PropagationPolicy};
-use karmada_rules::propagation::{claim::Claim, namespaces::SKIP_LABEL};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -22,6 +21,7 @@ use pipeline_tests::{
     test_name,
     wait::{until, until_event},
 };
+use propagation_rules::{claim::Claim, namespaces::SKIP_LABEL};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use health::dns::DnsClass;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::health::dns::DnsClass;
 use lab_parts::dns::{self, Behaviour, DnsServer, KUBERNETES};
 use lab_parts::port::CLOSED;
 

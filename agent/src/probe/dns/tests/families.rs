@@ -1,6 +1,6 @@
 //! A family whose queries get no response, while the other has addresses.
 
-use karmada_rules::health::observation::{Family, Symptom};
+use health::observation::{Family, Symptom};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! The optional queries, on the wire.
 
-use karmada_rules::health::diagnosis::Diagnosis;
+use health::diagnosis::Diagnosis;
 
 use super::*;
 
@@ -197,7 +197,7 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
             .round()
             .await;
         assert_eq!(round.observation(), Observation::Success);
-        let location = karmada_rules::health::diagnosis::Location::Pod(bad);
+        let location = health::diagnosis::Location::Pod(bad);
         assert_eq!(round.diagnosis, Some(Diagnosis { location, only }));
     }
 }
@@ -241,7 +241,7 @@ async fn wildcard_is_no_cluster() {
 /// With REFUSED for the first domain, pods with Go resolve and all others do not.
 #[tokio::test]
 async fn judge_is_chosen() {
-    use karmada_rules::health::resolver::Resolver;
+    use health::resolver::Resolver;
     let server = serving(Behaviour::new(|received| {
         if received.query.name.to_string().contains(".shop.") {
             code(ResponseCode::Refused)
@@ -275,10 +275,7 @@ async fn judge_is_chosen() {
     let Observation::Partial(partial) = prober.round().await.observation() else {
         panic!("nothing is told");
     };
-    let refused = format!(
-        "refused from {}",
-        karmada_rules::health::failure::Server(server.address())
-    );
+    let refused = format!("refused from {}", health::failure::Server(server.address()));
     assert_eq!(
         partial.sentences(),
         [format!("pods with glibc and musl fail ({refused})")]
@@ -288,7 +285,7 @@ async fn judge_is_chosen() {
 /// A server comes back for A alone. The round that finds it asks for little, and is judged all the same.
 #[tokio::test]
 async fn first_round_back_is_judged() {
-    use karmada_rules::health::resolver::Resolver;
+    use health::resolver::Resolver;
     let answers_aaaa = |aaaa: Response| {
         Behaviour::new(move |received| match knows(&received.query) {
             Response::Loopback if received.query.query_type == RecordType::AAAA => aaaa.clone(),

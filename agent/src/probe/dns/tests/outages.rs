@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use karmada_rules::health::threshold::{Threshold, Thresholds, Vote};
+use health::threshold::{Threshold, Thresholds, Vote};
 use tokio::time::sleep_until;
 
 use super::*;

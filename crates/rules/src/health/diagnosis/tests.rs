@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::dns::DNS;
+use crate::dns::DNS;
 
 const SERVICE: &str = "10.96.0.10:53";
 const PODS: [&str; 3] = ["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"];

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::dns::DnsClass;
-use crate::health::observation::{Family, Impairment, Pods, Symptom};
+use crate::dns::DnsClass;
+use crate::observation::{Family, Impairment, Pods, Symptom};
 
 const QUORUM: Quorum = Quorum {
     min_answering: 50,

@@ -6,10 +6,10 @@ use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON};
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::dns::{DNS, DnsClass};
-use crate::health::observation::Failure;
-use crate::health::quorum::Ballot;
-use crate::health::threshold::Vote;
+use crate::dns::{DNS, DnsClass};
+use crate::observation::Failure;
+use crate::quorum::Ballot;
+use crate::threshold::Vote;
 
 const PACE: Pace = Pace {
     period: Duration::from_secs(5),

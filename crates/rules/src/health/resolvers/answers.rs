@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::health::dns::DnsClass;
-use crate::health::observation::Family;
+use crate::dns::DnsClass;
+use crate::observation::Family;
 
 /// The answer to one query, as far as resolvers tell answers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

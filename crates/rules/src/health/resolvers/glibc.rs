@@ -5,7 +5,7 @@
 
 use super::answers::{Answer, Answers, Lookup};
 use super::work::{Step, Work, follow};
-use crate::health::observation::{Failure, Impairment};
+use crate::observation::{Failure, Impairment};
 
 pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impairment> {
     let work = Work { lookup, answers };

@@ -5,8 +5,8 @@
 
 use super::answers::{Answer, Answers, Lookup};
 use super::work::{Step, Work, follow};
-use crate::health::dns::DnsClass;
-use crate::health::observation::{Failure, Family, Impairment};
+use crate::dns::DnsClass;
+use crate::observation::{Failure, Family, Impairment};
 
 pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impairment> {
     let work = Work { lookup, answers };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::health::observation::Family;
+use crate::observation::Family;
 
 /// The servers of a pod.
 const SERVERS: [([u8; 4], u16); 2] = [([10, 96, 0, 10], 53), ([10, 96, 0, 11], 53)];

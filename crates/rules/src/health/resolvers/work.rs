@@ -1,8 +1,8 @@
 //! How any resolver goes through the candidates of a name.
 
 use super::answers::{Answer, Answers, Lookup};
-use crate::health::dns::DnsClass;
-use crate::health::observation::{Failure, Family, Impairment, Symptom};
+use crate::dns::DnsClass;
+use crate::observation::{Failure, Family, Impairment, Symptom};
 
 /// The end of a resolver's work on one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

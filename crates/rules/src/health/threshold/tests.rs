@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::health::dns::DnsClass;
-use crate::health::observation::Family;
+use crate::dns::DnsClass;
+use crate::observation::Family;
 
 const PERIOD: u64 = 5_000;
 const LATENCY: u64 = 10;

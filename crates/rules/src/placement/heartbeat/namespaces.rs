@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use fleet_api::AppliedWork;
+use fleet_api::conditions::NAMESPACES_COLLECTED;
+use fleet_api::member::InternalMemberClusterStatus;
 use jiff::Timestamp;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::AppliedWork;
-use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
-use karmada_api::fleet::member::InternalMemberClusterStatus;
 use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::{FALSE, TRUE};
 
-use crate::placement::condition::{condition, put};
+use crate::condition::{condition, put};
 
 /// The most namespaces that are told of: the hub keeps them twice for each cluster.
 const MOST: usize = 1000;

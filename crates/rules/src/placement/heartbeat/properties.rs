@@ -4,20 +4,20 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::COSTS_COLLECTED;
-use karmada_api::fleet::member::{InternalMemberClusterStatus, PropertyValue};
-use karmada_api::fleet::names::{
+use fleet_api::conditions::COSTS_COLLECTED;
+use fleet_api::member::{InternalMemberClusterStatus, PropertyValue};
+use fleet_api::names::{
     AUTHORITY_PROPERTY, CORE_COST_PROPERTY, ENTRYPOINT_PROPERTY, INSTANCES_PROPERTY,
     MEMORY_COST_PROPERTY, VERSION_PROPERTY,
 };
+use jiff::Timestamp;
+use objects::condition::Condition;
 use objects::condition::whole_seconds;
+use objects::condition::{FALSE, TRUE};
 use objects::quantity::Quantity;
 
-use crate::placement::condition::{condition, put};
-use crate::usage::ClusterUsage;
+use crate::condition::{condition, put};
+use objects::usage::ClusterUsage;
 
 /// The properties that an agent tells if it is asked to, besides those that begin with [`INSTANCES_PROPERTY`].
 const TOLD: [&str; 5] = [
@@ -225,7 +225,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::usage::NodeCapacity;
+    use objects::usage::NodeCapacity;
 
     fn usage(types: &[&str]) -> ClusterUsage {
         let nodes: Vec<_> = types

@@ -1,13 +1,11 @@
 //! What a cluster of the fleet has on the hub, all of it in a namespace of its own.
 
+use fleet_api::member::{InternalMemberClusterSpec, JOIN};
+use fleet_api::names::{IS_FLEET_RESOURCE, member_namespace, member_role, member_role_binding};
+use fleet_api::{InternalMemberCluster, MemberCluster};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::fleet::member::{InternalMemberClusterSpec, JOIN};
-use karmada_api::fleet::names::{
-    IS_FLEET_RESOURCE, member_namespace, member_role, member_role_binding,
-};
-use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 use objects::Metadata;
 use objects::patch::guarded;
 use serde_json::json;

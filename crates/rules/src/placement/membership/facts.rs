@@ -1,11 +1,11 @@
 //! What decides about a cluster of the fleet on its hub.
 
+use fleet_api::{InternalMemberCluster, MemberCluster};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::{InternalMemberCluster, MemberCluster};
 
-use crate::cluster::ConditionTaint;
+use objects::condition_taint::ConditionTaint;
 
 /// Everything that decides about a cluster of the fleet on its hub.
 #[derive(Clone, Copy, Debug)]

@@ -1,17 +1,17 @@
 //! The status of a cluster of the fleet.
 
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED};
-use karmada_api::fleet::member::{AgentStatus, MEMBER_AGENT};
+use fleet_api::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED};
+use fleet_api::member::{AgentStatus, MEMBER_AGENT};
 use objects::Metadata;
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 use objects::patch::{guarded, merge_between};
 use serde_json::json;
 
 use super::facts::MembershipFacts;
 use super::writes::MembershipWrite;
-use crate::placement::condition::{condition, put};
+use crate::condition::{condition, put};
 
 /// Whether the hub has for a cluster what its agent needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

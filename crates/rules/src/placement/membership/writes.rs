@@ -1,8 +1,8 @@
 //! The writes for a cluster of the fleet.
 
+use fleet_api::InternalMemberCluster;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use karmada_api::fleet::InternalMemberCluster;
 use serde_json::Value;
 
 /// How an object is brought up to date.

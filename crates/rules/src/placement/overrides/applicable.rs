@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::fleet::binding::BindingSpec;
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::placement::{NamespacedName, ResourceIdentifier};
-use karmada_api::fleet::{Binding, MemberCluster, Placement};
+use fleet_api::binding::BindingSpec;
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::placement::{NamespacedName, ResourceIdentifier};
+use fleet_api::{Binding, MemberCluster, Placement};
 use objects::Metadata;
 
 use super::digest::digest;

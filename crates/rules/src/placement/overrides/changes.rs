@@ -1,7 +1,7 @@
 //! What overrides make of a manifest.
 
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::overrides::{JsonPatchOverride, OverrideRule};
+use fleet_api::MemberCluster;
+use fleet_api::overrides::{JsonPatchOverride, OverrideRule};
 use objects::Metadata;
 use objects::patch::{self, PatchError, operation};
 use serde_json::Value;
@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::refuse::problem_of_path;
 use super::taken::Taken;
 use super::variables::replaced;
-use crate::grant::Grant;
-use crate::placement::select::{identifier, show};
+use crate::select::{identifier, show};
+use objects::grant::Grant;
 
 /// Returns a manifest as a cluster is to have it, or `None` if it is not to have it.
 ///

@@ -1,10 +1,10 @@
 //! The objects that are placed.
 
-use karmada_api::fleet::ResourceSnapshot;
-use karmada_api::fleet::placement::ResourceIdentifier;
+use fleet_api::ResourceSnapshot;
+use fleet_api::placement::ResourceIdentifier;
 
-use crate::placement::envelope::{Opening, open};
-use crate::placement::select::identifier;
+use crate::envelope::{Opening, open};
+use crate::select::identifier;
 
 /// Returns the objects in a group of snapshots: of an envelope those that it holds. One that cannot be opened holds none
 /// here; it is told of when its Work is made.

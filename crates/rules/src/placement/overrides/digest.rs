@@ -1,11 +1,11 @@
 //! What overrides come to in a cluster, by its labels.
 
-use karmada_api::fleet::MemberCluster;
+use fleet_api::MemberCluster;
 use objects::Metadata;
 
 use super::taken::Taken;
 use super::variables::labels;
-use crate::placement::hash::of_rules;
+use crate::hash::of_rules;
 
 /// Returns the digest of what overrides come to in a cluster, or `None` without any: it is another one once other rules
 /// are for the cluster, or a label that they name has another value. A binding names its overrides, and not these.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use fleet_api::overrides::{NamedResource, Override, OverrideRule, OverrideSpec};
+use fleet_api::placement::ResourceSelector;
 use json_patch::jsonptr::Pointer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::fleet::overrides::{NamedResource, Override, OverrideRule, OverrideSpec};
-use karmada_api::fleet::placement::ResourceSelector;
 use objects::Metadata;
 
-use crate::placement::refuse::{Check, Problem, found};
+use crate::refuse::{Check, Problem, found};
 
 const OF_CLUSTER: &str = "spec.clusterResourceSelectors";
 const OF_NAMESPACE: &str = "spec.resourceSelectors";

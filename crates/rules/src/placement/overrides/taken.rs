@@ -1,13 +1,11 @@
 //! An override as it was at one moment, and what it is about.
 
+use fleet_api::names::PARENT_OVERRIDE;
+use fleet_api::overrides::{OverriddenPlacement, OverrideRule, OverrideSnapshot, OverrideSpec};
+use fleet_api::placement::{ResourceIdentifier, ResourceSelector};
+use fleet_api::{ClusterResourceOverride, MemberCluster, Placement, ResourceOverride};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::PARENT_OVERRIDE;
-use karmada_api::fleet::overrides::{
-    OverriddenPlacement, OverrideRule, OverrideSnapshot, OverrideSpec,
-};
-use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
-use karmada_api::fleet::{ClusterResourceOverride, MemberCluster, Placement, ResourceOverride};
 use objects::selector::selects as matches;
 use objects::{Key, Metadata};
 

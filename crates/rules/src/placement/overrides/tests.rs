@@ -2,9 +2,9 @@ mod recorded;
 mod refused;
 mod staleness;
 
-use karmada_api::fleet::overrides::{OverriddenPlacement, OverrideSpec};
-use karmada_api::fleet::placement::ResourceIdentifier;
-use karmada_api::fleet::{
+use fleet_api::overrides::{OverriddenPlacement, OverrideSpec};
+use fleet_api::placement::ResourceIdentifier;
+use fleet_api::{
     ClusterResourceOverrideSnapshot, MemberCluster, Placement, ResourceOverrideSnapshot,
     ResourceSnapshot,
 };
@@ -12,9 +12,9 @@ use objects::Key;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::placement::envelope::Opening;
-use crate::placement::hash::of_names;
-use crate::placement::select::identifier;
+use crate::envelope::Opening;
+use crate::hash::of_names;
+use crate::select::identifier;
 
 fn cluster(name: &str, labels: &Value) -> MemberCluster {
     from_value(json!({ "metadata": { "name": name, "labels": labels } })).unwrap()

@@ -1,6 +1,6 @@
 //! The variables in the values of a patch: what differs between clusters by itself.
 
-use karmada_api::fleet::MemberCluster;
+use fleet_api::MemberCluster;
 use objects::Metadata;
 use serde_json::Value;
 

@@ -1,16 +1,16 @@
 //! The writes to the bindings of a placement.
 
+use fleet_api::Binding;
+use fleet_api::binding::{BindingSpec, BindingState, ClusterDecision};
+use fleet_api::names::{BINDING_SCHEDULER_FINALIZER, PARENT_PLACEMENT, PREVIOUS_STATE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::{BindingSpec, BindingState, ClusterDecision};
-use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, PARENT_PLACEMENT, PREVIOUS_STATE};
 use objects::Metadata;
 use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use super::facts::SchedulingFacts;
-use crate::placement::hash::of_binding;
-use crate::placement::strategy::apply_strategy;
+use crate::hash::of_binding;
+use crate::strategy::apply_strategy;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use karmada_api::fleet::binding::{ClusterDecision, ClusterScore};
-use karmada_api::fleet::policy::PlacementPolicy;
-use karmada_api::fleet::{Binding, MemberCluster};
+use fleet_api::binding::{ClusterDecision, ClusterScore};
+use fleet_api::policy::PlacementPolicy;
+use fleet_api::{Binding, MemberCluster};
 use objects::Metadata;
 
 use super::facts::{Bindings, FleetCluster, SchedulingFacts};
 use super::reason::{picked, refused};
-use crate::placement::filter::{Filter, Unfit, namespace_unfit};
+use crate::filter::{Filter, Unfit, namespace_unfit};
 
 /// A cluster that is picked.
 #[derive(Clone, Copy, Debug)]

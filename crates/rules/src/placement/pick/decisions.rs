@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::binding::ClusterDecision;
-use karmada_api::fleet::conditions::SCHEDULED;
-use karmada_api::fleet::names::PLACEMENT_GENERATION;
-use karmada_api::fleet::snapshot::PolicySnapshotStatus;
+use fleet_api::binding::ClusterDecision;
+use fleet_api::conditions::SCHEDULED;
+use fleet_api::names::PLACEMENT_GENERATION;
+use fleet_api::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::{FALSE, TRUE};
 
 use super::choice::{Choice, Pick};
 use super::facts::{Bindings, SchedulingFacts};
-use crate::placement::condition::{condition, put};
+use crate::condition::{condition, put};
 
 /// The most decisions that a policy snapshot has room for.
 const MOST_DECISIONS: usize = 1000;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use fleet_api::binding::BindingState;
+use fleet_api::names::NUMBER_OF_CLUSTERS;
+use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot};
 use jiff::Timestamp;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::names::NUMBER_OF_CLUSTERS;
-use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot};
 use objects::Metadata;
 
-use crate::placement::eligible::Obstacle;
-use crate::placement::filter::{Unfit, namespace_unfit};
+use crate::eligible::Obstacle;
+use crate::filter::{Unfit, namespace_unfit};
 
 /// A cluster of the fleet.
 #[derive(Clone, Copy, Debug)]

@@ -2,16 +2,16 @@
 
 use std::cmp::Reverse;
 
-use karmada_api::fleet::binding::{BindingState, ClusterDecision, ClusterScore};
-use karmada_api::fleet::policy::PlacementPolicy;
-use karmada_api::fleet::{Binding, MemberCluster};
+use fleet_api::binding::{BindingState, ClusterDecision, ClusterScore};
+use fleet_api::policy::PlacementPolicy;
+use fleet_api::{Binding, MemberCluster};
 use objects::Metadata;
 
 use super::choice::{Choice, Pick, Unfits, explained, filtered};
 use super::facts::{Bindings, SchedulingFacts};
-use crate::placement::filter::Filter;
-use crate::placement::score::Preferences;
-use crate::placement::spread::{Domains, Spread};
+use crate::filter::Filter;
+use crate::score::Preferences;
+use crate::spread::{Domains, Spread};
 
 /// Picks the best clusters until there are `wanted`, or drops the worst.
 pub(super) fn number<'a>(

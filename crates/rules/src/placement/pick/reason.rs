@@ -1,8 +1,8 @@
 //! The decisions about single clusters, with their reasons as KubeFleet words them.
 
-use karmada_api::fleet::binding::{ClusterDecision, ClusterScore};
+use fleet_api::binding::{ClusterDecision, ClusterScore};
 
-use crate::placement::filter::Unfit;
+use crate::filter::Unfit;
 
 /// Returns the decision for a cluster that is picked.
 pub(super) fn picked(cluster: &str, score: Option<ClusterScore>) -> ClusterDecision {

@@ -1,13 +1,13 @@
+use fleet_api::binding::BindingState;
+use fleet_api::names::{NUMBER_OF_CLUSTERS, PARENT_PLACEMENT};
+use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, PARENT_PLACEMENT};
-use karmada_api::fleet::{Binding, MemberCluster, Placement, PolicySnapshot};
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
-use crate::placement::eligible::Obstacle;
-use crate::placement::fixtures::fixture;
+use crate::eligible::Obstacle;
+use crate::fixtures::fixture;
 
 mod history;
 mod recorded;

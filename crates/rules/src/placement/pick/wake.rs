@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::NAMESPACES_COLLECTED;
-use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{MemberCluster, PolicySnapshot};
+use fleet_api::conditions::NAMESPACES_COLLECTED;
+use fleet_api::policy::PlacementType;
+use fleet_api::{MemberCluster, PolicySnapshot};
 use objects::Metadata;
+use objects::condition::TRUE;
 use objects::condition::find;
 
 use super::facts::FleetCluster;
@@ -90,8 +90,8 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
-    use crate::placement::eligible::Obstacle;
-    use crate::placement::fixtures::fixture;
+    use crate::eligible::Obstacle;
+    use crate::fixtures::fixture;
 
     #[test]
     fn heartbeats_change_nothing() {

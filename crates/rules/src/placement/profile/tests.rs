@@ -1,7 +1,7 @@
 use serde_json::from_value;
 
 use super::*;
-use crate::placement::fixtures::fixture;
+use crate::fixtures::fixture;
 
 fn cluster() -> MemberCluster {
     from_value(fixture("membercluster")).unwrap()

@@ -1,7 +1,7 @@
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::placement::fixtures::fixture;
+use crate::fixtures::fixture;
 
 fn placement(spec: &Value) -> Placement {
     from_value(json!({ "metadata": { "name": "crp" }, "spec": spec })).unwrap()

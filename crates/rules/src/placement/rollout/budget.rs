@@ -1,10 +1,10 @@
 //! How many clusters of a placement may be without it at a time, and how many more than wanted may have it.
 
+use fleet_api::Placement;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::fleet::Placement;
 
 use super::candidate::Candidate;
-use crate::placement::strategy::{part_of, percentage_of};
+use crate::strategy::{part_of, percentage_of};
 
 /// The budget of one step.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! A binding in a rollout.
 
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::BindingState;
+use fleet_api::Binding;
+use fleet_api::binding::BindingState;
 use objects::Metadata;
 
 use super::facts::{Reach, RolloutFacts};

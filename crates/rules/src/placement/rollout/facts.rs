@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use fleet_api::{Binding, Placement};
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::fleet::{Binding, Placement};
 
-use crate::placement::overrides::Overrides;
+use crate::overrides::Overrides;
 
 /// Everything that decides about a step of a rollout.
 #[derive(Clone, Copy, Debug)]

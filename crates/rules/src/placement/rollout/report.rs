@@ -1,22 +1,22 @@
 //! What is reported of one binding.
 
-use jiff::{SignedDuration, Timestamp};
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::BindingStatus;
-use karmada_api::fleet::conditions::{
+use fleet_api::Binding;
+use fleet_api::binding::BindingStatus;
+use fleet_api::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED,
     OVERRIDDEN, OVERRIDES_RENDERED, PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE,
     WORK_SYNCHRONIZED,
 };
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::placement::ApplyStrategy;
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::placement::ApplyStrategy;
+use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 
 use super::facts::RolloutFacts;
-use crate::placement::strategy::apply_strategy;
+use crate::strategy::apply_strategy;
 
 /// What a placement and its hub make of a report.
 #[derive(Debug)]

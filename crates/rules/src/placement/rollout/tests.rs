@@ -1,19 +1,19 @@
 mod history;
 mod world;
 
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::ROLLOUT_STARTED;
-use karmada_api::fleet::names::{BINDING_SCHEDULER_FINALIZER, OVERRIDES_DIGEST, WORK_FINALIZER};
-use karmada_api::fleet::{Binding, Placement};
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::ROLLOUT_STARTED;
+use fleet_api::names::{BINDING_SCHEDULER_FINALIZER, OVERRIDES_DIGEST, WORK_FINALIZER};
+use fleet_api::{Binding, Placement};
 use objects::condition::find;
 use serde_json::{Value, from_value, json, to_value};
 use std::collections::BTreeMap;
 
 use self::world::{Says, World};
 use super::*;
-use crate::placement::fixtures::{fixture, items};
-use crate::placement::overrides::Overrides;
-use crate::placement::strategy::apply_strategy;
+use crate::fixtures::{fixture, items};
+use crate::overrides::Overrides;
+use crate::strategy::apply_strategy;
 
 fn recorded(name: &str) -> Vec<Binding> {
     let items = items(name).into_iter();

@@ -1,23 +1,23 @@
 //! The writes to a binding in a rollout.
 
+use fleet_api::Binding;
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{BEEN_AVAILABLE, ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::placement::ApplyStrategy;
 use jiff::Timestamp;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{BEEN_AVAILABLE, ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::placement::ApplyStrategy;
 use objects::Metadata;
+use objects::condition::Condition;
+use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, transition, upsert};
 use objects::patch::guarded;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::placement::condition::condition;
-use crate::placement::deletion::with_work_finalizer;
-use crate::placement::overrides::Applicable;
-use crate::placement::strategy::change;
+use crate::condition::condition;
+use crate::deletion::with_work_finalizer;
+use crate::overrides::Applicable;
+use crate::strategy::change;
 
 /// A write to a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]

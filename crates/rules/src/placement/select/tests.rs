@@ -1,5 +1,5 @@
+use fleet_api::placement::NAMESPACE_ACCESSIBLE;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use karmada_api::fleet::placement::NAMESPACE_ACCESSIBLE;
 use serde_json::{from_value, json};
 
 use super::*;

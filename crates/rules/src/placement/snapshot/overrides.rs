@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use fleet_api::names::{IS_LATEST, OVERRIDE_INDEX, PARENT_OVERRIDE};
+use fleet_api::overrides::{Override, OverrideSnapshot, OverrideSnapshotSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::{IS_LATEST, OVERRIDE_INDEX, PARENT_OVERRIDE};
-use karmada_api::fleet::overrides::{Override, OverrideSnapshot, OverrideSnapshotSpec};
 use kube::Resource;
 use objects::Metadata;
 use serde_json::json;
 
 use super::sequence::{HISTORY, SnapshotWrite, groups, metadata, next_index, tidy};
-use crate::placement::hash::of_override;
+use crate::hash::of_override;
 
 /// Returns the latest snapshot of an override: the last.
 pub fn latest_override<'a, S: OverrideSnapshot>(existing: &[&'a S]) -> Option<&'a S> {

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use karmada_api::fleet::names::{
+use fleet_api::names::{
     IS_LATEST, NUMBER_OF_CLUSTERS, PARENT_PLACEMENT, PLACEMENT_GENERATION, POLICY_INDEX,
 };
-use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::snapshot::PolicySnapshotSpec;
-use karmada_api::fleet::{Placement, PolicySnapshot};
+use fleet_api::policy::PlacementType;
+use fleet_api::snapshot::PolicySnapshotSpec;
+use fleet_api::{Placement, PolicySnapshot};
 use objects::Metadata;
 use serde_json::{Map, json};
 
 use super::sequence::{SnapshotWrite, groups, kept, metadata, next_index, tidy};
-use crate::placement::hash::of_policy;
+use crate::hash::of_policy;
 
 /// Returns the latest snapshot of a policy: the last.
 pub fn latest_policy<'a>(existing: &[&'a PolicySnapshot]) -> Option<&'a PolicySnapshot> {

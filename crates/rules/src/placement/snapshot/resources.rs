@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::{
+use fleet_api::names::{
     IS_LATEST, NUMBER_OF_ENVELOPES, NUMBER_OF_SNAPSHOTS, PARENT_PLACEMENT, PART_INDEX,
     RESOURCE_HASH, RESOURCE_INDEX,
 };
-use karmada_api::fleet::snapshot::ResourceSnapshotSpec;
-use karmada_api::fleet::{Placement, ResourceSnapshot};
+use fleet_api::snapshot::ResourceSnapshotSpec;
+use fleet_api::{Placement, ResourceSnapshot};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
 use serde_json::Value;
 
 use super::sequence::{Group, SnapshotWrite, groups, kept, metadata, next_index, tidy};
 use super::split::split;
-use crate::placement::content::is_envelope;
-use crate::placement::select::Selection;
+use crate::content::is_envelope;
+use crate::select::Selection;
 
 /// Returns the master of the latest group: the last of those that are whole.
 pub fn latest_resources<'a>(

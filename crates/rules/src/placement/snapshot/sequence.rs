@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fleet_api::Placement;
+use fleet_api::names::{IS_LATEST, NUMBER_OF_SNAPSHOTS, PART_INDEX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::names::{IS_LATEST, NUMBER_OF_SNAPSHOTS, PART_INDEX};
 use kube::Resource;
 use objects::Metadata;
 use serde_json::{Value, json};

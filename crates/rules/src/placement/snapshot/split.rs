@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::placement::hash::encode;
+use crate::hash::encode;
 
 /// The size of a part, in bytes of JSON.
 const PART_BYTES: usize = 800 * 1024;

@@ -1,19 +1,19 @@
 use std::collections::BTreeSet;
 
-use karmada_api::fleet::names::{IS_LATEST, PARENT_PLACEMENT, PLACEMENT_GENERATION};
-use karmada_api::fleet::placement::PlacementSpec;
-use karmada_api::fleet::policy::{PlacementPolicy, PlacementType};
-use karmada_api::fleet::{Placement, PolicySnapshot, ResourceSnapshot};
+use fleet_api::names::{IS_LATEST, PARENT_PLACEMENT, PLACEMENT_GENERATION};
+use fleet_api::placement::PlacementSpec;
+use fleet_api::policy::{PlacementPolicy, PlacementType};
+use fleet_api::{Placement, PolicySnapshot, ResourceSnapshot};
 use objects::Metadata;
 use proptest::prelude::*;
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
-use crate::placement::fixtures::{
+use crate::fixtures::{
     POLICY_SNAPSHOTS, RESOURCE_SNAPSHOTS, fixture, items, without_server_fields,
 };
-use crate::placement::hash::of_objects;
-use crate::placement::select::Selection;
+use crate::hash::of_objects;
+use crate::select::Selection;
 
 type ResourceWrite = SnapshotWrite<ResourceSnapshot>;
 
@@ -311,13 +311,8 @@ fn recorded_policies_are_ours() {
         owner.spec.policy = from_value(recorded["spec"]["policy"].clone()).unwrap();
         let index: usize = name.rsplit('-').find_map(|part| part.parse().ok()).unwrap();
         let mut former = PolicySnapshot::default();
-        former.metadata.labels = Some(
-            [(
-                karmada_api::fleet::names::POLICY_INDEX.to_owned(),
-                "0".to_owned(),
-            )]
-            .into(),
-        );
+        former.metadata.labels =
+            Some([(fleet_api::names::POLICY_INDEX.to_owned(), "0".to_owned())].into());
         let existing = [&former];
         let writes = plan_policies(&owner, &existing[..index], &BTreeSet::new()).unwrap();
         let Some(SnapshotWrite::Create(created)) = writes.first() else {

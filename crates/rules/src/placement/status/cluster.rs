@@ -1,18 +1,18 @@
 //! Where a placement stands in one cluster.
 
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::binding::{BindingState, ClusterDecision};
-use karmada_api::fleet::conditions::{
+use fleet_api::binding::{BindingState, ClusterDecision};
+use fleet_api::conditions::{
     APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS, ROLLOUT_STARTED, SCHEDULED,
 };
-use karmada_api::fleet::placement::ClusterPlacementStatus;
-use karmada_api::fleet::{Binding, Placement};
+use fleet_api::placement::ClusterPlacementStatus;
+use fleet_api::{Binding, Placement};
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 
 use super::step::{REPORTING, Step, WRITING};
-use crate::placement::condition::condition;
-use crate::placement::strategy::{allows_no_change, only_reports};
+use crate::condition::condition;
+use crate::strategy::{allows_no_change, only_reports};
 
 /// Where a placement stands in one cluster.
 #[derive(Debug)]

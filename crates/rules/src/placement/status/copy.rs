@@ -1,18 +1,18 @@
 //! The copy of a placement's status in the namespace that it places, for those who may read there only.
 
+use fleet_api::conditions::{STATUS_SYNCED, of_placement};
+use fleet_api::placement::PlacementStatus;
+use fleet_api::{ClusterResourcePlacementStatus, Placement};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::{STATUS_SYNCED, of_placement};
-use karmada_api::fleet::placement::PlacementStatus;
-use karmada_api::fleet::{ClusterResourcePlacementStatus, Placement};
 use objects::Metadata;
+use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, transition, upsert, whole_seconds};
 use objects::patch::merge_between;
 use serde_json::{Value, json};
 
-use crate::placement::accessible::readable_in;
-use crate::placement::condition::condition;
+use crate::accessible::readable_in;
+use crate::condition::condition;
 
 /// A write of a copy.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ mod tests {
     use serde_json::from_value;
 
     use super::*;
-    use crate::placement::fixtures::fixture;
+    use crate::fixtures::fixture;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

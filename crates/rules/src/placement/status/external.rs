@@ -1,18 +1,18 @@
 //! A placement whose clusters are given snapshots by runs: each may have another one, and the placement speaks of the one that
 //! all have.
 
-use karmada_api::Condition;
-use karmada_api::fleet::conditions::{ROLLOUT_STARTED, of_placement};
-use karmada_api::fleet::placement::PlacementStatus;
-use karmada_api::fleet::{Binding, Placement};
+use fleet_api::conditions::{ROLLOUT_STARTED, of_placement};
+use fleet_api::placement::PlacementStatus;
+use fleet_api::{Binding, Placement};
 use objects::Metadata;
+use objects::condition::Condition;
 use objects::condition::find;
 
 use super::cluster::Standing;
 use super::facts::{StatusFacts, is_current};
-use crate::placement::condition::condition;
-use crate::placement::select::identifier;
-use crate::placement::strategy::is_external;
+use crate::condition::condition;
+use crate::select::identifier;
+use crate::strategy::is_external;
 
 /// Returns the master of the group of snapshots that all clusters of a placement have been given by runs. The status lists the
 /// objects in it.

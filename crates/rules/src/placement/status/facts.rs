@@ -1,14 +1,14 @@
 //! What decides about the status of a placement.
 
+use fleet_api::binding::BindingState;
+use fleet_api::{Binding, Placement, PolicySnapshot};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
 use serde_json::Value;
 
-use crate::placement::refuse::Refusal;
-use crate::placement::select::Selection;
+use crate::refuse::Refusal;
+use crate::select::Selection;
 
 /// Everything that a placement's status tells of.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! Keeps the status of a placement small enough to be stored.
 
-use karmada_api::Condition;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::placement::{ClusterPlacementStatus, Difference, PlacementStatus};
+use fleet_api::placement::{ClusterPlacementStatus, Difference, PlacementStatus};
+use objects::condition::Condition;
+use objects::condition::TRUE;
 
-use crate::placement::drift::without_values;
+use crate::drift::without_values;
 
 /// The size up to which every condition of every cluster is told, in bytes of JSON: etcd takes 1.5 MiB.
 const FULL_BYTES: usize = 256 * 1024;

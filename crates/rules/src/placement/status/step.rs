@@ -1,6 +1,6 @@
 //! The steps of a placement on its way into a cluster, and the words for each.
 
-use karmada_api::fleet::conditions::{
+use fleet_api::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, ROLLOUT_STARTED, WORK_SYNCHRONIZED,
 };
 

@@ -1,13 +1,13 @@
 //! A rollout that gets no further: what some cluster has does not become available.
 
+use fleet_api::Binding;
+use fleet_api::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::condition::FALSE;
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};
 use karmada_api::{Condition, Scope};
+use objects::condition::FALSE;
 use objects::condition::find;
 
-use crate::placement::select::show;
+use crate::select::show;
 
 /// The clusters that a message names.
 const NAMED: usize = 3;

@@ -1,14 +1,14 @@
+use fleet_api::Placement;
+use fleet_api::binding::BindingStatus;
+use fleet_api::placement::FailedPlacement;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::Placement;
-use karmada_api::fleet::binding::BindingStatus;
-use karmada_api::fleet::placement::FailedPlacement;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::placement::fixtures::{fixture, items};
-use crate::placement::refuse::Refusal;
-use crate::placement::select::InvalidSelector;
+use crate::fixtures::{fixture, items};
+use crate::refuse::Refusal;
+use crate::select::InvalidSelector;
 
 /// A placement and what its status tells of.
 struct World {

@@ -1,13 +1,13 @@
 //! Where a placement stands in all of its clusters.
 
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::{NO_OVERRIDE, of_placement};
+use fleet_api::conditions::{NO_OVERRIDE, of_placement};
 use karmada_api::{Condition, Scope};
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 
 use super::cluster::{FOR_GOOD, Standing};
 use super::step::Step;
-use crate::placement::condition::condition;
+use crate::condition::condition;
 
 /// Returns the conditions of a placement of a scope after the first, up to the first step that is not done everywhere. Without a
 /// cluster there is none.

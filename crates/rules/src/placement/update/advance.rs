@@ -1,8 +1,8 @@
 //! A run that may go on.
 
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::SUCCEEDED;
-use karmada_api::fleet::update::{StageConfig, StageStatus};
+use fleet_api::conditions::SUCCEEDED;
+use fleet_api::update::{StageConfig, StageStatus};
+use objects::condition::TRUE;
 use objects::condition::whole_seconds;
 
 use super::cluster::{Turn, is_done};
@@ -12,7 +12,7 @@ use super::stages::concurrency;
 use super::step::{Obstacle, Step};
 use super::tasks::Tasks;
 use super::words;
-use crate::placement::condition::put;
+use crate::condition::put;
 
 impl Step<'_, '_> {
     /// Takes the next step of the first stage that is not done.
@@ -160,7 +160,7 @@ impl Step<'_, '_> {
     }
 
     /// Says something of the run.
-    pub(super) fn say(&mut self, said: karmada_api::Condition) {
+    pub(super) fn say(&mut self, said: objects::condition::Condition) {
         let dated = self.dated();
         put(&mut self.status.conditions, [said], dated);
     }

@@ -1,25 +1,23 @@
 //! The update of one cluster.
 
+use fleet_api::Binding;
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{AVAILABLE, DIFF_REPORTED, ROLLOUT_STARTED, STARTED, SUCCEEDED};
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::update::ClusterUpdate;
 use jiff::{SignedDuration, Timestamp};
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{
-    AVAILABLE, DIFF_REPORTED, ROLLOUT_STARTED, STARTED, SUCCEEDED,
-};
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::update::ClusterUpdate;
 use objects::Metadata;
+use objects::condition::TRUE;
 use objects::condition::find;
 
 use super::facts::is;
 use super::step::Step;
 use super::words;
 use super::writes::UpdateWrite;
-use crate::placement::condition::{condition, put};
-use crate::placement::overrides::Applicable;
-use crate::placement::rollout::{Latest, RolloutWrite, is_rendered, told};
-use crate::placement::select::show;
+use crate::condition::{condition, put};
+use crate::overrides::Applicable;
+use crate::rollout::{Latest, RolloutWrite, is_rendered, told};
+use crate::select::show;
 
 /// The time after which a cluster that does not become ready holds up its run.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);

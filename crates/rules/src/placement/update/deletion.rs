@@ -1,6 +1,6 @@
 //! The last stage of a run: the placement leaves the clusters that are no longer picked.
 
-use karmada_api::fleet::update::{ClusterUpdate, StageStatus};
+use fleet_api::update::{ClusterUpdate, StageStatus};
 use objects::Metadata;
 
 use super::cluster::is_done;
@@ -8,8 +8,8 @@ use super::picked::Picked;
 use super::step::Step;
 use super::words;
 use super::writes::UpdateWrite;
-use crate::placement::condition::put;
-use crate::placement::rollout::RolloutWrite;
+use crate::condition::put;
+use crate::rollout::RolloutWrite;
 
 impl Step<'_, '_> {
     /// Takes the next step of the last stage, and ends the run with it.

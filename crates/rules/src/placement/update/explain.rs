@@ -1,9 +1,9 @@
 //! What a run waits for: the answer to a person who asks.
 
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::StagedUpdateRun;
-use karmada_api::fleet::conditions::{APPROVAL_REQUEST_APPROVED, APPROVAL_REQUEST_CREATED};
-use karmada_api::fleet::update::RunState;
+use fleet_api::StagedUpdateRun;
+use fleet_api::conditions::{APPROVAL_REQUEST_APPROVED, APPROVAL_REQUEST_CREATED};
+use fleet_api::update::RunState;
+use objects::condition::TRUE;
 use objects::{Key, Metadata};
 use serde::Serialize;
 

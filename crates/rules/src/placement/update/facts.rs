@@ -1,15 +1,15 @@
 //! What decides about a step of a run.
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::Condition;
-use karmada_api::fleet::{
+use fleet_api::{
     ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, StagedUpdateRun,
     StagedUpdateStrategy,
 };
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use objects::condition::Condition;
 use objects::condition::find;
 
-use crate::placement::overrides::Overrides;
+use crate::overrides::Overrides;
 
 /// Everything that decides about a step of a run.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! The beginning of a run: what it updates, and in which order, is said once and for all.
 
+use fleet_api::StagedUpdateRun;
+use fleet_api::names::{DELETION_STAGE, RESOURCE_INDEX};
+use fleet_api::update::{ClusterUpdate, StageStatus, UpdateRunStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::StagedUpdateRun;
-use karmada_api::fleet::names::{DELETION_STAGE, RESOURCE_INDEX};
-use karmada_api::fleet::update::{ClusterUpdate, StageStatus, UpdateRunStatus};
 use objects::Metadata;
 use objects::qualified_name::is_label_value;
 
@@ -12,9 +12,9 @@ use super::picked::{self, Picked, Policy};
 use super::stages::stages;
 use super::step::{Obstacle, Step, invalid, master};
 use super::words;
-use crate::placement::condition::put;
-use crate::placement::snapshot::{latest_resources, whole_group};
-use crate::placement::strategy::apply_strategy;
+use crate::condition::put;
+use crate::snapshot::{latest_resources, whole_group};
+use crate::strategy::apply_strategy;
 
 /// Says what a run is to do.
 ///

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::names::{NUMBER_OF_CLUSTERS, POLICY_INDEX};
-use karmada_api::fleet::policy::PlacementType;
-use karmada_api::fleet::{Binding, Placement, PolicySnapshot};
+use fleet_api::binding::BindingState;
+use fleet_api::names::{NUMBER_OF_CLUSTERS, POLICY_INDEX};
+use fleet_api::policy::PlacementType;
+use fleet_api::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
+use objects::condition::TRUE;
 use objects::condition::find;
 
 use super::facts::UpdateFacts;
 use super::step::{Obstacle, invalid};
-use crate::placement::snapshot::latest_policy;
-use crate::placement::strategy::is_external;
+use crate::snapshot::latest_policy;
+use crate::strategy::is_external;
 
 /// The latest policy of a placement.
 #[derive(Clone, Copy, Debug)]

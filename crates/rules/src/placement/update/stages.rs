@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::fleet::MemberCluster;
-use karmada_api::fleet::names::{AFTER_STAGE, BEFORE_STAGE};
-use karmada_api::fleet::update::{
+use fleet_api::MemberCluster;
+use fleet_api::names::{AFTER_STAGE, BEFORE_STAGE};
+use fleet_api::update::{
     APPROVAL, ClusterUpdate, StageConfig, StageStatus, StageTask, StageTaskStatus, TIMED_WAIT,
 };
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use objects::Metadata;
 use objects::selector::selects;
 

@@ -1,12 +1,12 @@
 //! A step of a run as it is being planned, and what stands in its way.
 
+use fleet_api::update::UpdateRunStatus;
 use jiff::Timestamp;
-use karmada_api::fleet::update::UpdateRunStatus;
 
 use super::facts::UpdateFacts;
 use super::words;
 use super::writes::UpdateWrite;
-use crate::placement::condition::put;
+use crate::condition::put;
 
 /// Why a step cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A run that is to stop: what clusters have got already becomes ready, and no other gets anything.
 
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::conditions::SUCCEEDED;
-use karmada_api::fleet::update::{StageConfig, StageStatus};
+use fleet_api::conditions::SUCCEEDED;
+use fleet_api::update::{StageConfig, StageStatus};
+use objects::condition::TRUE;
 
 use super::cluster::{Turn, is_done, is_under_way};
 use super::facts::is;
@@ -10,7 +10,7 @@ use super::picked::Picked;
 use super::stages::concurrency;
 use super::step::{Obstacle, Step};
 use super::words;
-use crate::placement::condition::put;
+use crate::condition::put;
 
 impl Step<'_, '_> {
     /// Takes the next step towards the standstill of a run.

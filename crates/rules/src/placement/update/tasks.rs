@@ -1,19 +1,17 @@
 //! What a stage waits for beside its clusters: a time, or a person.
 
-use jiff::Timestamp;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::ApprovalRequest;
-use karmada_api::fleet::conditions::{
+use fleet_api::ApprovalRequest;
+use fleet_api::conditions::{
     APPROVAL_ACCEPTED, APPROVAL_REQUEST_APPROVED, APPROVED, PROGRESSING, WAIT_TIME_ELAPSED,
 };
-use karmada_api::fleet::names::{
+use fleet_api::names::{
     AFTER_STAGE, BEFORE_STAGE, IS_LATEST_APPROVAL, TARGET_RUN, TARGET_STAGE, TASK_TYPE,
 };
-use karmada_api::fleet::update::{
-    APPROVAL, ApprovalRequestSpec, StageConfig, StageStatus, StageTaskStatus,
-};
+use fleet_api::update::{APPROVAL, ApprovalRequestSpec, StageConfig, StageStatus, StageTaskStatus};
+use jiff::Timestamp;
 use kube::core::ObjectMeta;
 use objects::Metadata;
+use objects::condition::TRUE;
 use objects::condition::find;
 use objects::patch::guarded;
 use serde_json::json;
@@ -23,7 +21,7 @@ use super::stages::duration;
 use super::step::Step;
 use super::words;
 use super::writes::UpdateWrite;
-use crate::placement::condition::put;
+use crate::condition::put;
 
 /// Whether the tasks before or after a stage are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 mod history;
 mod world;
 
-use karmada_api::fleet::update::RunState;
+use fleet_api::update::RunState;
 use serde_json::{from_value, json};
 
 use super::*;
@@ -190,8 +190,7 @@ fn changed_facts_end_a_run() {
         ),
         (
             |world| {
-                world.bindings[5].spec.state =
-                    karmada_api::fleet::binding::BindingState::Unscheduled;
+                world.bindings[5].spec.state = fleet_api::binding::BindingState::Unscheduled;
             },
             "the number of clusters in index `2` stage has changed, new: 1, existing: 2",
         ),
@@ -221,7 +220,7 @@ fn newcomers_wait_for_next_run() {
     let mut left = world.bindings[5].clone();
     left.metadata.name = Some("left".to_owned());
     left.spec.target_cluster = "c4".to_owned();
-    left.spec.state = karmada_api::fleet::binding::BindingState::Unscheduled;
+    left.spec.state = fleet_api::binding::BindingState::Unscheduled;
     world.bindings.push(left);
     world.serve();
     assert_eq!(last(&world).reason, "UpdateRunWaiting");
@@ -340,7 +339,7 @@ fn stopped_run_goes_on() {
 #[test]
 fn left_clusters_come_last() {
     let mut world = World::new(&[("p1", "prod"), ("p2", "prod")]);
-    world.bindings[0].spec.state = karmada_api::fleet::binding::BindingState::Unscheduled;
+    world.bindings[0].spec.state = fleet_api::binding::BindingState::Unscheduled;
     world.start("go", "");
     world.settle();
     assert_eq!(world.bindings.len(), 2);

@@ -1,13 +1,13 @@
 //! Whether a run can go on: what it began with must still be so.
 
-use karmada_api::fleet::update::{StageStatus, UpdateRunStatus};
+use fleet_api::update::{StageStatus, UpdateRunStatus};
 use objects::Metadata;
 
 use super::facts::UpdateFacts;
 use super::picked::{self, Picked, Policy};
 use super::stages::stages;
 use super::step::{Obstacle, invalid};
-use crate::placement::strategy::apply_strategy;
+use crate::strategy::apply_strategy;
 
 /// Returns the clusters of a run that has begun: those that it began with.
 ///

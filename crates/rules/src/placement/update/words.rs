@@ -1,15 +1,15 @@
 //! What is said of a run, of its stages, clusters and tasks: the words are KubeFleet's.
 
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::StagedUpdateRun;
-use karmada_api::fleet::conditions::{
+use fleet_api::StagedUpdateRun;
+use fleet_api::conditions::{
     APPROVAL_ACCEPTED, APPROVAL_REQUEST_APPROVED, APPROVAL_REQUEST_CREATED, INITIALIZED,
     PROGRESSING, RUN_STOPPED, RUN_STUCK, RUN_WAITING, STARTED, SUCCEEDED, WAIT_TIME_ELAPSED,
 };
-use karmada_api::fleet::update::{StageStatus, UpdateRunStatus};
+use fleet_api::update::{StageStatus, UpdateRunStatus};
 use karmada_api::{Condition, Scope};
+use objects::condition::{FALSE, TRUE};
 
-use crate::placement::condition::condition;
+use crate::condition::condition;
 
 const UNKNOWN: &str = "Unknown";
 

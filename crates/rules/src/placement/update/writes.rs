@@ -1,9 +1,9 @@
 //! What a step of a run writes beside the status of the run.
 
-use karmada_api::fleet::ApprovalRequest;
+use fleet_api::ApprovalRequest;
 use serde_json::Value;
 
-use crate::placement::rollout::RolloutWrite;
+use crate::rollout::RolloutWrite;
 
 /// A write of a run.
 #[derive(Clone, Debug, PartialEq)]

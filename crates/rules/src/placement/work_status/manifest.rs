@@ -1,25 +1,25 @@
 //! What is said of one manifest of a Work.
 
-use jiff::Timestamp;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::Work;
-use karmada_api::fleet::conditions::{
+use fleet_api::Work;
+use fleet_api::conditions::{
     APPLIED, AVAILABLE, DIFF_REPORTED, FINISHED, PREPARING, PROGRESS_DEADLINE_EXCEEDED,
 };
-use karmada_api::fleet::names::SPEC_HASH;
-use karmada_api::fleet::work::{ManifestCondition, WorkResourceIdentifier};
+use fleet_api::names::SPEC_HASH;
+use fleet_api::work::{ManifestCondition, WorkResourceIdentifier};
+use jiff::Timestamp;
+use objects::condition::Condition;
+use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, transition};
 use objects::ownership::Compared;
 use objects::{Metadata, group_kind};
 use serde_json::Value;
 
 use super::report::{ManifestReport, ManifestResult};
-use crate::placement::availability::{Availability, availability};
-use crate::placement::condition::condition;
-use crate::placement::drift::{diff_details, drift_details};
-use crate::placement::manifests::Failure;
-use crate::placement::strategy::{compares_all, only_reports};
+use crate::availability::{Availability, availability};
+use crate::condition::condition;
+use crate::drift::{diff_details, drift_details};
+use crate::manifests::Failure;
+use crate::strategy::{compares_all, only_reports};
 
 /// Returns what is said of a manifest, of which `before` was said before.
 pub(super) fn of_manifest(

@@ -3,7 +3,7 @@
 use objects::ownership::Compared;
 use serde_json::Value;
 
-use crate::placement::manifests::Failure;
+use crate::manifests::Failure;
 
 /// A manifest of a Work, and what became of it.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
-use karmada_api::fleet::placement::Difference as Told;
+use fleet_api::placement::Difference as Told;
 use objects::Metadata;
 use objects::difference::Difference;
 use objects::ownership::Compared;
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::placement::fixtures::{fixture, items};
-use crate::placement::manifests::Failure;
+use crate::fixtures::{fixture, items};
+use crate::manifests::Failure;
 
 const NOW: &str = "2026-11-25T17:00:00Z";
 

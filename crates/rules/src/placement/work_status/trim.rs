@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 
-use karmada_api::Condition;
-use karmada_api::condition::TRUE;
-use karmada_api::fleet::Work;
-use karmada_api::fleet::conditions::STATUS_TRIMMED;
-use karmada_api::fleet::work::{ManifestCondition, WorkStatus};
+use fleet_api::Work;
+use fleet_api::conditions::STATUS_TRIMMED;
+use fleet_api::work::{ManifestCondition, WorkStatus};
+use objects::condition::Condition;
+use objects::condition::TRUE;
 use serde::Serialize;
 
-use crate::placement::condition::condition;
+use crate::condition::condition;
 
 /// The most bytes of JSON of a Work: etcd takes 1.5 MiB, and managed fields need some of that.
 const MOST_BYTES: usize = 1_400 * 1024;

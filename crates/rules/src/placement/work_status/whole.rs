@@ -1,12 +1,12 @@
 //! What is said of a Work as a whole.
 
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, WORK_NOT_TRACKABLE};
-use karmada_api::fleet::work::ManifestCondition;
+use fleet_api::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, WORK_NOT_TRACKABLE};
+use fleet_api::work::ManifestCondition;
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 
-use crate::placement::condition::condition;
+use crate::condition::condition;
 
 /// Returns the conditions of a Work whose manifests have these, and are only reported on or not. Of what is not all applied,
 /// nobody asks whether it is available.

@@ -1,22 +1,22 @@
 //! The Works that a cluster should have.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::fleet::names::{
+use fleet_api::names::{
     CLUSTER_OVERRIDES_HASH, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE, OVERRIDES_HASH,
     PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT, PARENT_SNAPSHOT_INDEX,
     PARENT_SNAPSHOT_NAME, PART_INDEX, RESOURCE_INDEX, member_namespace,
 };
-use karmada_api::fleet::placement::EnvelopeIdentifier;
-use karmada_api::fleet::work::WorkSpec;
-use karmada_api::fleet::{Binding, ResourceSnapshot, Work};
+use fleet_api::placement::EnvelopeIdentifier;
+use fleet_api::work::WorkSpec;
+use fleet_api::{Binding, ResourceSnapshot, Work};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::work::Workload;
 use objects::Metadata;
 use serde_json::Value;
 
 use super::facts::{Failure, WorksFacts};
-use crate::placement::envelope::{Opened, envelope_of, open};
-use crate::placement::hash::{of_envelope_identity, of_names};
-use crate::placement::overrides::overridden;
+use crate::envelope::{Opened, envelope_of, open};
+use crate::hash::{of_envelope_identity, of_names};
+use crate::overrides::overridden;
 
 /// Returns the Works that the cluster of a binding should have: one for each part of the snapshot, even an empty one, and
 /// one for each envelope in it.

@@ -1,11 +1,11 @@
 //! What decides about the Works of a binding.
 
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::{Binding, MemberCluster, ResourceSnapshot, Work};
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::{Binding, MemberCluster, ResourceSnapshot, Work};
 use objects::{Key, Metadata};
 
-use crate::placement::envelope::Opening;
-use crate::placement::overrides::{Taken, digest, listed};
+use crate::envelope::Opening;
+use crate::overrides::{Taken, digest, listed};
 
 /// The Works of a binding and what decides about them.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,15 @@
 //! The objects of a binding's Works that are not as they shall be.
 
-use karmada_api::condition::FALSE;
-use karmada_api::fleet::Work;
-use karmada_api::fleet::placement::{
+use fleet_api::Work;
+use fleet_api::placement::{
     DiffedPlacement, Difference, DriftedPlacement, FailedPlacement, ResourceIdentifier,
 };
-use karmada_api::fleet::work::{ManifestCondition, WorkResourceIdentifier};
+use fleet_api::work::{ManifestCondition, WorkResourceIdentifier};
+use objects::condition::FALSE;
 use objects::condition::find;
 
-use crate::placement::drift::without_values;
-use crate::placement::envelope::envelope_of;
+use crate::drift::without_values;
+use crate::envelope::envelope_of;
 
 /// The most objects of each list.
 const MOST: usize = 100;

@@ -1,23 +1,23 @@
 //! What a binding says of its Works.
 
-use jiff::Timestamp;
-use karmada_api::Condition;
-use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::fleet::binding::BindingStatus;
-use karmada_api::fleet::conditions::{
+use fleet_api::binding::BindingStatus;
+use fleet_api::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED, NO_OVERRIDE,
     OVERRIDDEN, OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
 };
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
-use karmada_api::fleet::{Binding, Work};
+use fleet_api::names::OVERRIDES_DIGEST;
+use fleet_api::{Binding, Work};
+use jiff::Timestamp;
 use objects::Metadata;
+use objects::condition::Condition;
 use objects::condition::find;
+use objects::condition::{FALSE, TRUE};
 
 use super::facts::Failure;
 use super::listed::{diffed, drifted, failed};
-use crate::placement::condition::{condition, put};
-use crate::placement::overrides::listed;
-use crate::placement::strategy::only_reports;
+use crate::condition::{condition, put};
+use crate::overrides::listed;
+use crate::strategy::only_reports;
 
 /// Whether the Works of a binding are what its cluster should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 use std::collections::BTreeMap;
 
+use fleet_api::names::ENVELOPE_TYPE;
+use fleet_api::{Binding, ResourceSnapshot, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::fleet::names::ENVELOPE_TYPE;
-use karmada_api::fleet::{Binding, ResourceSnapshot, Work};
 use objects::Key;
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
-use crate::placement::envelope::Opening;
-use crate::placement::fixtures::{fixture, items, without_server_fields};
+use crate::envelope::Opening;
+use crate::fixtures::{fixture, items, without_server_fields};
 
 /// The recorded binding, snapshots and Works of one cluster.
 struct Recorded {
@@ -25,9 +25,7 @@ impl Recorded {
         let work: Work = from_value(fixture(work)).unwrap();
         let bindings = items("crp-1-bindings").into_iter();
         let bindings = bindings.map(|one| from_value::<Binding>(one).unwrap());
-        let owner = work
-            .metadata
-            .label(karmada_api::fleet::names::PARENT_BINDING);
+        let owner = work.metadata.label(fleet_api::names::PARENT_BINDING);
         let mut bindings = bindings.filter(|one| Some(one.metadata.name()) == owner);
         Self {
             placement: "crp-1",

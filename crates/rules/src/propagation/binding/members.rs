@@ -6,7 +6,7 @@ use objects::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::scheduling::Scheduling;
-use crate::propagation::interpret::{same_components, same_requirements};
+use crate::interpret::{same_components, same_requirements};
 
 /// A member of a binding's spec.
 pub(super) struct Member {

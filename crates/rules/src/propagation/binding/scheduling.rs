@@ -4,7 +4,7 @@ use karmada_api::{PropagationSpec, WorkloadAffinityGroups};
 use objects::Metadata;
 use serde_json::Value;
 
-use crate::propagation::interpret::{Component, Replicas};
+use crate::interpret::{Component, Replicas};
 
 /// What the scheduler needs to know of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

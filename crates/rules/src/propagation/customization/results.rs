@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::propagation::dependencies::{Dependency, Labels};
+use crate::dependencies::{Dependency, Labels};
 
 /// A component as it must be: one that is stored is read leniently.
 #[derive(Default, Deserialize)]

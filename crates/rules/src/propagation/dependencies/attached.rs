@@ -8,12 +8,12 @@ use objects::patch::JsonPatch;
 use objects::{GroupVersionKind, Key, Metadata, api_version};
 use serde_json::{Map, Value, json};
 
+use crate::binding::patch;
+use crate::binding::{BindingPlan, Place};
 use crate::binding_ref::BindingRef;
-use crate::propagation::binding::patch;
-use crate::propagation::binding::{BindingPlan, Place};
-use crate::propagation::claim::Claim;
-use crate::propagation::template::priority;
-use crate::propagation::works::kept_clusters;
+use crate::claim::Claim;
+use crate::template::priority;
+use crate::works::kept_clusters;
 
 /// The clusters in which a binding needs what its template refers to.
 #[derive(Clone, Debug)]

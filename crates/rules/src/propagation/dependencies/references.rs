@@ -6,7 +6,7 @@ use objects::{Metadata, api_version, kind};
 use serde_json::Value;
 
 use super::{Dependency, Labels};
-use crate::propagation::interpret::needs;
+use crate::interpret::needs;
 
 /// The label that names the Service of an `EndpointSlice`.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";

@@ -12,8 +12,8 @@ use objects::{Key, Metadata, kind};
 use serde_json::{Value, json};
 
 use crate::binding_ref::BindingRef;
-use crate::propagation::manifest;
-use crate::propagation::overrides::Applied;
+use crate::manifest;
+use crate::overrides::Applied;
 
 /// A Work as it should be.
 #[derive(Clone, Debug)]

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::change::DesiredWork;
 use super::facts::{WorkFacts, wanted_clusters, work_name};
+use crate::activation::Record;
 use crate::binding_ref::BindingRef;
-use crate::propagation::activation::Record;
-use crate::propagation::claim::{self, Claim};
-use crate::propagation::interpret;
-use crate::propagation::manifest::{self, BindingMarks, Marks};
-use crate::propagation::overrides::OverrideError;
+use crate::claim::{self, Claim};
+use crate::interpret;
+use crate::manifest::{self, BindingMarks, Marks};
+use crate::overrides::OverrideError;
 
 /// A Work to be made: for which cluster, and with which IDs.
 pub(super) struct Order<'a> {

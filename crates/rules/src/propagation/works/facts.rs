@@ -12,8 +12,8 @@ use objects::{Key, Metadata};
 use serde_json::Value;
 
 use crate::binding_ref::BindingRef;
-use crate::propagation::interpret::Timed;
-use crate::propagation::overrides::Overrides;
+use crate::interpret::Timed;
+use crate::overrides::Overrides;
 
 /// The facts that decide about the Works of a binding.
 #[derive(Clone, Debug)]

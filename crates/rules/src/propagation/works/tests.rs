@@ -5,9 +5,9 @@ use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
 use crate::binding_ref::BindingRef;
-use crate::propagation::fixtures::{self, cluster};
-use crate::propagation::interpret::Timed;
-use crate::propagation::overrides::Overrides;
+use crate::fixtures::{self, cluster};
+use crate::interpret::Timed;
+use crate::overrides::Overrides;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 

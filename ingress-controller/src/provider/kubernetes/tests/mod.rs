@@ -7,8 +7,6 @@ mod writes;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
-use karmada_rules::ingress::kubernetes::{Clash, Managed};
-use karmada_rules::ingress::{Admission, Cached};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
@@ -19,6 +17,8 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
+use traffic::ingress::kubernetes::{Clash, Managed};
+use traffic::ingress::{Admission, Cached};
 
 use crate::provider::contract;
 use crate::provider::gateway_cluster::error::{GatewayError, GatewayObstacle};

@@ -1,7 +1,7 @@
 //! What estimators are told of Pods that no node has yet.
 
 use karmada_api::ResourceBinding;
-use karmada_rules::schedule::Assumptions;
+use propagation_rules::schedule::Assumptions;
 
 use super::*;
 use crate::estimators::question::Question;

@@ -5,9 +5,8 @@ mod real {
     use std::collections::BTreeSet;
 
     use anyhow::{Result, ensure};
-    use karmada_api::fleet::overrides::OverrideSpec;
-    use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
-    use karmada_rules::placement::overrides::problems;
+    use fleet_api::overrides::OverrideSpec;
+    use fleet_api::{ClusterResourceOverride, ResourceOverride};
     use kube::{
         Api,
         api::{Patch, PatchParams, PostParams},
@@ -19,6 +18,7 @@ mod real {
         fleet::isolated,
         manifests, test_name,
     };
+    use placement_rules::overrides::problems;
     use serde_json::{Value, from_value, json};
 
     const DENIED: &str = "denied request: ";

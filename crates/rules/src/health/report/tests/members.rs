@@ -5,7 +5,7 @@ use std::sync::Arc;
 use karmada_api::condition::{GATEWAY_REPORTER_READY, REACHABLE, UNREACHABLE_REASON};
 
 use super::*;
-use crate::health::reachability::{REACHABILITY, ReachabilityClass};
+use crate::reachability::{REACHABILITY, ReachabilityClass};
 
 fn leader() -> (Reporter, PerTarget<Quorum>, Instant) {
     let started = Instant::now();

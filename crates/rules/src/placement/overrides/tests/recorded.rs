@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use karmada_api::fleet::names::{
-    IS_LATEST, OVERRIDES_DIGEST, PARENT_BINDING, PARENT_SNAPSHOT_NAME,
-};
-use karmada_api::fleet::overrides::Override;
-use karmada_api::fleet::{Binding, ClusterResourceOverride, ResourceOverride, Work};
+use fleet_api::names::{IS_LATEST, OVERRIDES_DIGEST, PARENT_BINDING, PARENT_SNAPSHOT_NAME};
+use fleet_api::overrides::Override;
+use fleet_api::{Binding, ClusterResourceOverride, ResourceOverride, Work};
 use objects::{Key, Metadata};
 use serde::de::DeserializeOwned;
 use serde_json::to_value;
 
 use super::*;
-use crate::placement::fixtures::{fixture, items, without_server_fields};
-use crate::placement::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
-use crate::placement::works::{WorkWrite, WorksFacts, WorksPlan, plan};
+use crate::fixtures::{fixture, items, without_server_fields};
+use crate::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
+use crate::works::{WorkWrite, WorksFacts, WorksPlan, plan};
 
 fn read<T: DeserializeOwned>(name: &str) -> T {
     from_value(fixture(name)).unwrap()

@@ -1,7 +1,7 @@
 //! What is refused of an override.
 
-use karmada_api::fleet::overrides::OverrideSpec;
-use karmada_api::fleet::{ClusterResourceOverride, ResourceOverride};
+use fleet_api::overrides::OverrideSpec;
+use fleet_api::{ClusterResourceOverride, ResourceOverride};
 
 use super::*;
 

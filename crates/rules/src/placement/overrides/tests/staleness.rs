@@ -1,9 +1,9 @@
 //! Whether a change of an override is a change for a cluster.
 
+use fleet_api::Binding;
+use fleet_api::names::OVERRIDES_DIGEST;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::fleet::Binding;
-use karmada_api::fleet::names::OVERRIDES_DIGEST;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use karmada_api::fleet::policy::PlacementPolicy;
+use fleet_api::policy::PlacementPolicy;
 use proptest::prelude::*;
 
 use super::*;

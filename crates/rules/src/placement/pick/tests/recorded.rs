@@ -1,7 +1,7 @@
 use serde_json::{from_value, json, to_value};
 
 use super::*;
-use crate::placement::fixtures::{items, without_server_fields};
+use crate::fixtures::{items, without_server_fields};
 
 /// Cases F2, F22 and F23: what a running KubeFleet decided for the three members of its fleet, word for word.
 #[test]

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{APPLIED, AVAILABLE, UNTRACKABLE, WORK_SYNCHRONIZED};
+use fleet_api::{Binding, Placement};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::Condition;
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{APPLIED, AVAILABLE, UNTRACKABLE, WORK_SYNCHRONIZED};
-use karmada_api::fleet::{Binding, Placement};
 use objects::Metadata;
+use objects::condition::Condition;
 use objects::condition::{find, transition, upsert};
 use serde_json::{from_value, json, to_value};
 
-use crate::placement::overrides::Overrides;
-use crate::placement::rollout::{Reach, RolloutFacts, RolloutPlan, RolloutWrite, plan};
-use crate::placement::strategy::apply_strategy;
+use crate::overrides::Overrides;
+use crate::rollout::{Reach, RolloutFacts, RolloutPlan, RolloutWrite, plan};
+use crate::strategy::apply_strategy;
 
 /// What a member says of what it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

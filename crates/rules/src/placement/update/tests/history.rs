@@ -128,7 +128,7 @@ impl Judge {
                 prop_assert_eq!(before.spec.state, RunState::Run);
                 let expected = format!("web-{}-snapshot", status.resource_snapshot_index_used);
                 prop_assert_eq!(snapshot, expected);
-                let has = |stage: &karmada_api::fleet::update::StageStatus| {
+                let has = |stage: &fleet_api::update::StageStatus| {
                     stage.clusters.iter().any(|one| one.cluster_name == cluster)
                 };
                 let place = status.stages.iter().position(has).unwrap();
@@ -158,7 +158,7 @@ impl Judge {
             open.count() <= most.unwrap(),
             "too many are updated at once"
         );
-        let tasks = |stage: &karmada_api::fleet::update::StageStatus, is_before: bool| {
+        let tasks = |stage: &fleet_api::update::StageStatus, is_before: bool| {
             let tasks = if is_before {
                 &stage.before_tasks
             } else {

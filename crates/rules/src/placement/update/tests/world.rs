@@ -1,25 +1,25 @@
 //! A placement that runs update, its approvals, and what its members report.
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use karmada_api::fleet::binding::BindingState;
-use karmada_api::fleet::conditions::{AVAILABLE, ROLLOUT_STARTED};
-use karmada_api::fleet::names::{NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
-use karmada_api::fleet::update::{RunState, StageStatus, UpdateRunStatus};
-use karmada_api::fleet::{
+use fleet_api::binding::BindingState;
+use fleet_api::conditions::{AVAILABLE, ROLLOUT_STARTED};
+use fleet_api::names::{NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
+use fleet_api::update::{RunState, StageStatus, UpdateRunStatus};
+use fleet_api::{
     ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, StagedUpdateRun,
     StagedUpdateStrategy,
 };
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json, to_value};
 
-use crate::placement::condition::condition;
-use crate::placement::overrides::Overrides;
-use crate::placement::rollout::RolloutWrite;
-use crate::placement::update::{UpdateFacts, UpdatePlan, UpdateWrite, plan};
+use crate::condition::condition;
+use crate::overrides::Overrides;
+use crate::rollout::RolloutWrite;
+use crate::update::{UpdateFacts, UpdatePlan, UpdateWrite, plan};
 
 /// A placement that runs update.
 #[derive(Clone)]

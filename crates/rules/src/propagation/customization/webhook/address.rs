@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
-use crate::propagation::customization::fields::text;
+use crate::customization::fields::text;
 
 const HTTPS: u16 = 443;
 

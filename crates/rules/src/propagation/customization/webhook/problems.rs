@@ -7,8 +7,8 @@ use std::fmt::Display;
 use objects::qualified_name::is_subdomain;
 use serde_json::{Value, json};
 
-use crate::propagation::customization::fields::{list, text, texts};
-use crate::propagation::customization::operation::Operation;
+use crate::customization::fields::{list, text, texts};
+use crate::customization::operation::Operation;
 
 /// The version of requests that is known.
 pub(super) const KNOWN_VERSION: &str = "v1alpha1";

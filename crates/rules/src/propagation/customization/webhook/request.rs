@@ -4,7 +4,7 @@ use karmada_api::ResourceInterpreterWebhookConfiguration;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
-use crate::propagation::customization::operation::Operation;
+use crate::customization::operation::Operation;
 
 /// The kind of requests and responses.
 pub(super) const KIND: &str = "ResourceInterpreterContext";

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::request::{API_VERSION, KIND};
-use crate::propagation::customization::fields::text;
-use crate::propagation::customization::results;
-use crate::propagation::dependencies::Dependency;
-use crate::propagation::interpret::Replicas;
+use crate::customization::fields::text;
+use crate::customization::results;
+use crate::dependencies::Dependency;
+use crate::interpret::Replicas;
 
 /// The answer of a webhook that could answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

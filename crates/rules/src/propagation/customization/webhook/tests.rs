@@ -72,10 +72,7 @@ fn answers_are_typed() {
     let expected = json!({ "resourceRequest": { "cpu": "1" } });
     assert_eq!(replicas.requirements, Some(expected));
     let none = read(json!({ "replicas": 0, "replicaRequirements": null })).replicas();
-    assert_eq!(
-        none.unwrap(),
-        crate::propagation::interpret::Replicas::default()
-    );
+    assert_eq!(none.unwrap(), crate::interpret::Replicas::default());
 
     let status = json!({ "ready": 1 });
     assert_eq!(read(json!({ "rawStatus": status })).status(), Ok(status));

@@ -4,14 +4,12 @@ use objects::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::reading::{is_empty, is_true, list, text};
-use crate::propagation::interpret::aggregate::is_same;
-use crate::propagation::interpret::members::{
-    MemberStatus, earliest, is_observed, latest, statuses, sums,
-};
-use crate::propagation::interpret::reflect::number;
+use crate::interpret::aggregate::is_same;
+use crate::interpret::members::{MemberStatus, earliest, is_observed, latest, statuses, sums};
+use crate::interpret::reflect::number;
 
 /// A template, and what its copies report.
-pub(in crate::propagation::interpret) struct Aggregation<'a> {
+pub(in crate::interpret) struct Aggregation<'a> {
     template: &'a Value,
     current: &'a Value,
     members: &'a [MemberStatus<'a>],
@@ -20,7 +18,7 @@ pub(in crate::propagation::interpret) struct Aggregation<'a> {
 
 impl<'a> Aggregation<'a> {
     /// Creates the aggregation of `members`; see [`template_status`](fn@super::super::template_status).
-    pub(in crate::propagation::interpret) fn new(
+    pub(in crate::interpret) fn new(
         template: &'a Value,
         members: &'a [MemberStatus<'a>],
         rebuilt: bool,
@@ -34,7 +32,7 @@ impl<'a> Aggregation<'a> {
     }
 
     /// Returns the merge patch by which the template's status becomes what `aggregate` returns; `None` if it is that.
-    pub(in crate::propagation::interpret) fn patch(
+    pub(in crate::interpret) fn patch(
         &self,
         aggregate: fn(&Self) -> Option<Map<String, Value>>,
     ) -> Option<Value> {

@@ -6,8 +6,8 @@ use super::interpreter::{Interpreter, Known};
 use super::needs::Needs;
 use super::reading::{count, list, pods, text};
 use super::retention::keep_suspension;
-use crate::propagation::interpret::replicas::{Replicas, node_claim};
-use crate::propagation::interpret::revise::set;
+use crate::interpret::replicas::{Replicas, node_claim};
+use crate::interpret::revise::set;
 
 pub(super) const KINDS: &[Known] = &[(
     "argoproj.io/v1alpha1",

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::reading::{count, needs, status_part, text};
-use crate::propagation::interpret::components::{Component, with_requirements};
-use crate::propagation::interpret::replicas::{Replicas, node_claim};
+use crate::interpret::components::{Component, with_requirements};
+use crate::interpret::replicas::{Replicas, node_claim};
 
 pub(super) const KINDS: &[Known] = &[(
     "flink.apache.org/v1beta1",

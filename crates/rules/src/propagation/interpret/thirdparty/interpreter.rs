@@ -4,27 +4,27 @@ use serde_json::{Map, Value};
 
 use super::aggregation::Aggregation;
 use super::needs::Needs;
-use crate::propagation::interpret::components::Component;
-use crate::propagation::interpret::replicas::Replicas;
+use crate::interpret::components::Component;
+use crate::interpret::replicas::Replicas;
 
 /// What is known of a kind, operation by operation. What is `None` is as for kinds of which nothing is known.
-pub(in crate::propagation::interpret) struct Interpreter {
+pub(in crate::interpret) struct Interpreter {
     /// The replicas of a template.
-    pub(in crate::propagation::interpret) replicas: Option<fn(&Value) -> Replicas>,
+    pub(in crate::interpret) replicas: Option<fn(&Value) -> Replicas>,
     /// The parts of a template whose Pods differ.
-    pub(in crate::propagation::interpret) components: Option<fn(&Value) -> Vec<Component>>,
+    pub(in crate::interpret) components: Option<fn(&Value) -> Vec<Component>>,
     /// Sets the replicas of a manifest.
-    pub(in crate::propagation::interpret) revise: Option<fn(&mut Value, i32)>,
+    pub(in crate::interpret) revise: Option<fn(&mut Value, i32)>,
     /// Returns `true` for an object in a member that is well.
-    pub(in crate::propagation::interpret) is_healthy: Option<fn(&Value) -> bool>,
+    pub(in crate::interpret) is_healthy: Option<fn(&Value) -> bool>,
     /// Returns what is reported of the status of an object in a member.
-    pub(in crate::propagation::interpret) reflect: Option<fn(&Value) -> Value>,
+    pub(in crate::interpret) reflect: Option<fn(&Value) -> Value>,
     /// Returns the status of a template as it should be, whole; `None` if it is to be left as it is.
-    pub(in crate::propagation::interpret) aggregate: Option<fn(&Aggregation<'_>) -> Option<Status>>,
+    pub(in crate::interpret) aggregate: Option<fn(&Aggregation<'_>) -> Option<Status>>,
     /// Keeps in the first object, which is to replace the second in a member, what was set there.
-    pub(in crate::propagation::interpret) retain: Option<fn(&mut Value, &Value)>,
+    pub(in crate::interpret) retain: Option<fn(&mut Value, &Value)>,
     /// Returns what a template needs beside it.
-    pub(in crate::propagation::interpret) needs: Option<fn(&Value) -> Needs<'_>>,
+    pub(in crate::interpret) needs: Option<fn(&Value) -> Needs<'_>>,
 }
 
 impl Interpreter {
@@ -42,7 +42,7 @@ impl Interpreter {
 }
 
 /// The fields of a status.
-pub(in crate::propagation::interpret) type Status = Map<String, Value>;
+pub(in crate::interpret) type Status = Map<String, Value>;
 
 /// A kind: its group and version, its name, and what is known of it.
 pub(super) type Known = (&'static str, &'static str, Interpreter);

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::reading::{count, is_true, list, observed_part, pods, status_part, text};
-use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
-use crate::propagation::interpret::revise::set;
+use crate::interpret::replicas::{Replicas, pod_requirements};
+use crate::interpret::revise::set;
 
 pub(super) const KINDS: &[Known] = &[
     (

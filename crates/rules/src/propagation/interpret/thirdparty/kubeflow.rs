@@ -7,9 +7,9 @@ use super::interpreter::{Interpreter, Known};
 use super::reading::{
     count, entries, has_condition, is_empty, list, pods, status_part, text, without_empties,
 };
-use crate::propagation::interpret::components::{Component, component};
-use crate::propagation::interpret::reflect::number;
-use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
+use crate::interpret::components::{Component, component};
+use crate::interpret::reflect::number;
+use crate::interpret::replicas::{Replicas, pod_requirements};
 
 pub(super) const KINDS: &[Known] = &[
     (

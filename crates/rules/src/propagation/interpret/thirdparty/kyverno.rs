@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::reading::{has_condition, status_part};
-use crate::propagation::interpret::reflect::number;
+use crate::interpret::reflect::number;
 
 pub(super) const KINDS: &[Known] = &[
     ("kyverno.io/v1", "ClusterPolicy", POLICY),

@@ -8,8 +8,8 @@ use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::needs::Needs;
 use super::reading::{count, entries, has_condition, list, text};
-use crate::propagation::interpret::components::{Component, component};
-use crate::propagation::interpret::replicas::{Replicas, pod_requirements};
+use crate::interpret::components::{Component, component};
+use crate::interpret::replicas::{Replicas, pod_requirements};
 
 pub(super) const KINDS: &[Known] = &[
     (

@@ -4,7 +4,7 @@ use objects::condition::TRUE;
 use serde_json::{Map, Value};
 
 use super::needs::Needs;
-use crate::propagation::interpret::reflect::generations;
+use crate::interpret::reflect::generations;
 
 /// Returns the text at a path; empty if there is none.
 pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::reading::{count, is_empty, needs, status_part, text};
-use crate::propagation::interpret::components::{Component, with_requirements};
-use crate::propagation::interpret::replicas::node_claim;
+use crate::interpret::components::{Component, with_requirements};
+use crate::interpret::replicas::node_claim;
 
 pub(super) const KINDS: &[Known] = &[(
     "sparkoperator.k8s.io/v1beta2",

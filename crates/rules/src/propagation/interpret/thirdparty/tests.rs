@@ -4,8 +4,8 @@ use objects::health::Health;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::propagation::dependencies::references;
-use crate::propagation::interpret::{
+use crate::dependencies::references;
+use crate::interpret::{
     MemberStatus, components, health, reflect, replicas, retain, revise, template_status,
 };
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::aggregation::Aggregation;
 use super::interpreter::{Interpreter, Known};
 use super::reading::{count, entries, is_empty, list, status_part, text, without_empties};
-use crate::propagation::interpret::components::{Component, component};
+use crate::interpret::components::{Component, component};
 
 pub(super) const KINDS: &[Known] = &[(
     "batch.volcano.sh/v1alpha1",

@@ -1,6 +1,6 @@
-use karmada_rules::ingress::Admission;
-use karmada_rules::ingress::haproxy::Server;
 use karmada_runtime::controller::{self, Controller};
+use traffic::ingress::Admission;
+use traffic::ingress::haproxy::Server;
 
 use super::visitor::{Member, Visitor};
 use super::*;
