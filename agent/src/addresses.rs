@@ -18,11 +18,10 @@ const SOON: Duration = Duration::from_secs(30);
 /// Spawns the lookups of the names in `addresses` as a task of `program`, at once and then from time to
 /// time.
 pub(crate) fn start(program: &mut Program, addresses: Addresses) {
-    let unknown = Gauge::default();
-    program.registry.register(
+    let unknown = program.registry.register(
         "unresolved_names",
         "Names of the Karmada API server and of peers that have never resolved since the start: without DNS this agent cannot reach them",
-        unknown.clone(),
+        Gauge::default(),
     );
     let task = run(addresses, unknown, program.stopping.clone());
     program.tasks.spawn("addresses", task);

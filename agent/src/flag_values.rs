@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use objects::qualified_name::is_label;
+
 use crate::peers::Service;
 
 const LONGEST: Duration = Duration::from_hours(24);
@@ -24,13 +26,6 @@ pub(crate) fn expanded(text: &str) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// Returns `true` if `text` may be part of the name of a Service. The API server has the last word:
-/// hyphens at either end are not checked here.
-pub(crate) fn is_label(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&text.len()) && text.chars().all(plain)
 }
 
 /// Parses a Service, in the agent's own namespace unless the text names one.

@@ -32,7 +32,7 @@ mod report;
 mod vote;
 
 use health::dns::DNS;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use health::threshold::Round;
 use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_runtime::contention::Contention;
@@ -97,7 +97,7 @@ pub fn observe(
     rounds: mpsc::Receiver<Round>,
     program: &mut Program,
 ) -> Result<(), StartError> {
-    let rounds = Rounds::Own(PerSignal::from_iter([(&DNS, rounds)]));
+    let rounds = Rounds::Own(PerTarget::from_iter([(&DNS, rounds)]));
     run(Config::try_from(args)?, client, None, rounds, program)
 }
 

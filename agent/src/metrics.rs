@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use health::quorum::Tally;
-use health::signal::{PerSignal, Signal};
+use health::signal::{PerTarget, Signal};
 use health::threshold::Vote;
 use karmada_runtime::metrics::{LabelSet, Registry};
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
@@ -50,13 +50,9 @@ impl<L: LabelSet + Default> Gauges<L> {
     fn register(registry: &mut Registry, signal: &Signal, of: &str, help: &str) -> Self {
         let name = name(signal, of);
         if signal.is_of_own_cluster() {
-            let gauges = Family::default();
-            registry.register(&name, help, gauges.clone());
-            Self::Own(gauges)
+            Self::Own(registry.register(&name, help, Family::default()))
         } else {
-            let gauges = Family::default();
-            registry.register(&name, help, gauges.clone());
-            Self::Members(gauges)
+            Self::Members(registry.register(&name, help, Family::default()))
         }
     }
 
@@ -150,7 +146,7 @@ pub(crate) struct PeerMetrics {
     namesakes: Gauge,
     requests: Family<RequestLabels, Counter>,
     duration: Histogram,
-    tallies: PerSignal<TallyMetrics>,
+    tallies: PerTarget<TallyMetrics>,
 }
 
 /// Shows the votes on one signal that a leader counts.
@@ -179,35 +175,31 @@ struct RequestLabels {
 
 impl PeerMetrics {
     /// Registers the metrics of an agent that votes on the signals of `signals`.
-    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
+    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerTarget<T>) -> Self {
         let metrics = Self {
-            known: Gauge::default(),
-            namesakes: Gauge::default(),
-            requests: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
             tallies: signals.map(|target, _| TallyMetrics::register(registry, target.signal)),
+            known: registry.register(
+                "known_agents",
+                "Known agents of this cluster, this one included; 0 until the list is known",
+                Gauge::default(),
+            ),
+            namesakes: registry.register(
+                "namesakes",
+                "Other agents that report the node name of another or of this one; 0 while this agent does not lead",
+                Gauge::default(),
+            ),
+            requests: registry.register(
+                "peer_requests",
+                "Requests to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
+                Family::default(),
+            ),
+            duration: registry.register_with_unit(
+                "peer_request_duration",
+                "Duration of a request to another agent",
+                Unit::Seconds,
+                Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+            ),
         };
-        registry.register(
-            "known_agents",
-            "Known agents of this cluster, this one included; 0 until the list is known",
-            metrics.known.clone(),
-        );
-        registry.register(
-            "namesakes",
-            "Other agents that report the node name of another or of this one; 0 while this agent does not lead",
-            metrics.namesakes.clone(),
-        );
-        registry.register(
-            "peer_requests",
-            "Requests to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
-            metrics.requests.clone(),
-        );
-        registry.register_with_unit(
-            "peer_request_duration",
-            "Duration of a request to another agent",
-            Unit::Seconds,
-            metrics.duration.clone(),
-        );
         // Series that start at 0 let `rate()` see their first increase.
         for outcome in [
             "answered",
@@ -241,7 +233,7 @@ impl PeerMetrics {
     }
 
     /// Shows the tallies; `None` while this agent does not lead.
-    pub(crate) fn set_tallies(&self, tallies: Option<&PerSignal<Tally>>) {
+    pub(crate) fn set_tallies(&self, tallies: Option<&PerTarget<Tally>>) {
         for (target, metrics) in self.tallies.iter() {
             let signal = target.signal;
             if signal.is_of_own_cluster() {
@@ -250,7 +242,7 @@ impl PeerMetrics {
             }
             // Those that are there no more go with their series.
             metrics.nodes.clear_members();
-            let all = tallies.into_iter().flat_map(PerSignal::iter);
+            let all = tallies.into_iter().flat_map(PerTarget::iter);
             for (target, tally) in all.filter(|(target, _)| target.signal == signal) {
                 metrics.set_nodes(target.cluster.as_ref(), Some(tally));
             }
@@ -321,7 +313,7 @@ impl TallyMetrics {
 /// Shows the leader's verdicts.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictMetrics {
-    verdicts: PerSignal<Gauges<VerdictLabels>>,
+    verdicts: PerTarget<Gauges<VerdictLabels>>,
     resignations: Counter,
 }
 
@@ -332,20 +324,19 @@ struct VerdictLabels {
 
 impl VerdictMetrics {
     /// Registers the metrics of an agent that reports on the signals of `signals`.
-    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerSignal<T>) -> Self {
+    pub(crate) fn register<T>(registry: &mut Registry, signals: &PerTarget<T>) -> Self {
         let verdicts = signals.map(|target, _| {
             let help = "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead";
             Gauges::register(registry, target.signal, "verdict", help)
         });
         let metrics = Self {
             verdicts,
-            resignations: Counter::default(),
+            resignations: registry.register(
+                "resignations",
+                "Times this agent gave the lease back because too few nodes voted for too long",
+                Counter::default(),
+            ),
         };
-        registry.register(
-            "resignations",
-            "Times this agent gave the lease back because too few nodes voted for too long",
-            metrics.resignations.clone(),
-        );
         metrics.clear();
         metrics
     }
@@ -355,7 +346,7 @@ impl VerdictMetrics {
     }
 
     /// Shows the verdicts on one cluster, of which `true` stands for healthy.
-    pub(crate) fn set(&self, verdicts: &PerSignal<Option<bool>>) {
+    pub(crate) fn set(&self, verdicts: &PerTarget<Option<bool>>) {
         for (target, healthy) in verdicts.iter() {
             let Some(metric) = self.verdicts.get(target.signal) else {
                 continue;

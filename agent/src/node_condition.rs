@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
+use crate::identity::NAME;
 use crate::vote::Votes;
 
 /// The interval of reads while the vote stays the same: the Node may have been recreated, without the
@@ -134,7 +135,7 @@ impl NodeCondition {
         // A strategic merge patch merges conditions by type and leaves the kubelet's own alone.
         let condition = condition(self.signal, current, desired);
         let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = nodes.patch_status(&self.node, &parameters, &patch);
         self.writer.write("node_condition", call).await?;
         let DesiredCondition {

@@ -93,7 +93,7 @@ async fn an_agent_that_never_led_finds_karmada_when_dns_and_the_leader_are_gone(
     run(config, client, None, rounds, &mut program).unwrap();
 
     // A leader's request, before the first task of the program runs: this agent does not campaign.
-    let request = Request::get("/v1/observation?cluster=member1&leader=n2&standby=false");
+    let request = Request::get("/v1/observation?cluster=member1&agent=other&standby=false");
     let request = request.body(Body::empty()).unwrap();
     program.routes.clone().oneshot(request).await.unwrap();
     // Long before it campaigns, for which it would look Karmada up as well.

@@ -9,6 +9,8 @@ use objects::Key;
 use objects::patch::{JsonPatch, guarded};
 use serde_json::{Value, json};
 
+use crate::identity::NAME;
+
 /// A part of an ingress that we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
@@ -65,10 +67,7 @@ impl Ingresses {
             body = guarded(version, body);
         }
         let patch = Patch::Merge(body);
-        let parameters = PatchParams {
-            field_manager: Some(crate::identity::NAME.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = PatchParams::apply(NAME);
         let call = patch_status(&api, &key.name, &parameters, &patch);
         let result = self.writer.write(target, call).await;
         WriteOutcome::of(result.map(Stored::version))
@@ -87,7 +86,7 @@ impl Ingresses {
         let mut steps = JsonPatch::default();
         steps.add(["metadata", "finalizers"], finalizers.clone());
         let steps: Patch<()> = steps.guarded(version).into();
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = patch(&api, &key.name, &parameters, &steps);
         let result = self.writer.write("finalizers", call).await;
         WriteOutcome::of(result.map(Stored::version))
@@ -100,7 +99,7 @@ impl Ingresses {
             .iter()
             .map(|field| format!("/{parent}/{field}"))
             .collect();
-        find_rival(&self.api(key), &key.name, crate::identity::NAME, &paths).await
+        find_rival(&self.api(key), &key.name, NAME, &paths).await
     }
 
     fn api(&self, key: &Key) -> Api<MultiClusterIngress> {

@@ -65,7 +65,7 @@ pub(crate) async fn run(
         if dry_run != DryRun::Client {
             let parameters = PatchParams {
                 dry_run: dry_run == DryRun::Server,
-                ..PatchParams::default()
+                ..PatchParams::apply(NAME)
             };
             let patch = Patch::Merge(approval(request, now));
             let written = requests.patch_status(name, &parameters, &patch).await;

@@ -1,13 +1,12 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
 //! and why, tells what a Remedy would do, blocks and unblocks clusters, prints the rights to propagate a kind, and tells
-//! what interpreters say of an object. It installs the agents of clusters: `agents`; and lets clusters join a fleet without
-//! Karmada: `members`. Of a fleet's placements it says where they stand, approves stages, and evicts.
+//! what interpreters say of an object. It installs the agents of clusters, and lets clusters join a fleet without
+//! Karmada: `membership`. Of a fleet's placements it says where they stand, approves stages, and evicts.
 //!
 //! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints.
 
 mod address;
 mod age;
-mod agents;
 mod answer;
 mod apply;
 mod approve;
@@ -27,7 +26,7 @@ mod identity;
 mod interpret;
 mod lease;
 mod manifest;
-mod members;
+mod membership;
 mod namespace;
 mod placement;
 mod plan;
@@ -52,7 +51,6 @@ use karmada_runtime::client::connect;
 use karmada_runtime::program::{print_clap_output, unprinted};
 use kube::Client;
 
-use crate::agents::{join, leave, renew};
 use crate::answer::Answer;
 pub use crate::args::{Args, ControllerArgs};
 use crate::args::{Command, FleetCommand, WhyArgs};
@@ -140,31 +138,8 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         }
         FleetCommand::Evict(args) => evict::run(&args, &client).await,
         FleetCommand::Check(args) => check::run(&args, &source, &client, namespace).await,
-        FleetCommand::Join(args) if args.fleet => members::join(&args, &source, &client, now).await,
-        FleetCommand::Join(args) => join::run(&args, &source, &client, now).await,
-        FleetCommand::Leave(args) if args.fleet => members::leave(&args, &source, &client).await,
-        FleetCommand::Leave(args) => leave::run(&args, &source, &client).await,
-        FleetCommand::Renew(args) => {
-            let agents = renew::run(&args, &client, now).await;
-            if !args.fleet && !args.has_host() {
-                return agents;
-            }
-            let mut answers = vec![agents];
-            if args.fleet {
-                answers.push(members::renew(&args, &client, now).await);
-            }
-            if args.has_host() {
-                answers.push(credentials::renew(&args, &source, now).await);
-            }
-            // What one sort of tokens lacks holds up no other.
-            let mut are_renewed = true;
-            for answer in answers {
-                are_renewed &= answer.unwrap_or_else(|error| {
-                    terminal::print_error(&format!("error: {error}"));
-                    Answer::No
-                }) == Answer::Yes;
-            }
-            Ok(are_renewed.into())
-        }
+        FleetCommand::Join(args) => membership::join(&args, &source, &client, now).await,
+        FleetCommand::Leave(args) => membership::leave(&args, &source, &client).await,
+        FleetCommand::Renew(args) => membership::renew(&args, &source, &client, now).await,
     }
 }

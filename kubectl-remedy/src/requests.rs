@@ -60,6 +60,21 @@ pub(crate) async fn write(client: &Client, wanted: &Value) -> Result<(Written, V
     Ok((change, written))
 }
 
+/// Writes objects in turn. Returns what was written at most, and the uid of each.
+pub(crate) async fn write_all(
+    client: &Client,
+    objects: &[Value],
+) -> Result<(Written, Vec<String>), Error> {
+    let (mut most, mut uids) = (Written::Unchanged, Vec::new());
+    for object in objects {
+        let (written, object) = write(client, object).await?;
+        most = most.max(written);
+        let uid = object["metadata"]["uid"].as_str();
+        uids.push(uid.unwrap_or_default().to_owned());
+    }
+    Ok((most, uids))
+}
+
 /// Reads the object of the kind and name of `wanted`.
 pub(crate) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value>, Error> {
     let kind = Kind::of(wanted)?;

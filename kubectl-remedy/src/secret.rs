@@ -34,10 +34,7 @@ pub(crate) async fn replace_token(
     patch.replace(["data", "token"], encoded(token).into());
     let patch = patch.guarded(secret.metadata.resource_version.as_deref());
     let patch: Patch<Value> = patch.into();
-    let parameters = PatchParams {
-        field_manager: Some(NAME.to_owned()),
-        ..PatchParams::default()
-    };
+    let parameters = PatchParams::apply(NAME);
     let name = secret.metadata.name();
     let written = secrets.patch(name, &parameters, &patch).await;
     written.map_err(|source| refused(format!("write the Secret {name}"), source))?;

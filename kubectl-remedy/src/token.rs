@@ -20,8 +20,25 @@ pub(crate) struct Account {
     pub(crate) secret: String,
 }
 
+impl Account {
+    /// Returns the `known` token if it is good for long, or a new one. The uids are those of the account and of its Secret.
+    pub(crate) async fn token(
+        &self,
+        known: Option<String>,
+        uids: [&str; 2],
+        length: Duration,
+        client: &Client,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        match known {
+            Some(known) if is_of(&known, uids) && !is_due(&known, None, now) => Ok(known),
+            _ => request(self, length, client).await,
+        }
+    }
+}
+
 /// Returns `true` if `token` is of the account and bound to the Secret with these uids: neither was deleted since.
-pub(crate) fn is_of(token: &str, account_uid: &str, secret_uid: &str) -> bool {
+fn is_of(token: &str, [account_uid, secret_uid]: [&str; 2]) -> bool {
     Claims::of(token).is_some_and(|claims| {
         claims.account_uid.as_deref() == Some(account_uid)
             && claims.secret_uid.as_deref() == Some(secret_uid)
@@ -118,8 +135,8 @@ mod tests {
             &json!({ "kubernetes.io": { "serviceaccount": { "uid": "a" },
             "secret": { "uid": "s" } } }),
         );
-        assert!(is_of(&token, "a", "s"));
-        assert!(!is_of(&token, "a", "new") && !is_of(&token, "new", "s"));
-        assert!(!is_of("opaque", "a", "s"));
+        assert!(is_of(&token, ["a", "s"]));
+        assert!(!is_of(&token, ["a", "new"]) && !is_of(&token, ["new", "s"]));
+        assert!(!is_of("opaque", ["a", "s"]));
     }
 }

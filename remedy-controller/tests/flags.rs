@@ -1,4 +1,4 @@
-//! The program's output for invalid flags.
+//! The program's output for invalid flags, its own and those that every controller has.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -302,9 +302,9 @@ impl Running {
             .with_context(|| format!("it never wrote {text:?}"))?
     }
 
-    /// Requests an agent's vote, as the leader on this node of `cluster` does.
-    pub async fn vote_for(&self, leader: &str, cluster: &str) -> Result<String> {
-        let query = format!("cluster={cluster}&leader={leader}&standby=false");
+    /// Requests an agent's vote, as another one that leads `cluster` does.
+    pub async fn vote_for(&self, cluster: &str) -> Result<String> {
+        let query = format!("cluster={cluster}&agent=other&standby=false");
         get(self.admin, &format!("/v1/observation?{query}")).await
     }
 

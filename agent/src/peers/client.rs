@@ -78,7 +78,6 @@ impl PeerClient {
             .build(connector);
         let leader = form_urlencoded::Serializer::new(String::new())
             .append_pair("cluster", &own.cluster)
-            .append_pair("leader", &own.node)
             .append_pair("agent", &own.id.to_string())
             .finish();
         Self {

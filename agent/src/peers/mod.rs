@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use health::campaign::LeaderContact;
 use health::quorum::Quorum;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
@@ -78,7 +78,7 @@ pub(crate) struct PeerSettings {
     /// The interval of polls.
     pub(crate) period: Duration,
     /// The quorum of each signal that the agents vote on.
-    pub(crate) quorums: PerSignal<Quorum>,
+    pub(crate) quorums: PerTarget<Quorum>,
 }
 
 /// The running parts of this module.

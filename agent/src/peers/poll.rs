@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use health::quorum::Tally;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -33,11 +33,11 @@ struct Poll<'a> {
     votes: watch::Receiver<Votes>,
     client: PeerClient,
     roster: Roster,
-    tallies: watch::Sender<Option<PerSignal<Tally>>>,
+    tallies: watch::Sender<Option<PerTarget<Tally>>>,
     /// Set once every agent has been requested.
     complete: bool,
     /// The number of nodes in the minority on each signal.
-    minorities: PerSignal<usize>,
+    minorities: PerTarget<usize>,
     /// The moment at which any of these last changed.
     changed: Instant,
     /// Set while an agent of another cluster is listed and a warning has been logged.
@@ -48,7 +48,7 @@ struct Poll<'a> {
 
 impl Peers {
     /// Keeps `tallies` at the votes of all agents, from the end of the first round on. Never returns.
-    pub(crate) async fn poll(&self, tallies: watch::Sender<Option<PerSignal<Tally>>>) {
+    pub(crate) async fn poll(&self, tallies: watch::Sender<Option<PerTarget<Tally>>>) {
         let mut poll = Poll {
             peers: self,
             votes: self.votes.clone(),
@@ -217,9 +217,9 @@ impl Poll<'_> {
     }
 
     /// Logs the tallies that differ from those before.
-    fn log(&self, before: Option<&PerSignal<Tally>>) {
+    fn log(&self, before: Option<&PerTarget<Tally>>) {
         let tallies = self.tallies.borrow();
-        for (target, tally) in tallies.iter().flat_map(PerSignal::iter) {
+        for (target, tally) in tallies.iter().flat_map(PerTarget::iter) {
             if before.and_then(|before| before.of(target)) == Some(tally) {
                 continue;
             }

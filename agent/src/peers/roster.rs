@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use health::quorum::{Ballot, Tally};
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use uuid::Uuid;
 
 use super::Identity;
@@ -38,15 +38,15 @@ struct PeerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Response {
     Silence,
-    Ballots(PerSignal<Ballot>),
+    Ballots(PerTarget<Ballot>),
 }
 
 /// The identity that an agent claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) node: String,
-    /// The identifier of its process; `None` for an agent of an older version.
-    pub(super) agent: Option<Uuid>,
+    /// The identifier of its process.
+    pub(super) agent: Uuid,
 }
 
 /// The criterion by which two addresses belong to the same agent.
@@ -56,8 +56,8 @@ enum Who<'a> {
     Node(&'a str),
     /// The process.
     Process(Uuid),
-    /// The node that an agent of an older version claims or, without a response so far, the key.
-    Name(&'a str),
+    /// The key, without a response so far.
+    Key(&'a str),
 }
 
 impl PeerState {
@@ -69,19 +69,19 @@ impl PeerState {
         self.response == Some(Response::Silence)
     }
 
-    fn ballots(&self) -> Option<&PerSignal<Ballot>> {
+    fn ballots(&self) -> Option<&PerTarget<Ballot>> {
         match &self.response {
             Some(Response::Ballots(ballots)) => Some(ballots),
             Some(Response::Silence) | None => None,
         }
     }
 
-    /// Returns `true` if its address leads to the agent `own`. An agent that does not send the identifier
-    /// of ours is another one, even with our name. As long as it sends nothing, the node in the member's API
+    /// Returns `true` if its address leads to the agent `own`. An agent with another identifier than ours is
+    /// another one, even with our name. As long as it sends nothing, the node in the member's API
     /// decides.
     fn is(&self, own: &Identity) -> bool {
         match &self.claimed {
-            Some(claim) => claim.agent == Some(own.id),
+            Some(claim) => claim.agent == own.id,
             None => self.peer.node.as_ref() == Some(&own.node),
         }
     }
@@ -95,13 +95,8 @@ impl PeerState {
     fn who<'a>(&'a self, key: &'a str) -> Who<'a> {
         match (&self.peer.node, &self.claimed) {
             (Some(node), _) => Who::Node(node),
-            (
-                None,
-                Some(Claim {
-                    agent: Some(id), ..
-                }),
-            ) => Who::Process(*id),
-            (None, _) => Who::Name(self.node().unwrap_or(key)),
+            (None, Some(claim)) => Who::Process(claim.agent),
+            (None, None) => Who::Key(key),
         }
     }
 }
@@ -170,7 +165,7 @@ impl Roster {
     }
 
     /// Records an agent's ballots and the identity in its vote document.
-    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballots: PerSignal<Ballot>) {
+    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballots: PerTarget<Ballot>) {
         if let Some(known) = self.peers.get_mut(peer) {
             known.claimed = Some(claim);
             known.response = Some(Response::Ballots(ballots));
@@ -188,7 +183,7 @@ impl Roster {
 
     /// Counts the ballots of all agents on each target of `own`, our votes. An agent counts once, however
     /// many addresses it has, and two agents of one name count twice.
-    pub(super) fn tallies(&self, own: &Votes) -> PerSignal<Tally> {
+    pub(super) fn tallies(&self, own: &Votes) -> PerTarget<Tally> {
         let agents = self.agents();
         own.map(|target, vote| {
             let mut tally = Tally::default();
@@ -204,8 +199,8 @@ impl Roster {
     }
 
     /// Returns the other agents, each with a name that only it has, and its ballots if it responds.
-    fn agents(&self) -> Vec<(String, Option<&PerSignal<Ballot>>)> {
-        let mut agents: BTreeMap<Who<'_>, (&str, &str, Option<&PerSignal<Ballot>>)> =
+    fn agents(&self) -> Vec<(String, Option<&PerTarget<Ballot>>)> {
+        let mut agents: BTreeMap<Who<'_>, (&str, &str, Option<&PerTarget<Ballot>>)> =
             BTreeMap::new();
         for (key, known) in &self.peers {
             if known.is(&self.own) {

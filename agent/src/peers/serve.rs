@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use health::campaign::LeaderContact;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use karmada_runtime::admin::Caller;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
@@ -25,7 +25,7 @@ use crate::vote::{Votes, kind};
 #[derive(Clone)]
 pub(super) struct RouteState {
     own: Arc<Identity>,
-    votes: watch::Receiver<PerSignal<DatedVote>>,
+    votes: watch::Receiver<PerTarget<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
     callers: Callers,
 }
@@ -51,7 +51,7 @@ impl Callers {
 /// date: the vote is still unhealthy.
 pub(super) async fn date_votes(
     mut votes: watch::Receiver<Votes>,
-    dated: watch::Sender<PerSignal<DatedVote>>,
+    dated: watch::Sender<PerTarget<DatedVote>>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let dating = async {
@@ -80,7 +80,7 @@ pub(super) async fn date_votes(
 }
 
 /// Returns votes that change now.
-pub(super) fn dated_now(votes: &Votes) -> PerSignal<DatedVote> {
+pub(super) fn dated_now(votes: &Votes) -> PerTarget<DatedVote> {
     votes.map(|_, vote| DatedVote {
         vote: *vote,
         since: Instant::now(),
@@ -90,7 +90,7 @@ pub(super) fn dated_now(votes: &Votes) -> PerSignal<DatedVote> {
 /// Returns the route. Requests of leaders go to `contacts`.
 pub(super) fn routes(
     own: Arc<Identity>,
-    votes: watch::Receiver<PerSignal<DatedVote>>,
+    votes: watch::Receiver<PerTarget<DatedVote>>,
     contacts: watch::Sender<Option<LeaderContact>>,
     callers: Callers,
 ) -> Router {
@@ -144,15 +144,7 @@ fn standby(query: &str, own: &Identity) -> Option<bool> {
             .find_map(|(name, value)| (name == wanted).then_some(value))
     };
     parameter("cluster").filter(|cluster| *cluster == own.cluster)?;
-    let leader = parameter("leader")?;
-    let ourselves = match parameter("agent") {
-        Some(id) => id == own.id.to_string(),
-        // A leader of an older version names its node only.
-        None => leader == own.node,
-    };
-    if ourselves {
-        return None;
-    }
+    parameter("agent").filter(|leader| *leader != own.id.to_string())?;
     Some(parameter("standby").is_some_and(|standby| standby == "true"))
 }
 
@@ -178,28 +170,17 @@ mod tests {
             ("", None),
             ("standby=true", None),
             ("cluster=member1&standby=true", None),
-            ("leader=n2&standby=true", None),
-            ("cluster=member2&leader=n2&standby=true", None),
-            ("cluster=member1&leader=n1&standby=true", None),
-            ("cluster=member1&leader=n2", Some(false)),
-            ("cluster=member1&leader=n2&standby=false", Some(false)),
-            ("cluster=member1&leader=n%32&standby=true", Some(true)),
-            ("cluster=member1&leader=n%2631", Some(false)),
+            ("agent=2&standby=true", None),
+            ("cluster=member2&agent=2&standby=true", None),
+            ("cluster=member1&agent=2", Some(false)),
+            ("cluster=member1&agent=2&standby=false", Some(false)),
+            ("cluster=member%31&agent=2&standby=true", Some(true)),
         ];
         for (query, expected) in cases {
             assert_eq!(standby(query, &own), expected, "{query}");
         }
-        // The identifier decides, not the name, which another agent may have by mistake.
-        for (leader, id, expected) in [
-            ("n1", 1, None),
-            ("n2", 1, None),
-            ("n1", 2, Some(true)),
-            ("n2", 2, Some(true)),
-        ] {
-            let id = Uuid::from_u128(id);
-            let query = format!("cluster=member1&leader={leader}&agent={id}&standby=true");
-            assert_eq!(standby(&query, &own), expected, "{query}");
-        }
+        let ourselves = format!("cluster=member1&agent={}&standby=true", own.id);
+        assert_eq!(standby(&ourselves, &own), None);
     }
 
     /// A leader's request counts from an address of the roster, and from this host: any other pod that may reach the

@@ -1,8 +1,7 @@
 //! The response body of `GET /v1/observation`: the votes of one agent's node.
 //!
-//! The vote on DNS is at the top, where agents of versions with no other signal have it and look for it. The
-//! votes on the others are in `signals`, by name. Those on other clusters than that of the agents, which the agents of a
-//! gateway have, are in `clusters`, by the cluster and then by the signal.
+//! The vote on DNS is at the top. The votes on the other signals are in `signals`, by name. Those on other clusters than that of
+//! the agents, which the agents of a gateway have, are in `clusters`, by the cluster and then by the signal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +11,10 @@ use health::failure::Server;
 use health::observation::{Failure, Family, Impairment, Partial, Pods, Symptom};
 use health::quorum::Ballot;
 use health::resolver::Resolver;
-use health::signal::{PerSignal, Signal};
+use health::signal::{PerTarget, Signal};
 use health::threshold::Vote;
 use jiff::{SignedDuration, Timestamp};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -48,15 +47,12 @@ pub(crate) struct VoteDocument {
     pub(crate) cluster: String,
     /// The node it votes for.
     pub(crate) node: String,
-    /// The identifier of the agent's process, as in the holder of the lease. Absent from agents of older
-    /// versions.
+    /// The identifier of the agent's process, as in the holder of the lease.
     #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
         serialize_with = "write_identifier",
         deserialize_with = "read_identifier"
     )]
-    pub(crate) agent: Option<Uuid>,
+    pub(crate) agent: Uuid,
     /// The vote on DNS.
     #[serde(flatten)]
     dns: SignalVote,
@@ -148,7 +144,7 @@ impl PodsLookup {
 
 impl VoteDocument {
     /// Creates the document of an agent's votes.
-    pub(super) fn new(own: &Identity, votes: &PerSignal<DatedVote>) -> Self {
+    pub(super) fn new(own: &Identity, votes: &PerTarget<DatedVote>) -> Self {
         let mut signals = ByName::new();
         let mut clusters: ByName<ClusterVotes> = ByName::new();
         for (target, vote) in votes.iter().filter(|(target, _)| target.signal != &DNS) {
@@ -166,7 +162,7 @@ impl VoteDocument {
         Self {
             cluster: own.cluster.clone(),
             node: own.node.clone(),
-            agent: Some(own.id),
+            agent: own.id,
             dns: SignalVote::new(
                 dns.and_then(|dns| dns.vote),
                 dns.map_or(Duration::ZERO, |dns| dns.since.elapsed()),
@@ -178,7 +174,7 @@ impl VoteDocument {
 
     /// Returns the ballots on the targets of `own`, or `None` if the document does not hold a vote on DNS
     /// that this version knows: then no agent wrote it.
-    pub(super) fn ballots<T>(&self, own: &PerSignal<T>) -> Option<PerSignal<Ballot>> {
+    pub(super) fn ballots<T>(&self, own: &PerTarget<T>) -> Option<PerTarget<Ballot>> {
         let dns = self.dns.ballot(&DNS)?;
         Some(own.map(|target, _| {
             let signal = target.signal;
@@ -275,18 +271,13 @@ impl SignalVote {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
-fn write_identifier<S: Serializer>(agent: &Option<Uuid>, serializer: S) -> Result<S::Ok, S::Error> {
-    match agent {
-        Some(agent) => serializer.collect_str(agent),
-        None => serializer.serialize_none(),
-    }
+fn write_identifier<S: Serializer>(agent: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(agent)
 }
 
-/// Reads an identifier. One of another kind, as a later version may write, is like none.
-fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uuid>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    Ok(value.as_str().and_then(|text| text.parse().ok()))
+fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(D::Error::custom)
 }
 
 /// Reads values by name. Anything but an object is like none.
@@ -311,338 +302,4 @@ fn since(age: Duration) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use health::diagnosis::{Diagnosis, Location, Transport};
-    use health::dns::DnsClass;
-    use health::failure::FailureClass;
-    use karmada_api::condition::REPORTER_READY;
-
-    use super::*;
-    use crate::vote::on_dns;
-
-    const AGE: Duration = Duration::from_secs(90);
-
-    fn own() -> Identity {
-        Identity {
-            cluster: "member1".to_owned(),
-            node: "n1".to_owned(),
-            id: Uuid::from_u128(1),
-            port: 8080,
-        }
-    }
-
-    fn failure() -> Failure {
-        Failure::new(DnsClass::ServFail, "[fd00::a]:53".parse().unwrap())
-    }
-
-    /// Returns the document of an agent that runs DNS alone.
-    fn document(vote: Option<Vote>) -> VoteDocument {
-        VoteDocument::new(&own(), &on_dns(vote).map(|_, vote| dated(*vote)))
-    }
-
-    fn dated(vote: Option<Vote>) -> DatedVote {
-        DatedVote {
-            vote,
-            since: Instant::now() - AGE,
-        }
-    }
-
-    /// Returns the ballot of a document on DNS.
-    fn ballot(document: &VoteDocument) -> Option<Ballot> {
-        document.ballots(&on_dns(None))?.get(&DNS).copied()
-    }
-
-    #[test]
-    fn every_vote_is_read_as_it_was_written() {
-        let votes = [
-            None,
-            Some(Vote::FirstSuccess),
-            Some(Vote::Healthy),
-            Some(Vote::Partial(Partial {
-                silent: Some(Family::Aaaa),
-                pods: Pods::from([
-                    None,
-                    Some(Impairment {
-                        symptom: Symptom::Fails,
-                        failure: failure(),
-                    }),
-                    Some(Impairment {
-                        symptom: Symptom::Waits,
-                        failure: Failure::without_server(DnsClass::Timeout),
-                    }),
-                ]),
-            })),
-            Some(Vote::Unhealthy(failure())),
-            Some(Vote::Unhealthy(Failure {
-                diagnosis: Some(Diagnosis {
-                    location: Location::NodeCache,
-                    only: Some(Transport::Tcp),
-                }),
-                ..failure()
-            })),
-            Some(Vote::Unhealthy(Failure {
-                resolver: Some(Resolver::Musl),
-                ..failure()
-            })),
-        ];
-        for vote in votes {
-            let document = document(vote);
-            let text = serde_json::to_string(&document).unwrap();
-            let read: VoteDocument = serde_json::from_str(&text).unwrap();
-            assert_eq!(read, document);
-            assert_eq!(
-                ballot(&read),
-                Some(vote.map_or(Ballot::NoVote, Ballot::Vote))
-            );
-        }
-    }
-
-    #[test]
-    fn an_unhealthy_vote_has_its_class_server_and_time() {
-        let vote = Some(Vote::Unhealthy(failure()));
-        let document = document(vote);
-        let json = serde_json::to_value(&document).unwrap();
-        assert_eq!(json["vote"], "unhealthy");
-        assert_eq!(json["class"], "servfail");
-        assert_eq!(json["server"], "fd00::a");
-        assert_eq!(json["agent"], own().id.to_string());
-        let since: Timestamp = json["since"].as_str().unwrap().parse().unwrap();
-        let age = Timestamp::now().duration_since(since).as_secs();
-        assert!((90..100).contains(&age), "{age}");
-    }
-
-    #[test]
-    fn a_document_that_no_agent_writes_has_no_ballot() {
-        for text in [
-            r#"{"cluster":"c","node":"n","vote":"maybe"}"#,
-            r#"{"cluster":"c","node":"n","vote":"unhealthy"}"#,
-            r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"timeout","server":"elsewhere"}"#,
-        ] {
-            let document: VoteDocument = serde_json::from_str(text).unwrap();
-            assert_eq!(ballot(&document), None, "{text}");
-        }
-    }
-
-    /// A newer agent may know resolvers and symptoms that this one does not.
-    #[test]
-    fn odd_pods_spoil_nothing() {
-        for pods in [
-            "7",
-            r#"{"bionic":{"symptom":"fails","class":"timeout"}}"#,
-            r#"{"musl":{"symptom":"sighs","class":"timeout"}}"#,
-            r#"{"musl":{"symptom":"fails","class":"timeout","server":"x"}}"#,
-            r#"{"musl":7}"#,
-        ] {
-            let text = format!(r#"{{"cluster":"c","node":"n","vote":"healthy","pods":{pods}}}"#);
-            let document: VoteDocument = serde_json::from_str(&text).unwrap();
-            let healthy = Ballot::Vote(Vote::Healthy);
-            assert_eq!(ballot(&document), Some(healthy), "{text}");
-        }
-    }
-
-    /// The node of a newer agent is not silent.
-    #[test]
-    fn a_class_that_only_a_newer_agent_knows_is_unhealthy_of_class_other() {
-        let text = r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;
-        let document: VoteDocument = serde_json::from_str(text).unwrap();
-        let other = Failure::new(FailureClass::OTHER, "10.0.0.1:53".parse().unwrap());
-        let unhealthy = Ballot::Vote(Vote::Unhealthy(other));
-        assert_eq!(ballot(&document), Some(unhealthy));
-        assert_eq!(other.to_string(), "other from 10.0.0.1");
-    }
-
-    #[test]
-    fn a_document_without_an_identifier_of_this_kind_is_read() {
-        for agent in ["", r#""agent":null,"#, r#""agent":7,"#, r#""agent":"n1","#] {
-            let text = format!(r#"{{"cluster":"c","node":"n",{agent}"vote":"healthy"}}"#);
-            let document: VoteDocument = serde_json::from_str(&text).unwrap();
-            assert_eq!(document.agent, None, "{text}");
-            let healthy = Ballot::Vote(Vote::Healthy);
-            assert_eq!(ballot(&document), Some(healthy), "{text}");
-        }
-    }
-
-    /// A second signal.
-    static LAN: Signal = Signal {
-        name: "lan",
-        subject: "LAN",
-        metric_prefix: "lan_",
-        condition: "LanReady",
-        ready_reason: "LanReady",
-        failed_reason: "LanFailed",
-        reporter: REPORTER_READY,
-        works: "it works",
-        unobserved: "it is unknown",
-        classes: &[FailureClass::new(0, "cut")],
-    };
-
-    fn on_both(dns: Option<Vote>, lan: Option<Vote>) -> PerSignal<DatedVote> {
-        PerSignal::from_iter([(&DNS, dated(dns)), (&LAN, dated(lan))])
-    }
-
-    fn both_ballots(text: &str) -> Option<[Ballot; 2]> {
-        let document: VoteDocument = serde_json::from_str(text).unwrap();
-        let ballots = document.ballots(&on_both(None, None))?;
-        Some([&DNS, &LAN].map(|signal| *ballots.get(signal).unwrap()))
-    }
-
-    #[test]
-    fn each_signal_has_its_vote() {
-        let cut = Vote::Unhealthy(Failure::without_server(FailureClass::new(0, "cut")));
-        for (dns, lan) in [
-            (Some(Vote::Healthy), Some(cut)),
-            (Some(Vote::Unhealthy(failure())), Some(Vote::FirstSuccess)),
-            (None, Some(Vote::Healthy)),
-            (Some(Vote::Healthy), None),
-        ] {
-            let document = VoteDocument::new(&own(), &on_both(dns, lan));
-            let text = serde_json::to_string(&document).unwrap();
-            let expected = [dns, lan].map(|vote| vote.map_or(Ballot::NoVote, Ballot::Vote));
-            assert_eq!(both_ballots(&text), Some(expected), "{text}");
-        }
-    }
-
-    /// The agents of a gateway vote on other clusters, beside whatever they vote of their own.
-    #[test]
-    fn each_cluster_has_its_vote() {
-        let of = |cluster: &str, vote| {
-            let signals = PerSignal::from_iter([(&LAN, dated(vote))]);
-            signals.about(&Arc::from(cluster)).into_iter()
-        };
-        let cut = Vote::Unhealthy(Failure::without_server(FailureClass::new(0, "cut")));
-        let own = on_both(None, Some(Vote::Healthy)).into_iter();
-        let own = own.chain(of("m1", Some(cut))).chain(of("m2", None));
-        let votes: PerSignal<DatedVote> = own.collect();
-        let text = serde_json::to_string(&VoteDocument::new(&self::own(), &votes)).unwrap();
-        let document: VoteDocument = serde_json::from_str(&text).unwrap();
-        let known: PerSignal<()> = votes
-            .into_iter()
-            .map(|(target, _)| target)
-            .chain(of("m3", None).map(|(target, _)| target))
-            .map(|target| (target, ()))
-            .collect();
-        let ballots = document.ballots(&known).unwrap();
-        let ballots: Vec<Ballot> = ballots.values().copied().collect();
-        let expected = [
-            Ballot::NoVote,
-            Ballot::Vote(Vote::Healthy),
-            Ballot::Vote(cut),
-            Ballot::NoVote,
-            Ballot::NoVote,
-        ];
-        assert_eq!(ballots, expected, "{text}");
-        // A leader that knows no such vote reads the others.
-        let expected = [Ballot::NoVote, Ballot::Vote(Vote::Healthy)];
-        assert_eq!(both_ballots(&text), Some(expected));
-    }
-
-    /// Votes on one cluster that cannot be read spoil no others.
-    #[test]
-    fn odd_clusters_spoil_nothing() {
-        let target = PerSignal::from_iter([(&LAN, ())]).about(&Arc::from("m1"));
-        for (clusters, expected) in [
-            ("7", Ballot::NoVote),
-            (r#"{"m1":7,"m2":{}}"#, Ballot::NoVote),
-            (r#"{"m1":{"lan":7}}"#, Ballot::NoVote),
-            (r#"{"m1":{"lan":{"vote":"maybe"}}}"#, Ballot::NoVote),
-            (
-                r#"{"m0":null,"m1":{"lan":{"vote":"healthy"},"new":7}}"#,
-                Ballot::Vote(Vote::Healthy),
-            ),
-        ] {
-            let text =
-                format!(r#"{{"cluster":"c","node":"n","vote":"no_vote","clusters":{clusters}}}"#);
-            let document: VoteDocument = serde_json::from_str(&text).unwrap();
-            let ballots = document.ballots(&target).unwrap();
-            assert_eq!(ballots.values().collect::<Vec<_>>(), [&expected], "{text}");
-        }
-    }
-
-    /// A document as agents of the version before write it: they count for DNS alone.
-    #[test]
-    fn old_agent_votes_on_dns() {
-        let text = r#"{"cluster":"member1","node":"n4","agent":"0b1c1e0e-6c0a-4a53-9d0f-8a0d3a0c1f5e",
-            "vote":"unhealthy","since":"2026-11-21T10:02:31Z","class":"timeout","server":"10.96.0.10"}"#;
-        let timeout = Failure::new(DnsClass::Timeout, "10.96.0.10:53".parse().unwrap());
-        let unhealthy = Ballot::Vote(Vote::Unhealthy(timeout));
-        assert_eq!(both_ballots(text), Some([unhealthy, Ballot::Absent]));
-    }
-
-    /// Agents of the version before read a document so.
-    #[test]
-    fn old_leader_reads_dns() {
-        #[derive(Debug, Deserialize)]
-        struct Before {
-            cluster: String,
-            node: String,
-            #[serde(default, deserialize_with = "read_identifier")]
-            agent: Option<Uuid>,
-            vote: String,
-            #[serde(default)]
-            since: Option<String>,
-            #[serde(default)]
-            class: Option<String>,
-            #[serde(default)]
-            server: Option<String>,
-            #[serde(default)]
-            fault: Option<String>,
-            #[serde(default)]
-            family: Option<String>,
-        }
-        let votes = on_both(Some(Vote::Unhealthy(failure())), Some(Vote::Healthy));
-        let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
-        let read: Before = serde_json::from_str(&text).unwrap();
-        assert_eq!((read.cluster, read.node), (own().cluster, own().node));
-        assert_eq!(
-            (read.agent, read.vote.as_str()),
-            (Some(own().id), UNHEALTHY)
-        );
-        assert_eq!(read.class.as_deref(), Some("servfail"));
-        assert_eq!(read.server.as_deref(), Some("fd00::a"));
-        assert!(read.since.is_some() && read.fault.is_none() && read.family.is_none());
-        // An agent that does not run DNS has no vote on it.
-        let votes = PerSignal::from_iter([(&LAN, dated(Some(Vote::Healthy)))]);
-        let text = serde_json::to_string(&VoteDocument::new(&own(), &votes)).unwrap();
-        let read: Before = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.vote, NO_VOTE);
-    }
-
-    /// An agent of DNS alone writes what the version before wrote.
-    #[test]
-    fn dns_alone_adds_no_field() {
-        let document = serde_json::to_value(document(Some(Vote::Healthy))).unwrap();
-        let fields: Vec<_> = document.as_object().unwrap().keys().collect();
-        assert_eq!(fields, ["agent", "cluster", "node", "since", "vote"]);
-    }
-
-    /// A later version may write anything there.
-    #[test]
-    fn odd_signals_spoil_nothing() {
-        let healthy = Ballot::Vote(Vote::Healthy);
-        for (signals, lan) in [
-            ("null", Ballot::Absent),
-            ("7", Ballot::Absent),
-            (r#"{"other":{}}"#, Ballot::Absent),
-            (r#"{"lan":7}"#, Ballot::NoVote),
-            (r#"{"lan":{}}"#, Ballot::NoVote),
-            (r#"{"lan":{"vote":"maybe"}}"#, Ballot::NoVote),
-            (r#"{"lan":{"vote":"unhealthy"}}"#, Ballot::NoVote),
-            (
-                r#"{"lan":{"vote":"unhealthy","class":"cut","server":"x"}}"#,
-                Ballot::NoVote,
-            ),
-            (
-                r#"{"lan":{"vote":"unhealthy","class":"new"}}"#,
-                Ballot::Vote(Vote::Unhealthy(Failure::without_server(
-                    FailureClass::OTHER,
-                ))),
-            ),
-        ] {
-            let text =
-                format!(r#"{{"cluster":"c","node":"n","vote":"healthy","signals":{signals}}}"#);
-            assert_eq!(both_ballots(&text), Some([healthy, lan]), "{signals}");
-        }
-    }
-}
+mod tests;

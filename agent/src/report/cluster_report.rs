@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use health::quorum::Tally;
 use health::report::{Participation, ReportPlan, Reporter};
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use karmada_api::Condition;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::Chain;
@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::cluster::{Change, RawCluster};
 use super::parts::{Report, Subject};
 use crate::backoff::Backoff;
+use crate::identity::NAME;
 
 /// The deadline of a read.
 const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -105,7 +106,7 @@ impl<'a> ClusterReport<'a> {
     }
 
     /// Writes what is due and returns the moment of the next plan, should nothing happen before.
-    pub(super) async fn act(&mut self, tallies: Option<&PerSignal<Tally>>) -> Option<Instant> {
+    pub(super) async fn act(&mut self, tallies: Option<&PerTarget<Tally>>) -> Option<Instant> {
         loop {
             // Neither votes nor events shorten a backoff.
             if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {
@@ -159,7 +160,7 @@ impl<'a> ClusterReport<'a> {
             };
             let change = change(object, condition)?;
             let patch = change.to_patch();
-            let parameters = PatchParams::default();
+            let parameters = PatchParams::apply(NAME);
             let call = self.objects.patch_status(&self.name, &parameters, &patch);
             match self.report.writer.write("conditions", call).await {
                 Ok(object) => {
@@ -184,7 +185,7 @@ impl<'a> ClusterReport<'a> {
     /// a list is the last one who wrote any of its elements.
     async fn report_contention(&self, kind: &str) {
         let (name, conditions) = (&self.name, ["/status/conditions".to_owned()]);
-        let manager = find_rival(&self.objects, name, crate::identity::NAME, &conditions).await;
+        let manager = find_rival(&self.objects, name, NAME, &conditions).await;
         tracing::warn!(
             cluster = name,
             condition = kind,

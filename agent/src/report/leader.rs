@@ -7,7 +7,7 @@ use futures::StreamExt;
 use health::campaign::Tenure;
 use health::quorum::Tally;
 use health::report::Participation;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use karmada_runtime::watch::{Decoded, events_of};
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
@@ -22,7 +22,7 @@ use super::parts::{Report, Subject};
 pub(super) struct Leader<'a> {
     report: &'a Report,
     /// `None` until every agent has had a request.
-    tallies: watch::Receiver<Option<PerSignal<Tally>>>,
+    tallies: watch::Receiver<Option<PerTarget<Tally>>>,
     tenure: &'a mut Tenure,
     /// By the names of the objects. The agents' own cluster is there even without one.
     clusters: BTreeMap<String, ClusterReport<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct Leader<'a> {
 impl<'a> Leader<'a> {
     pub(super) fn new(
         report: &'a Report,
-        tallies: watch::Receiver<Option<PerSignal<Tally>>>,
+        tallies: watch::Receiver<Option<PerTarget<Tally>>>,
         tenure: &'a mut Tenure,
     ) -> Self {
         let mut leader = Self {

@@ -2,7 +2,7 @@
 
 use health::quorum::Quorum;
 use health::report::Pace;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use jiff::Timestamp;
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::Leadership;
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     pub(crate) subject: Subject,
     pub(crate) pace: Pace,
     /// The quorum of each signal that is reported on.
-    pub(crate) quorums: PerSignal<Quorum>,
+    pub(crate) quorums: PerTarget<Quorum>,
     pub(crate) peers: Peers,
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,

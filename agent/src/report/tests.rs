@@ -13,7 +13,7 @@ use health::dns::DnsClass;
 use health::observation::Failure;
 use health::quorum::Quorum;
 use health::report::Pace;
-use health::signal::PerSignal;
+use health::signal::PerTarget;
 use health::threshold::Vote;
 use jiff::Timestamp;
 use karmada_api::Condition;
@@ -139,7 +139,7 @@ impl Running {
     fn reporting(
         karmada: &Karmada,
         subject: Subject,
-        quorums: PerSignal<Quorum>,
+        quorums: PerTarget<Quorum>,
         votes: Votes,
         peers: impl FnOnce(watch::Receiver<Votes>) -> Peers,
         leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,

@@ -6,7 +6,7 @@ mod clusters;
 mod own;
 mod votes;
 
-use health::signal::{PerSignal, Signal};
+use health::signal::{PerTarget, Signal};
 use health::threshold::{Round, Threshold, Thresholds};
 use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
@@ -21,17 +21,17 @@ use crate::metrics::VoteMetrics;
 /// The finished rounds of an agent's probes.
 pub(crate) enum Rounds {
     /// Of each signal of its own cluster.
-    Own(PerSignal<mpsc::Receiver<Round>>),
+    Own(PerTarget<mpsc::Receiver<Round>>),
     /// Of one signal of several other clusters.
     Others(&'static Signal, mpsc::Receiver<Round<ByCluster>>),
 }
 
 impl Rounds {
     /// Returns a value for each signal, of no cluster by name.
-    pub(crate) fn per_signal<T: Clone>(&self, value: &T) -> PerSignal<T> {
+    pub(crate) fn per_signal<T: Clone>(&self, value: &T) -> PerTarget<T> {
         match self {
             Self::Own(rounds) => rounds.map(|_, _| value.clone()),
-            Self::Others(signal, _) => PerSignal::from_iter([(*signal, value.clone())]),
+            Self::Others(signal, _) => PerTarget::from_iter([(*signal, value.clone())]),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
 use health::observation::Observation;
-use health::signal::{PerSignal, Target};
+use health::signal::{PerTarget, Target};
 use health::threshold::Vote;
 
 /// This node's vote on each signal.
-pub(crate) type Votes = PerSignal<Option<Vote>>;
+pub(crate) type Votes = PerTarget<Option<Vote>>;
 
 /// The observations of a round, one of each cluster that it is about.
 pub(crate) type ByCluster = BTreeMap<Arc<str>, Observation>;
@@ -47,5 +47,5 @@ pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
 /// Returns the votes of an agent that runs DNS alone.
 #[cfg(test)]
 pub(crate) fn on_dns(vote: Option<Vote>) -> Votes {
-    PerSignal::from_iter([(&health::dns::DNS, vote)])
+    PerTarget::from_iter([(&health::dns::DNS, vote)])
 }

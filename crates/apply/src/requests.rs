@@ -289,7 +289,7 @@ impl Requests {
         takes: JsonPatch,
     ) -> Result<Option<Value>, MemberError> {
         let takes: Patch<()> = takes.into();
-        let built = patch(path, &self.managed(), &takes);
+        let built = patch(path, &PatchParams::apply(self.manager), &takes);
         self.write(writes, Write::TakeOver, path, built).await
     }
 
@@ -300,7 +300,7 @@ impl Requests {
         path: &ObjectPath,
         body: &Value,
     ) -> Result<Option<Value>, MemberError> {
-        let built = patch(path, &self.managed(), &Patch::Merge(body));
+        let built = patch(path, &PatchParams::apply(self.manager), &Patch::Merge(body));
         self.write(writes, Write::Release, path, built).await
     }
 
@@ -340,13 +340,6 @@ impl Requests {
         match self.client.request(request.clone()).await {
             Err(error) if !is_answer(&error) => self.client.request(request).await,
             answer => answer,
-        }
-    }
-
-    fn managed(&self) -> PatchParams {
-        PatchParams {
-            field_manager: Some(self.manager.to_owned()),
-            ..PatchParams::default()
         }
     }
 

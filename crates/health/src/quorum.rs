@@ -26,7 +26,7 @@ pub enum Ballot {
     Vote(Vote),
     /// It responds, but has no vote.
     NoVote,
-    /// It responds, but its agent does not run the signal: it is of an older version, or its flags differ.
+    /// It responds, but its agent does not run the signal: its flags differ.
     Absent,
     /// It does not respond.
     Silent,

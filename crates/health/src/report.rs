@@ -15,7 +15,7 @@ use karmada_api::condition::{
 use objects::condition::{find, transition};
 
 use super::quorum::{Judgement, Quorum, Tally, Verdict};
-use super::signal::{PerSignal, Signal};
+use super::signal::{PerTarget, Signal};
 
 /// The shortest interval between two writes of a condition of which only the message changes.
 const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
@@ -62,7 +62,7 @@ pub struct Reporter {
     started: Instant,
     /// The type of the condition of the verdicts' freshness.
     freshness: &'static str,
-    signals: PerSignal<SignalState>,
+    signals: PerTarget<SignalState>,
     /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
     /// The last write of each condition that changed its status or reason.
@@ -128,7 +128,7 @@ impl DesiredCondition {
 
 impl Reporter {
     /// Creates the state of a leader whose term begins at `now`, and who reports on these signals of one cluster.
-    pub fn new(pace: Pace, quorums: &PerSignal<Quorum>, now: Instant) -> Self {
+    pub fn new(pace: Pace, quorums: &PerTarget<Quorum>, now: Instant) -> Self {
         let mut signals = quorums.iter().map(|(target, _)| target.signal);
         Self {
             pace,
@@ -151,7 +151,7 @@ impl Reporter {
     /// `time` becomes the transition time of a condition whose status changes.
     pub fn plan(
         &mut self,
-        tallies: &PerSignal<Tally>,
+        tallies: &PerTarget<Tally>,
         conditions: &[Condition],
         now: Instant,
         time: Timestamp,
@@ -235,7 +235,7 @@ impl Reporter {
 
     /// Returns the verdict on each signal of the last plan with enough votes: `Some(true)` if it works in
     /// the cluster.
-    pub fn verdicts(&self) -> PerSignal<Option<bool>> {
+    pub fn verdicts(&self) -> PerTarget<Option<bool>> {
         self.signals.map(|_, state| state.verdict)
     }
 

@@ -69,15 +69,15 @@ impl From<&'static Signal> for Target {
 /// A value for each target of an agent: each signal that it runs, of its own cluster or of each of the others that it is
 /// about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PerSignal<T>(Vec<(Target, T)>);
+pub struct PerTarget<T>(Vec<(Target, T)>);
 
-impl<T> Default for PerSignal<T> {
+impl<T> Default for PerTarget<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> PerSignal<T> {
+impl<T> PerTarget<T> {
     /// Returns the value of `signal` of the agents' own cluster, or `None` if it does not run.
     pub fn get(&self, signal: &Signal) -> Option<&T> {
         self.find(signal, None)
@@ -119,7 +119,7 @@ impl<T> PerSignal<T> {
     }
 
     /// Returns another value for each target.
-    pub fn map<U>(&self, mut value: impl FnMut(&Target, &T) -> U) -> PerSignal<U> {
+    pub fn map<U>(&self, mut value: impl FnMut(&Target, &T) -> U) -> PerTarget<U> {
         self.iter()
             .map(|(target, of)| (target.clone(), value(target, of)))
             .collect()
@@ -141,7 +141,7 @@ impl<T> PerSignal<T> {
     }
 }
 
-impl<K: Into<Target>, T> FromIterator<(K, T)> for PerSignal<T> {
+impl<K: Into<Target>, T> FromIterator<(K, T)> for PerTarget<T> {
     fn from_iter<I: IntoIterator<Item = (K, T)>>(values: I) -> Self {
         let values = values.into_iter();
         Self(
@@ -152,7 +152,7 @@ impl<K: Into<Target>, T> FromIterator<(K, T)> for PerSignal<T> {
     }
 }
 
-impl<T> IntoIterator for PerSignal<T> {
+impl<T> IntoIterator for PerTarget<T> {
     type Item = (Target, T);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 

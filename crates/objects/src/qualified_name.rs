@@ -13,6 +13,11 @@ pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }
 
+/// Returns `true` for a DNS-1123 label, by the rules of Kubernetes.
+pub fn is_label(text: &str) -> bool {
+    text.len() <= 63 && !text.contains('.') && is_subdomain(text)
+}
+
 /// Returns `true` for a DNS-1123 subdomain, by the rules of Kubernetes.
 pub fn is_subdomain(text: &str) -> bool {
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

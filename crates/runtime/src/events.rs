@@ -73,17 +73,15 @@ impl EventRecorder {
         budget: EventBudget,
         form: EventForm,
     ) -> Self {
-        let dropped = Counter::default();
-        program.registry.register(
+        let dropped: Counter = program.registry.register(
             "events_dropped",
             "Events that were not written: beyond the budget or the queue, or rejected by the API",
-            dropped.clone(),
+            Counter::default(),
         );
-        let unwritten = Gauge::default();
-        program.registry.register(
+        let unwritten: Gauge = program.registry.register(
             "events_waiting",
             "Events that are not written yet",
-            unwritten.clone(),
+            Gauge::default(),
         );
         let (queue, queued) = mpsc::channel(CAPACITY);
         let writing = Writing {

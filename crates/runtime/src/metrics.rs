@@ -67,13 +67,10 @@ struct WriteLabels {
 impl WriteMetrics {
     /// Registers `writes_total{target,outcome}`.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "writes",
-            "Writes to an API, by target and outcome",
-            metrics.writes.clone(),
-        );
-        metrics
+        let help = "Writes to an API, by target and outcome";
+        Self {
+            writes: registry.register("writes", help, Family::default()),
+        }
     }
 
     /// Creates the series of `target` with the value 0. Without them `rate` and `increase` miss the
@@ -257,31 +254,27 @@ struct ControllerLabels {
 
 impl ControllerMetrics {
     fn register(registry: &mut Registry) -> Self {
-        let reconciles = Family::default();
         let duration: Family<_, _, fn() -> Histogram> =
             // 1 ms to 8 s: a reconcile takes at most a few bounded writes.
             Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 2.0, 14)));
-        registry.register(
-            "reconciles",
-            "Reconciles, by controller and result",
-            reconciles.clone(),
-        );
-        registry.register_with_unit(
-            "reconcile_duration",
-            "Time from taking a key to its last write",
-            Unit::Seconds,
-            duration.clone(),
-        );
-        let queue_length = ScrapedGauge::register(
-            registry,
-            "queue_length",
-            "Keys that are queued, being reconciled, or waiting for a retry",
-            "controller",
-        );
         Self {
-            reconciles,
-            duration,
-            queue_length,
+            reconciles: registry.register(
+                "reconciles",
+                "Reconciles, by controller and result",
+                Family::default(),
+            ),
+            duration: registry.register_with_unit(
+                "reconcile_duration",
+                "Time from taking a key to its last write",
+                Unit::Seconds,
+                duration,
+            ),
+            queue_length: ScrapedGauge::register(
+                registry,
+                "queue_length",
+                "Keys that are queued, being reconciled, or waiting for a retry",
+                "controller",
+            ),
         }
     }
 }

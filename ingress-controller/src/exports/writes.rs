@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use traffic::ingress::{ExportChange, Exporter, PolicyChange, Settings};
 
 use crate::events::IngressEvents;
+use crate::identity::NAME;
 use crate::watch::SharedIndex;
 
 /// An object of a kind.
@@ -164,7 +165,7 @@ impl ExportWriter {
         let metadata = json!({ "resourceVersion": version });
         let patch = Patch::Merge(json!({ "metadata": metadata, "spec": spec }));
         let api = self.api::<PropagationPolicy>(key);
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = api.patch(&key.name, &parameters, &patch);
         let write = self.writer.write(PropagationPolicy::TARGET, call);
         let stored = write

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
@@ -17,6 +17,7 @@ use crate::reason::Reason;
 /// A load balancer for `MultiClusterIngress`es.
 ///
 /// All its writes go through the [`Writer`] passed in, which performs them only while leading.
+#[async_trait]
 pub trait LoadBalancer: Send + Sync + 'static {
     /// Returns `false` if another program serves the traffic: then nothing is desired of this load
     /// balancer, and what only [`Desired`] depends on is not watched.
@@ -28,28 +29,19 @@ pub trait LoadBalancer: Send + Sync + 'static {
 
     /// Brings the load balancer, which [serves](Self::serves), to `desired` with as few writes as necessary. Removes the endpoints of
     /// clusters that are blocked, leaving or unknown first, even if the rest fails.
-    fn ensure<'a>(
-        &'a self,
-        writer: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
+    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError>;
 
     /// Removes everything that belongs to the ingress `key`, the endpoints of `excluded` clusters first.
     /// Fails while anything of it is left.
-    fn delete<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        excluded: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
+    async fn delete(
+        &self,
+        writer: &Writer,
+        key: &Key,
+        excluded: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError>;
 
     /// Removes the endpoints of the ingress `key` that are in `cut`, and nothing else.
-    fn cut<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>>;
+    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError>;
 
     /// Returns the ingresses that the load balancer holds something of.
     fn keys(&self) -> Vec<Key>;
@@ -68,7 +60,7 @@ pub trait LoadBalancer: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails if the load balancer does not answer.
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>>;
+    async fn probe(&self) -> Result<(), BoxError>;
 }
 
 /// The outcome of [`LoadBalancer::ensure`] and [`LoadBalancer::delete`].
@@ -90,6 +82,12 @@ pub struct Obstacle {
     pub object: RelatedObject,
     /// The description for the user.
     pub message: String,
+}
+
+/// Fails with the first of the obstacles met.
+pub(super) fn require_none<O: Into<Obstacle>>(met: BTreeSet<O>) -> Result<(), BoxError> {
+    let first: Option<Obstacle> = met.into_iter().next().map(Into::into);
+    first.map_or(Ok(()), |obstacle| Err(obstacle.into()))
 }
 
 /// The object that an Event refers to besides its ingress.

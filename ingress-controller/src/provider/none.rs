@@ -1,9 +1,7 @@
 use std::collections::BTreeSet;
-use std::future::ready;
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -17,6 +15,7 @@ use super::balancer::{Ensured, LoadBalancer};
 #[derive(Debug)]
 pub(crate) struct NoLoadBalancer;
 
+#[async_trait]
 impl LoadBalancer for NoLoadBalancer {
     fn serves(&self) -> bool {
         false
@@ -24,30 +23,16 @@ impl LoadBalancer for NoLoadBalancer {
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
 
-    fn ensure<'a>(
-        &'a self,
-        _: &'a Writer,
-        _: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        ready(Ok(Ensured::default())).boxed()
+    async fn ensure(&self, _: &Writer, _: &Desired) -> Result<Ensured, BoxError> {
+        Ok(Ensured::default())
     }
 
-    fn delete<'a>(
-        &'a self,
-        _: &'a Writer,
-        _: &'a Key,
-        _: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        ready(Ok(Ensured::default())).boxed()
+    async fn delete(&self, _: &Writer, _: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
+        Ok(Ensured::default())
     }
 
-    fn cut<'a>(
-        &'a self,
-        _: &'a Writer,
-        _: &'a Key,
-        _: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        ready(Ok(())).boxed()
+    async fn cut(&self, _: &Writer, _: &Key, _: &Held) -> Result<(), BoxError> {
+        Ok(())
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -66,7 +51,7 @@ impl LoadBalancer for NoLoadBalancer {
         false
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        ready(Ok(())).boxed()
+    async fn probe(&self) -> Result<(), BoxError> {
+        Ok(())
     }
 }

@@ -1,14 +1,12 @@
 mod enforcement;
 
 use std::collections::BTreeSet;
-use std::future::ready;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use embedded_apiserver::Fault;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -61,13 +59,14 @@ struct FakeBalancer {
 const OUTAGE: &str = "it does not answer";
 
 impl FakeBalancer {
-    fn result(&self, call: String) -> BoxFuture<'_, Result<Ensured, BoxError>> {
+    fn result(&self, call: String) -> Result<Ensured, BoxError> {
         self.calls.lock().push(call);
         let result = self.results.lock().pop();
-        ready(result.unwrap_or_else(|| Ok(Ensured::default()))).boxed()
+        result.unwrap_or_else(|| Ok(Ensured::default()))
     }
 }
 
+#[async_trait]
 impl LoadBalancer for FakeBalancer {
     fn serves(&self) -> bool {
         !self.serves_nothing.load(Relaxed)
@@ -75,35 +74,26 @@ impl LoadBalancer for FakeBalancer {
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
 
-    fn ensure<'a>(
-        &'a self,
-        _: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+    async fn ensure(&self, _: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
         if self.is_down.load(Relaxed) {
             // A request without a response.
-            return std::future::pending().boxed();
+            std::future::pending::<()>().await;
         }
         self.result(format!("ensure {}", desired.key))
     }
 
-    fn delete<'a>(
-        &'a self,
-        _: &'a Writer,
-        key: &'a Key,
-        _: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+    async fn delete(
+        &self,
+        _: &Writer,
+        key: &Key,
+        _: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError> {
         self.result(format!("delete {key}"))
     }
 
-    fn cut<'a>(
-        &'a self,
-        _: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
+    async fn cut(&self, _: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
         self.calls.lock().push(format!("cut {cut:?} of {key}"));
-        ready(Ok(())).boxed()
+        Ok(())
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -122,14 +112,13 @@ impl LoadBalancer for FakeBalancer {
         error.to_string() == OUTAGE
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+    async fn probe(&self) -> Result<(), BoxError> {
         self.probes.send_modify(|probes| *probes += 1);
-        let result = if self.is_down.load(Relaxed) {
+        if self.is_down.load(Relaxed) {
             Err(OUTAGE.into())
         } else {
             Ok(())
-        };
-        ready(result).boxed()
+        }
     }
 }
 

@@ -2,6 +2,7 @@ mod wire;
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::Secret;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
 use proptest::prelude::*;

@@ -13,12 +13,12 @@ use super::controllers::{NAMESPACE, Program, foreign};
 use super::gates;
 use super::members::minor;
 use super::report::{Finding, Section};
-use crate::agents::kubeconfig::reachable;
 use crate::args::CheckArgs;
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::interpret::customizations;
 use crate::lease::Holder;
+use crate::membership::agent::kubeconfig::reachable;
 use crate::propagation::{Served, served};
 
 /// The kinds that an installation builds on.

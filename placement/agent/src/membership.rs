@@ -16,6 +16,7 @@ use placement_rules::heartbeat::{HeartbeatFacts, HeartbeatPlan, plan};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
+use crate::identity::NAME;
 use crate::index::SharedIndex;
 use crate::namespaces::MemberNamespaces;
 use crate::properties::Properties;
@@ -96,7 +97,7 @@ impl MembershipReconciler {
     async fn write(&self, key: &Key, patch: Value) -> Result<(), WriteError> {
         let channels: Api<InternalMemberCluster> =
             Api::namespaced(self.hub.clone(), &key.namespace);
-        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(patch));
         let call = write::patch_status(&channels, &key.name, &parameters, &patch);
         match self.writes.write("heartbeat", call).await {
             // The watch is about to show that it is gone.

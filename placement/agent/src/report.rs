@@ -17,6 +17,7 @@ use placement_rules::manifests::owner_status;
 use serde_json::json;
 
 use crate::events::failure;
+use crate::identity::NAME;
 use crate::written::WrittenWorks;
 
 /// Writes Works and `AppliedWork`s.
@@ -47,7 +48,7 @@ impl Reporter {
         };
         let version = Some(work.metadata.resource_version());
         let patch = Patch::Merge(guarded(version, json!({ "status": patch })));
-        let (works, parameters) = (self.works(work), PatchParams::default());
+        let (works, parameters) = (self.works(work), PatchParams::apply(NAME));
         let call = write::patch_status(&works, work.metadata.name(), &parameters, &patch);
         let stored = self.writes.write("work_status", call).await?;
         self.record(owner, failure(&before, &after));
@@ -93,7 +94,7 @@ impl Reporter {
         let version = Some(work.metadata.resource_version());
         let body = json!({ "metadata": { "finalizers": finalizers } });
         let patch = Patch::Merge(guarded(version, body));
-        let (works, parameters) = (self.works(work), PatchParams::default());
+        let (works, parameters) = (self.works(work), PatchParams::apply(NAME));
         let call = write::patch(&works, work.metadata.name(), &parameters, &patch);
         let stored = self.writes.write("work_finalizer", call).await?;
         work.metadata.finalizers = Some(finalizers);
@@ -146,7 +147,7 @@ impl Reporter {
         // The last object leaves no list, which a merge patch must name to take it away.
         let patch = merge_between(&json!(before), &json!(after));
         let patch = Patch::Merge(json!({ "status": patch }));
-        let (owners, parameters) = (self.owners(), PatchParams::default());
+        let (owners, parameters) = (self.owners(), PatchParams::apply(NAME));
         let call = write::patch_status(&owners, owner.metadata.name(), &parameters, &patch);
         self.writes.write("appliedwork_status", call).await?;
         Ok(())

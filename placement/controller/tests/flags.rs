@@ -7,17 +7,6 @@ fn rejected(flags: &[&str]) -> String {
     flags::rejected(env!("CARGO_BIN_EXE_placement-controller"), &[], flags)
 }
 
-/// A kubeconfig that is missing or not named is asked for.
-#[test]
-fn missing_kubeconfig_is_named() {
-    let line = rejected(&["--kubeconfig=/no/such/file"]);
-    assert!(
-        line.starts_with("error: cannot read kubeconfig /no/such/file: "),
-        "{line}"
-    );
-    assert!(rejected(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
-}
-
 /// A time that is out of bounds is named in one line.
 #[test]
 fn unbounded_force_is_named() {

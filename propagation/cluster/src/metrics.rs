@@ -17,13 +17,11 @@ struct MemberLabels {
 impl Reachable {
     /// Registers `member_reachable{member}`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let reachable = Self::default();
-        registry.register(
+        Self(registry.register(
             "member_reachable",
             "1 for a member that was reached when it was tried last, 0 for one that was not",
-            reachable.0.clone(),
-        );
-        reachable
+            Family::default(),
+        ))
     }
 
     /// Notes whether a member was reached.

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 
 use crate::events::taken;
 use crate::heartbeat::Heartbeat;
+use crate::identity::NAME;
 use crate::watch::{Known, SharedIndex};
 
 /// The time after which a write is tried again that another one has overtaken.
@@ -176,7 +177,7 @@ impl Reconciler {
     ) -> Result<bool, WriteError> {
         let clusters: Api<ClusterView> = Api::all(self.client.clone());
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let (parameters, namespace) = (PatchParams::default(), execution_namespace(name));
+        let (parameters, namespace) = (PatchParams::apply(NAME), execution_namespace(name));
         let written = match step {
             ClusterWrite::Finalizers(patch) => {
                 let patch = Patch::Merge(patch);
@@ -235,7 +236,7 @@ impl Reconciler {
         let name = known.cluster.name();
         if let Role::ControlPlane { .. } = self.role {
             let patch = Patch::Merge(patch);
-            return patch_status(clusters, name, &PatchParams::default(), &patch).await;
+            return patch_status(clusters, name, &PatchParams::apply(NAME), &patch).await;
         }
         // Karmada grants its agents no patch. The object is as the server stores it, of the version that it names.
         let mut cluster = known.cluster.clone();

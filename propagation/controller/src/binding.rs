@@ -374,10 +374,7 @@ impl BindingReconciler {
     where
         K: Resource + Clone,
     {
-        let parameters = PatchParams {
-            field_manager: Some(NAME.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = PatchParams::apply(NAME);
         match part {
             Part::Status => {
                 let call = write::patch_status(api, name, &parameters, patch);

@@ -368,24 +368,20 @@ impl DependencyReconciler {
         key: &Key,
         plan: BindingPlan,
     ) -> Result<Option<Stored>, BoxError> {
-        let manager = Some(NAME.to_owned());
         match plan {
             // The end of the former binding wakes those that need another.
             BindingPlan::Unchanged | BindingPlan::Waits => Ok(None),
             // One that was made meanwhile is a conflict like any other.
             BindingPlan::Create(body) => {
                 let parameters = PostParams {
-                    field_manager: manager,
+                    field_manager: Some(NAME.to_owned()),
                     ..PostParams::default()
                 };
                 let call = write::create(api, &parameters, &body);
                 Ok(self.writes.write("binding", call).await?)
             }
             BindingPlan::Patch(patch) => {
-                let parameters = PatchParams {
-                    field_manager: manager,
-                    ..PatchParams::default()
-                };
+                let parameters = PatchParams::apply(NAME);
                 let patch: Patch<()> = patch.into();
                 let call = write::patch(api, &key.name, &parameters, &patch);
                 match self.writes.write("binding", call).await {

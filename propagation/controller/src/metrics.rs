@@ -30,9 +30,10 @@ impl CountedTemplates {
 
     /// Registers the gauge.
     pub(crate) fn register(registry: &mut Registry, name: &str, help: &str) -> Self {
-        let metrics = Self::default();
-        registry.register(name, help, metrics.count.clone());
-        metrics
+        Self {
+            templates: Mutex::default(),
+            count: registry.register(name, help, Gauge::default()),
+        }
     }
 
     /// Notes whether a template is in that state.

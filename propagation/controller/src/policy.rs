@@ -205,10 +205,7 @@ impl PolicyReconciler {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let parameters = PatchParams {
-            field_manager: Some(NAME.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = PatchParams::apply(NAME);
         let patch = Patch::Merge(patch);
         let call = api.patch_metadata(name, &parameters, &patch);
         match self.writes.write("policy", call).await {

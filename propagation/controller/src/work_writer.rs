@@ -85,10 +85,7 @@ impl WorkWriter {
             }
             WorkChange::Patch { patch, .. } => {
                 let patch: Patch<()> = patch.into();
-                let parameters = PatchParams {
-                    field_manager: Some(NAME.to_owned()),
-                    ..PatchParams::default()
-                };
+                let parameters = PatchParams::apply(NAME);
                 let call = write::patch(&works, &key.name, &parameters, &patch);
                 self.writes.write("work", call).await
             }

@@ -7,15 +7,6 @@ fn rejected(flags: &[&str]) -> String {
     flags::rejected(env!("CARGO_BIN_EXE_propagation-controller"), &[], flags)
 }
 
-#[test]
-fn a_missing_kubeconfig_is_named() {
-    let line = rejected(&["--kubeconfig=/no/such/file"]);
-    assert!(
-        line.starts_with("error: cannot read kubeconfig /no/such/file: "),
-        "{line}"
-    );
-}
-
 /// A pattern of namespaces that is none is named.
 #[test]
 fn broken_pattern_is_named() {

@@ -34,17 +34,15 @@ struct Arrival {
 impl Arrivals {
     /// Registers `propagation_delay_seconds`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        // 10 ms to 5 minutes: a member that cannot be reached is another metric's concern.
-        let delay = Histogram::new(exponential_buckets(0.01, 2.0, 16));
-        registry.register_with_unit(
-            "propagation_delay",
-            "Time from receiving an edit of a Work to the end of the write that applies it in the member",
-            Unit::Seconds,
-            delay.clone(),
-        );
         Self {
             waiting: Mutex::default(),
-            delay,
+            delay: registry.register_with_unit(
+                "propagation_delay",
+                "Time from receiving an edit of a Work to the end of the write that applies it in the member",
+                Unit::Seconds,
+                // 10 ms to 5 minutes: a member that cannot be reached is another metric's concern.
+                Histogram::new(exponential_buckets(0.01, 2.0, 16)),
+            ),
         }
     }
 

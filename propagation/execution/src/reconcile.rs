@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use crate::customization::SharedCustomizations;
 use crate::finalizer;
 use crate::fleet::Fleet;
+use crate::identity::NAME;
 use crate::index::SharedIndex;
 use crate::ownership::unit;
 use crate::report::{Reporter, works};
@@ -342,7 +343,7 @@ impl Reconciler {
         let version = work.metadata.resource_version.as_deref();
         let rest = json!({ "metadata": { "finalizers": rest } });
         let patch = Patch::Merge(guarded(version, rest));
-        let (works, parameters) = (works(&self.client, work), PatchParams::default());
+        let (works, parameters) = (works(&self.client, work), PatchParams::apply(NAME));
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let call = async {
             match self.fleet.sync_mode() {

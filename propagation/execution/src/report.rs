@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use propagation_rules::execution::{StatusPlan, SyncOutcome, status};
 
 use crate::events::{self, changes, troubles, warning};
+use crate::identity::NAME;
 use crate::pending::PendingReports;
 use crate::reason::Reason;
 
@@ -99,7 +100,7 @@ impl Reporter {
         work: &Work,
         outcome: SyncOutcome<'_>,
     ) -> Result<(), ReconcileError> {
-        let (works, parameters) = (works(&self.client, work), PatchParams::default());
+        let (works, parameters) = (works(&self.client, work), PatchParams::apply(NAME));
         let name = work.metadata.name.as_deref().unwrap_or_default();
         self.record_troubles(work, outcome);
         let mut synced = Cow::Borrowed(work);

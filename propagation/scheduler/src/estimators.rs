@@ -69,13 +69,11 @@ struct MemberLabels {
 impl Answers {
     /// Registers `estimator_answers{member}`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let answers = Self::default();
-        registry.register(
+        Self(registry.register(
             "estimator_answers",
             "1 for a member whose estimator answered when it was asked last, 0 for one whose did not, with --enable-scheduler-estimator",
-            answers.0.clone(),
-        );
-        answers
+            Family::default(),
+        ))
     }
 
     fn note(&self, member: &str, answered: bool) {

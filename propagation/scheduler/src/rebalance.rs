@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use propagation_rules::rebalance;
 use serde_json::json;
 
+use crate::identity::NAME;
 use crate::watch::SharedIndex;
 
 /// Serves requests to schedule workloads anew.
@@ -80,7 +81,7 @@ impl Controller for RebalanceReconciler {
         if let Some(status) = status {
             let requests: Api<WorkloadRebalancer> = Api::all(self.client.clone());
             let patch = Patch::Merge(json!({ "status": status }));
-            let parameters = PatchParams::default();
+            let parameters = PatchParams::apply(NAME);
             let call = requests.patch_status(&key.name, &parameters, &patch);
             unless_missing(self.writes.write("rebalancer", call).await)?;
         }
@@ -148,7 +149,7 @@ impl RebalanceReconciler {
         let Some(patch) = rebalance::trigger(&found.data["spec"], version, workload, at) else {
             return Ok(false);
         };
-        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(patch));
         let call = bindings.patch_metadata(&key.name, &parameters, &patch);
         match self.writes.write("trigger", call).await {
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(false),

@@ -30,6 +30,7 @@ use self::quota::quota_exceeded;
 use crate::binding::AnyBinding;
 use crate::estimators::Estimators;
 use crate::events;
+use crate::identity::NAME;
 use crate::index::Snapshot;
 use crate::watch::SharedIndex;
 
@@ -124,7 +125,7 @@ impl Reconciler {
 
     async fn end_evictions(&self, key: &Key, patch: JsonPatch) -> Result<(), BoxError> {
         let (client, patch) = (self.client.clone(), Patch::<()>::from(patch));
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let ended = if key.namespace.is_empty() {
             let api: Api<ClusterResourceBinding> = Api::all(client);
             let call = api.patch_metadata(&key.name, &parameters, &patch);
@@ -187,7 +188,7 @@ impl Reconciler {
                 return Ok(false);
             };
             let patch: Patch<()> = spec.patch(binding.view()).into();
-            let parameters = PatchParams::default();
+            let parameters = PatchParams::apply(NAME);
             let call = api.patch(&key.name, &parameters, &patch);
             written = match self.writes.write("clusters", call).await {
                 Ok(response) => {
@@ -242,7 +243,7 @@ impl Reconciler {
         let version = metadata.resource_version.as_deref();
         let patch = status.patch(current.status, metadata.generation, version);
         let patch: Patch<()> = patch.into();
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = api.patch_status(&key.name, &parameters, &patch);
         self.writes.write("status", call).await?;
         Ok(())

@@ -247,7 +247,10 @@ async fn serve_peers(nodes: std::ops::Range<u16>, port: u16) -> Result<JoinSet<(
     let mut serving = JoinSet::new();
     for node in nodes {
         let at: SocketAddr = address(node, port);
-        let vote = json!({ "cluster": CLUSTER, "node": name(node), "vote": "healthy" }).to_string();
+        let id = format!("00000000-0000-0000-0000-{node:012}");
+        let vote =
+            json!({ "cluster": CLUSTER, "node": name(node), "agent": id, "vote": "healthy" });
+        let vote = vote.to_string();
         let listener = TcpListener::bind(at)
             .await
             .with_context(|| format!("cannot listen on {at}"))?;

@@ -240,7 +240,7 @@ async fn vote(world: &World) -> Result<Value> {
     agent
         .until_metric(rounds, |rounds| rounds >= ROUNDS)
         .await?;
-    let vote = agent.vote_for("n2", CLUSTER).await?;
+    let vote = agent.vote_for(CLUSTER).await?;
     agent.kill().await?;
     Ok(serde_json::from_str(&vote)?)
 }

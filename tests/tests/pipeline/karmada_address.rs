@@ -125,7 +125,7 @@ async fn follower_finds_karmada_without_dns(server: ApiKind) -> Result<()> {
     let agent = Running::start_unready(Binary::Agent, Profile::Debug, arguments).await?;
     let leading = async {
         loop {
-            if let Err(error) = agent.vote_for("n2", &MEMBER.name()).await {
+            if let Err(error) = agent.vote_for(&MEMBER.name()).await {
                 return error;
             }
             sleep(POLL).await;

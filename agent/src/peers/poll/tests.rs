@@ -71,7 +71,7 @@ fn failure() -> Failure {
 
 /// A leader on node `n0` that polls.
 struct Polling {
-    tallies: watch::Receiver<Option<PerSignal<Tally>>>,
+    tallies: watch::Receiver<Option<PerTarget<Tally>>>,
     votes: watch::Sender<Votes>,
     directory: Arc<Directory>,
     metrics: Registry,
@@ -108,7 +108,7 @@ impl Polling {
     }
 
     async fn until(&mut self, is: impl Fn(&Tally) -> bool) -> Tally {
-        let on_dns = |tallies: &Option<PerSignal<Tally>>| tallies.as_ref()?.get(&DNS).cloned();
+        let on_dns = |tallies: &Option<PerTarget<Tally>>| tallies.as_ref()?.get(&DNS).cloned();
         let counted = self
             .tallies
             .wait_for(|tallies| on_dns(tallies).is_some_and(|tally| is(&tally)));

@@ -13,8 +13,8 @@ fn unhealthy() -> Ballot {
 }
 
 /// Returns the ballots of an agent that runs DNS alone.
-fn dns(ballot: Ballot) -> PerSignal<Ballot> {
-    PerSignal::from_iter([(&DNS, ballot)])
+fn dns(ballot: Ballot) -> PerTarget<Ballot> {
+    PerTarget::from_iter([(&DNS, ballot)])
 }
 
 /// Returns the tally of a leader that runs DNS alone.
@@ -43,15 +43,7 @@ fn id(node: &str) -> Uuid {
 fn claim(node: &str) -> Claim {
     Claim {
         node: node.to_owned(),
-        agent: Some(id(node)),
-    }
-}
-
-/// Returns the claim of an agent of an older version.
-fn old(node: &str) -> Claim {
-    Claim {
-        node: node.to_owned(),
-        agent: None,
+        agent: id(node),
     }
 }
 
@@ -214,7 +206,7 @@ fn agents_of_one_name_all_count_and_are_reported() {
     ] {
         let claim = Claim {
             node: node.to_owned(),
-            agent: Some(Uuid::from_u128(agent)),
+            agent: Uuid::from_u128(agent),
         };
         roster.record(peer, claim, dns(unhealthy()));
     }
@@ -240,7 +232,7 @@ fn the_agent_on_the_node_of_our_name_is_ourselves_unless_it_responds_as_another(
     assert_eq!(tally(&roster, None).known(), 2);
     let namesake = Claim {
         node: "n0".to_owned(),
-        agent: Some(Uuid::from_u128(7)),
+        agent: Uuid::from_u128(7),
     };
     // We run on n1, and another agent on n0 whose name we have.
     roster.record("n1", claim("n0"), dns(HEALTHY));
@@ -257,7 +249,7 @@ fn the_names_in_the_api_tell_namesakes_apart() {
     for peer in ["n1", "n2"] {
         let claim = Claim {
             node: "n0".to_owned(),
-            agent: Some(id(peer)),
+            agent: id(peer),
         };
         roster.record(peer, claim, dns(unhealthy()));
     }
@@ -267,25 +259,12 @@ fn the_names_in_the_api_tell_namesakes_apart() {
 }
 
 #[test]
-fn agents_of_an_older_version_are_told_apart_by_name_and_are_never_ourselves() {
-    let mut roster = addressed(&["a", "b", "c", "d"]);
-    roster.record("a", old("n1"), dns(unhealthy()));
-    roster.record("b", old("n1"), dns(HEALTHY));
-    roster.record("c", old("n0"), dns(unhealthy()));
-    roster.record("d", claim("n2"), dns(HEALTHY));
-    let counted = tally(&roster, Some(Vote::Healthy));
-    assert_eq!((counted.known(), counted.healthy), (4, 2));
-    let failing: Vec<_> = counted.failing.keys().collect();
-    assert_eq!(failing, ["n0 at c", "n1"]);
-}
-
-#[test]
 fn a_restarted_agent_is_the_same_at_the_same_address() {
     let mut roster = addressed(&["a"]);
     for process in [5, 6] {
         let claim = Claim {
             node: "n1".to_owned(),
-            agent: Some(Uuid::from_u128(process)),
+            agent: Uuid::from_u128(process),
         };
         roster.record("a", claim, dns(HEALTHY));
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use health::resolver::Resolver;
 use health::resolvers::Judge;
 use hickory_proto::rr::Name;
+use objects::qualified_name::is_label;
 
 use super::direct_checks::{AddressSource, DirectTargets};
 use super::right::api_address;
-use crate::flag_values::is_label;
 
 /// The port of a server that a flag names without one.
 const PORT: u16 = 53;

@@ -100,57 +100,49 @@ fn classes() -> impl Iterator<Item = &'static str> {
 impl DnsMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            rounds: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
-            queries: Family::default(),
+            rounds: registry.register(
+                "probe_rounds",
+                "Rounds of DNS queries, by result: resolved, the worst class of failure, or internal (no query could be sent)",
+                Family::default(),
+            ),
+            duration: registry.register_with_unit(
+                "probe_round_duration",
+                "Duration of a round of DNS queries",
+                Unit::Seconds,
+                Histogram::new(exponential_buckets(0.001, 2.0, 13)),
+            ),
+            queries: registry.register(
+                "probe_answers",
+                "Single queries, by the server that pods query and its response: address, the class of failure, or internal; a healthy server returns nxdomain for a name of the search list that does not exist",
+                Family::default(),
+            ),
             servers: Arc::default(),
-            silent: Family::default(),
-            pods: Family::default(),
-            direct: Family::default(),
-            direct_servers: Family::default(),
-            fault: Family::default(),
+            silent: registry.register(
+                "probe_silent_family",
+                "Rounds in which names resolved, but queries for this family (A or AAAA) got no response",
+                Family::default(),
+            ),
+            pods: registry.register(
+                "probe_pods",
+                "Rounds in which names resolved, by the resolver of a pod (glibc, musl or go) and what a lookup comes to there: resolved, waits, fails_at_times or fails",
+                Family::default(),
+            ),
+            direct: registry.register(
+                "probe_direct_answers",
+                "Direct checks of the DNS Service and the DNS pods, past the servers that pods query, by result",
+                Family::default(),
+            ),
+            direct_servers: registry.register(
+                "probe_direct_servers",
+                "Servers that direct checks query, by path: service or pod; 0 while none is found, or where the check is off",
+                Family::default(),
+            ),
+            fault: registry.register(
+                "probe_fault",
+                "1 for the location of the fault that the newest round found; 0 for all others",
+                Family::default(),
+            ),
         };
-        registry.register(
-            "probe_rounds",
-            "Rounds of DNS queries, by result: resolved, the worst class of failure, or internal (no query could be sent)",
-            metrics.rounds.clone(),
-        );
-        registry.register_with_unit(
-            "probe_round_duration",
-            "Duration of a round of DNS queries",
-            Unit::Seconds,
-            metrics.duration.clone(),
-        );
-        registry.register(
-            "probe_answers",
-            "Single queries, by the server that pods query and its response: address, the class of failure, or internal; a healthy server returns nxdomain for a name of the search list that does not exist",
-            metrics.queries.clone(),
-        );
-        registry.register(
-            "probe_silent_family",
-            "Rounds in which names resolved, but queries for this family (A or AAAA) got no response",
-            metrics.silent.clone(),
-        );
-        registry.register(
-            "probe_pods",
-            "Rounds in which names resolved, by the resolver of a pod (glibc, musl or go) and what a lookup comes to there: resolved, waits, fails_at_times or fails",
-            metrics.pods.clone(),
-        );
-        registry.register(
-            "probe_direct_servers",
-            "Servers that direct checks query, by path: service or pod; 0 while none is found, or where the check is off",
-            metrics.direct_servers.clone(),
-        );
-        registry.register(
-            "probe_direct_answers",
-            "Direct checks of the DNS Service and the DNS pods, past the servers that pods query, by result",
-            metrics.direct.clone(),
-        );
-        registry.register(
-            "probe_fault",
-            "1 for the location of the fault that the newest round found; 0 for all others",
-            metrics.fault.clone(),
-        );
         // Series that start at 0 let `rate()` see their first increase.
         for result in classes().chain([RESOLVED, INTERNAL]) {
             metrics

@@ -32,22 +32,19 @@ struct RoundLabels {
 
 impl ReachabilityMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            rounds: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
-        };
-        registry.register(
-            "reachability_probe_rounds",
-            "Rounds of connections to each member cluster, by result: reached, the worst class of failure, or internal (no connection could be tried)",
-            metrics.rounds.clone(),
-        );
-        registry.register_with_unit(
-            "reachability_probe_round_duration",
-            "Duration of a round of connections to all member clusters",
-            Unit::Seconds,
-            metrics.duration.clone(),
-        );
-        metrics
+        Self {
+            rounds: registry.register(
+                "reachability_probe_rounds",
+                "Rounds of connections to each member cluster, by result: reached, the worst class of failure, or internal (no connection could be tried)",
+                Family::default(),
+            ),
+            duration: registry.register_with_unit(
+                "reachability_probe_round_duration",
+                "Duration of a round of connections to all member clusters",
+                Unit::Seconds,
+                Histogram::new(exponential_buckets(0.001, 2.0, 13)),
+            ),
+        }
     }
 
     pub(super) fn record_round(&self, observed: &ByCluster, took: Duration) {

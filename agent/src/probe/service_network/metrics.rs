@@ -30,20 +30,18 @@ struct RoundLabels {
 impl ServiceNetworkMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            rounds: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
+            rounds: registry.register(
+                "service_network_probe_rounds",
+                "Rounds of connections to the Service's cluster IP, by result: answered, the worst class of failure, or internal (no connection could be tried)",
+                Family::default(),
+            ),
+            duration: registry.register_with_unit(
+                "service_network_probe_round_duration",
+                "Duration of a round of connections to the Service's cluster IP",
+                Unit::Seconds,
+                Histogram::new(exponential_buckets(0.001, 2.0, 13)),
+            ),
         };
-        registry.register(
-            "service_network_probe_rounds",
-            "Rounds of connections to the Service's cluster IP, by result: answered, the worst class of failure, or internal (no connection could be tried)",
-            metrics.rounds.clone(),
-        );
-        registry.register_with_unit(
-            "service_network_probe_round_duration",
-            "Duration of a round of connections to the Service's cluster IP",
-            Unit::Seconds,
-            metrics.duration.clone(),
-        );
         let classes = SERVICE_NETWORK.classes.iter().map(|class| class.as_str());
         // Series that start at 0 let `rate()` see their first increase.
         for result in classes.chain([ANSWERED, INTERNAL]) {

@@ -69,7 +69,7 @@ async fn agent(text: &str) -> SocketAddr {
     address
 }
 
-const DOCUMENT: &str = r#"{"cluster":"member1","node":"n2","vote":"no_vote"}"#;
+const DOCUMENT: &str = r#"{"cluster":"member1","node":"n2","agent":"00000000-0000-0000-0000-000000000002","vote":"no_vote"}"#;
 
 /// Closes a connection whose request it has not read, so that the client's kernel gets a reset.
 async fn reset(connection: TcpStream) {

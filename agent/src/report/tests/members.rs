@@ -20,13 +20,13 @@ fn unreached() -> Vote {
 
 fn votes(of: &[(&str, Option<Vote>)]) -> Votes {
     let each = of.iter().flat_map(|(cluster, vote)| {
-        PerSignal::from_iter([(&REACHABILITY, *vote)]).about(&Arc::from(*cluster))
+        PerTarget::from_iter([(&REACHABILITY, *vote)]).about(&Arc::from(*cluster))
     });
     each.collect()
 }
 
 fn start(karmada: &Karmada, votes: Votes) -> Running {
-    let quorums = PerSignal::from_iter([(&REACHABILITY, QUORUM)]);
+    let quorums = PerTarget::from_iter([(&REACHABILITY, QUORUM)]);
     let peers = |own| Peers::for_tests("g1", PERIOD, own, 0);
     let leads = |_: &mut Program, _, _| Leadership::always();
     Running::reporting(karmada, Subject::Members, quorums, votes, peers, leads)

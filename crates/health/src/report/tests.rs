@@ -24,8 +24,8 @@ const NOW: &str = "2026-11-21T10:00:00.25Z";
 const NOW_WHOLE: &str = "2026-11-21T10:00:00Z";
 
 /// Returns a value for DNS alone.
-fn only<T>(value: T) -> PerSignal<T> {
-    PerSignal::from_iter([(&DNS, value)])
+fn only<T>(value: T) -> PerTarget<T> {
+    PerTarget::from_iter([(&DNS, value)])
 }
 
 fn time(text: &str) -> Timestamp {

@@ -30,7 +30,7 @@ use crate::watch::{Decoded, events};
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
 /// The metrics of a campaign.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LeaseMetrics {
     holder: Gauge,
     transitions: Counter,
@@ -38,18 +38,18 @@ struct LeaseMetrics {
 
 impl LeaseMetrics {
     fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "lease_holder",
-            "1 while this replica leads",
-            metrics.holder.clone(),
-        );
-        registry.register(
-            "lease_transitions",
-            "Times this replica became or ceased to be the leader",
-            metrics.transitions.clone(),
-        );
-        metrics
+        Self {
+            holder: registry.register(
+                "lease_holder",
+                "1 while this replica leads",
+                Gauge::default(),
+            ),
+            transitions: registry.register(
+                "lease_transitions",
+                "Times this replica became or ceased to be the leader",
+                Counter::default(),
+            ),
+        }
     }
 }
 

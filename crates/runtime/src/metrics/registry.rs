@@ -65,10 +65,11 @@ impl Registry {
         }
     }
 
-    /// Registers a metric.
-    pub fn register(&mut self, name: &str, help: &str, metric: impl Labelled) {
+    /// Registers a metric, and returns it.
+    pub fn register<M: Labelled + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
         self.describe(name, help, metric.metric_type(), metric.labels());
-        self.own().register(name, help, metric);
+        self.own().register(name, help, metric.clone());
+        metric
     }
 
     /// Registers a metric that is always 1, and tells what it tells in its labels.
@@ -77,17 +78,19 @@ impl Registry {
         self.own().register(name, help, Info::new(labels));
     }
 
-    /// Registers a metric whose name ends with its unit.
-    pub fn register_with_unit(
+    /// Registers a metric whose name ends with its unit, and returns it.
+    pub fn register_with_unit<M: Labelled + Clone>(
         &mut self,
         name: &str,
         help: &str,
         unit: Unit,
-        metric: impl Labelled,
-    ) {
+        metric: M,
+    ) -> M {
         let full_name = format!("{name}_{}", unit.as_str());
         self.describe(&full_name, help, metric.metric_type(), metric.labels());
-        self.own().register_with_unit(name, help, unit, metric);
+        self.own()
+            .register_with_unit(name, help, unit, metric.clone());
+        metric
     }
 
     /// Registers the metrics of `collector`, and each label with the metric that has it. Their descriptions must be

@@ -34,13 +34,10 @@ struct WouldWriteLabels {
 impl WouldWrite {
     /// Registers `would_write_total{target}`.
     fn register(registry: &mut Registry) -> Self {
-        let counters = Self::default();
-        registry.register(
-            "would_write",
-            "Writes that were decided and, as only observation was asked for, not performed",
-            counters.writes.clone(),
-        );
-        counters
+        let help = "Writes that were decided and, as only observation was asked for, not performed";
+        Self {
+            writes: registry.register("would_write", help, Family::default()),
+        }
     }
 
     /// Returns the number of writes to `target`.

@@ -81,6 +81,22 @@ impl Fixture {
     }
 }
 
+/// Returns the facts of two Services: `s` runs in two clusters, and `t` in one of them.
+pub(super) fn two_services() -> Fixture {
+    Fixture::default()
+        .with_cluster(cluster("m1"))
+        .with_cluster(cluster("m2"))
+        .with_binding("s", binding("s", &["m1", "m2"]))
+        .with_binding("t", binding("t", &["m1"]))
+        .with_template(template("s", &[("web", 80)]))
+        .with_template(template("t", &[("web", 80)]))
+        .with_slices(&[
+            slice("s", "m1", "x", &["10.0.0.1"]),
+            slice("s", "m2", "x", &["10.0.0.2"]),
+            slice("t", "m1", "x", &["10.0.0.3"]),
+        ])
+}
+
 fn seen<'a, T>(
     map: &'a BTreeMap<String, T>,
     unread: &BTreeSet<String>,

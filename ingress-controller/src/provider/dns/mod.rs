@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
 use karmada_api::DnsEndpoint;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
@@ -33,10 +33,12 @@ use traffic::ingress::{ControllerName, Desired, Held};
 
 use self::answers::Answers;
 pub(crate) use self::args::DnsArgs;
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
+use super::balancer::{
+    Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, require_none,
+};
 use super::gateway_cluster::error::{GatewayError, GatewayObstacle};
-use super::gateway_cluster::objects::{CreateOutcome, WriteResult};
-use super::gateway_cluster::{GatewayKind, GatewayObjects, answers as api_answers};
+use super::gateway_cluster::objects::{Outcome, WriteResult};
+use super::gateway_cluster::{GatewayKind, GatewayObjects, Tally, answers as api_answers};
 use crate::reason::Reason;
 
 /// The number of writes of one ingress at once.
@@ -66,11 +68,10 @@ pub(super) async fn connect(
     program: &mut Program,
 ) -> Result<Vec<NamedBalancer>, StartError> {
     let client = program.connect("dns", &args.source()?).await?;
-    let unserved = Gauge::default();
-    program.registry.register(
+    let unserved = program.registry.register(
         "unserved_dns_records",
         "Hosts with --provider dns that do not resolve to what was published, after the time that ExternalDNS and resolvers have",
-        unserved.clone(),
+        Gauge::default(),
     );
     let (publisher, addresses) = (args.publisher(controller), program.addresses.clone());
     let provider = Dns::new(client, publisher, addresses, unserved);
@@ -124,62 +125,12 @@ impl Dns {
         }
     }
 
-    async fn ensure_records(
-        &self,
-        writer: &Writer,
-        desired: &Desired,
-    ) -> Result<Ensured, BoxError> {
-        let key = &desired.key;
-        let wanted = self.publisher.wanted(desired, &self.objects.of(key));
-        let existing = self.objects.existing(key, &wanted.endpoints);
-        let others = existing
-            .iter()
-            .filter(|found| ingress_of(&found.metadata).as_ref() != Some(key));
-        let others: BTreeSet<Key> = others.map(|found| Key::of(&**found)).collect();
-        let mut own = wanted.endpoints.clone();
-        own.retain(|endpoint| !others.contains(&Key::of(endpoint)));
-        self.wait_for(key, others);
-        let plan = DnsPlan::new(key, wanted, &existing).map_err(GatewayError::Edit)?;
-        let mut problems = plan.problems.clone();
-        let met = self.apply(writer, plan).await?;
-        problems.extend(self.unserved(key, &own));
-        let problems = problems.iter().map(|problem| obstacle(key, problem));
-        Ok(Ensured {
-            load_balancer: None,
-            obstacles: problems
-                .chain(met.into_iter().map(Obstacle::from))
-                .collect(),
-        })
-    }
-
     /// Returns which of the hosts that are published resolve to something else. The answer of a second fleet may be right, too.
     fn unserved(&self, key: &Key, own: &[DnsEndpoint]) -> BTreeSet<DnsProblem> {
         if self.publisher.shares_names() {
             return BTreeSet::new();
         }
         self.answers.of(key, own)
-    }
-
-    async fn delete_records(&self, writer: &Writer, key: &Key) -> Result<Ensured, BoxError> {
-        self.wait_for(key, BTreeSet::new());
-        self.answers.of(key, &[]);
-        let plan = DnsPlan {
-            stale: self.objects.of(key),
-            ..DnsPlan::default()
-        };
-        match self.apply(writer, plan).await?.pop_first() {
-            // The finalizer must stay while a record is left that only this ingress leads to.
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(Ensured::default()),
-        }
-    }
-
-    async fn cut_records(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let plan = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
-        match self.apply(writer, plan).await?.pop_first() {
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(()),
-        }
     }
 
     /// Performs the writes of `plan`, of which none depends on another: all of them are tried. What exists comes first, as a
@@ -200,31 +151,18 @@ impl Dns {
             .map(|write| async move { self.write(writer, &write).await })
             .buffered(CONCURRENCY);
         let results: Vec<WriteResult> = deletions.chain(kept).collect().await;
-        let mut obstacles = BTreeSet::new();
-        let mut failure = None;
-        for result in results {
-            match result {
-                Ok(obstacle) => obstacles.extend(obstacle),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(obstacles),
-        }
+        let mut tally = Tally::default();
+        tally.add_all(results)?;
+        tally.finish()
     }
 
     async fn write(&self, writer: &Writer, write: &Write<DnsEndpoint>) -> WriteResult {
-        let object = match write {
-            Write::Update(update) => return self.objects.update(writer, update).await,
-            Write::Create(object) => object,
-        };
         let managed_by = self.publisher.managed_by();
-        match self.objects.create(writer, managed_by, object).await? {
-            CreateOutcome::Done(obstacle) => Ok(obstacle),
-            CreateOutcome::NoNamespace => Ok(Some(GatewayObstacle::Rejected {
+        match self.objects.write(writer, managed_by, write).await? {
+            Outcome::Done(obstacle) => Ok(obstacle),
+            Outcome::NoNamespace(key) => Ok(Some(GatewayObstacle::Rejected {
                 kind: DnsEndpoint::KIND,
-                key: Key::of(object),
+                key,
                 message: format!(
                     "it has no namespace {} or no kind DNSEndpoint, which are yours to create",
                     self.publisher.namespace()
@@ -253,6 +191,7 @@ fn obstacle(ingress: &Key, problem: &DnsProblem) -> Obstacle {
     }
 }
 
+#[async_trait]
 impl LoadBalancer for Dns {
     fn serves(&self) -> bool {
         true
@@ -274,30 +213,50 @@ impl LoadBalancer for Dns {
         });
     }
 
-    fn ensure<'a>(
-        &'a self,
-        writer: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.ensure_records(writer, desired).boxed()
+    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+        let key = &desired.key;
+        let wanted = self.publisher.wanted(desired, &self.objects.of(key));
+        let existing = self.objects.existing(key, &wanted.endpoints);
+        let others = existing
+            .iter()
+            .filter(|found| ingress_of(&found.metadata).as_ref() != Some(key));
+        let others: BTreeSet<Key> = others.map(|found| Key::of(&**found)).collect();
+        let mut own = wanted.endpoints.clone();
+        own.retain(|endpoint| !others.contains(&Key::of(endpoint)));
+        self.wait_for(key, others);
+        let plan = DnsPlan::new(key, wanted, &existing).map_err(GatewayError::Edit)?;
+        let mut problems = plan.problems.clone();
+        let met = self.apply(writer, plan).await?;
+        problems.extend(self.unserved(key, &own));
+        let problems = problems.iter().map(|problem| obstacle(key, problem));
+        Ok(Ensured {
+            load_balancer: None,
+            obstacles: problems
+                .chain(met.into_iter().map(Obstacle::from))
+                .collect(),
+        })
     }
 
-    fn delete<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        _excluded: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.delete_records(writer, key).boxed()
+    async fn delete(
+        &self,
+        writer: &Writer,
+        key: &Key,
+        _: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError> {
+        self.wait_for(key, BTreeSet::new());
+        self.answers.of(key, &[]);
+        let plan = DnsPlan {
+            stale: self.objects.of(key),
+            ..DnsPlan::default()
+        };
+        // The finalizer must stay while a record is left that only this ingress leads to.
+        require_none(self.apply(writer, plan).await?)?;
+        Ok(Ensured::default())
     }
 
-    fn cut<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        self.cut_records(writer, key, cut).boxed()
+    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+        let plan = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
+        require_none(self.apply(writer, plan).await?)
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -318,7 +277,7 @@ impl LoadBalancer for Dns {
         error.downcast_ref().is_some_and(GatewayError::is_outage)
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        api_answers(&self.client).boxed()
+    async fn probe(&self) -> Result<(), BoxError> {
+        api_answers(&self.client).await
     }
 }

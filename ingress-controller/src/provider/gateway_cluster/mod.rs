@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ::objects::Key;
-use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use async_trait::async_trait;
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
@@ -40,9 +40,9 @@ pub(super) use self::kind::GatewayKind;
 pub(super) use self::objects::GatewayObjects;
 
 use self::error::{GatewayError, GatewayObstacle};
-use self::objects::{CreateOutcome, WriteResult};
+use self::objects::{Outcome, WriteResult};
 
-use super::balancer::{Ensured, LoadBalancer, Obstacle, label};
+use super::balancer::{Ensured, LoadBalancer, Obstacle, label, require_none};
 
 /// The routes of a gateway cluster to its Services.
 pub trait Routing: Send + Sync + Sized + 'static {
@@ -117,13 +117,7 @@ impl<R: Routing> GatewayCluster<R> {
         // All of them are tried, and none waits for another: each is traffic into a broken cluster.
         let deletions = plan.blocked_slices.iter();
         let deletions = join_all(deletions.map(|slice| self.slices.cut(writer, slice))).await;
-        let mut failure = None;
-        for result in deletions {
-            failure = tally.add(result).err().or(failure);
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
+        tally.add_all(deletions)?;
         // Backends before the routes to them.
         for service in &plan.services {
             tally.add(self.write(writer, &self.services, service).await)?;
@@ -165,25 +159,16 @@ impl<R: Routing> GatewayCluster<R> {
         objects: &GatewayObjects<K>,
         write: &Write<K>,
     ) -> WriteResult {
-        let object = match write {
-            Write::Update(update) => return objects.update(writer, update).await,
-            Write::Create(object) => object,
+        let managed_by = self.routing.managed_by();
+        let key = match objects.write(writer, managed_by, write).await? {
+            Outcome::Done(obstacle) => return Ok(obstacle),
+            Outcome::NoNamespace(key) => key,
         };
-        let outcome = objects
-            .create(writer, self.routing.managed_by(), object)
-            .await?;
-        if let CreateOutcome::Done(obstacle) = outcome {
-            return Ok(obstacle);
-        }
-        let key = Key::of(object);
         self.create_namespace(writer, &key.namespace).await?;
-        match objects
-            .create(writer, self.routing.managed_by(), object)
-            .await?
-        {
-            CreateOutcome::Done(obstacle) => Ok(obstacle),
+        match objects.write(writer, managed_by, write).await? {
+            Outcome::Done(obstacle) => Ok(obstacle),
             // It was deleted again, or is being deleted.
-            CreateOutcome::NoNamespace => Err(GatewayError::Stale { kind: K::KIND, key }),
+            Outcome::NoNamespace(key) => Err(GatewayError::Stale { kind: K::KIND, key }),
         }
     }
 
@@ -207,64 +192,6 @@ impl<R: Routing> GatewayCluster<R> {
         }
     }
 
-    async fn ensure_all(
-        &self,
-        writer: &Writer,
-        desired: &Desired,
-    ) -> Result<Ensured, GatewayError> {
-        let key = &desired.key;
-        let (mut wanted, left_out) = self.routing.objects(desired, &self.routes);
-        if self.keeps_blocked {
-            let blocked = blocked_slices(self.routing.managed_by(), desired);
-            wanted.slices.extend(blocked);
-        }
-        let existing = Existing {
-            services: self.services.existing(key, &wanted.services),
-            slices: self.slices.existing(key, &wanted.slices),
-            secrets: self.secrets.existing(key, &wanted.secrets),
-            routes: self.routes.existing(key, wanted.routes.iter().flatten()),
-        };
-        let plan = KubernetesPlan::new(desired, wanted, &existing)?;
-        let met = self.apply(writer, plan).await?;
-        let mut ensured = self.routing.report(desired, &self.routes.of(key));
-        ensured.obstacles.extend(left_out);
-        ensured
-            .obstacles
-            .extend(met.into_iter().map(Obstacle::from));
-        Ok(ensured)
-    }
-
-    async fn delete_all(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
-        let existing = Existing {
-            services: self.services.of(key),
-            slices: self.slices.of(key),
-            secrets: self.secrets.of(key),
-            routes: self.routes.of(key),
-        };
-        let plan = removal(existing, excluded);
-        match self.apply(writer, plan).await?.pop_first() {
-            // The finalizer must stay while an object is left that only this ingress leads to.
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(Ensured {
-                load_balancer: Some(IngressLoadBalancerStatus::default()),
-                obstacles: BTreeSet::new(),
-            }),
-        }
-    }
-
-    async fn cut_slices(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let plan = cutting(self.slices.of(key), cut);
-        match self.apply(writer, plan).await?.pop_first() {
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(()),
-        }
-    }
-
     /// Watches our objects of one kind. Drift and changed addresses wake the ingress they belong to.
     fn watch_kind<K: GatewayKind>(
         self: &Arc<Self>,
@@ -282,6 +209,7 @@ impl<R: Routing> GatewayCluster<R> {
     }
 }
 
+#[async_trait]
 impl<R: Routing> LoadBalancer for GatewayCluster<R> {
     fn serves(&self) -> bool {
         true
@@ -297,30 +225,53 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         R::watch(&self, program, queue);
     }
 
-    fn ensure<'a>(
-        &'a self,
-        writer: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        async move { Ok(self.ensure_all(writer, desired).await?) }.boxed()
+    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+        let key = &desired.key;
+        let (mut wanted, left_out) = self.routing.objects(desired, &self.routes);
+        if self.keeps_blocked {
+            let blocked = blocked_slices(self.routing.managed_by(), desired);
+            wanted.slices.extend(blocked);
+        }
+        let existing = Existing {
+            services: self.services.existing(key, &wanted.services),
+            slices: self.slices.existing(key, &wanted.slices),
+            secrets: self.secrets.existing(key, &wanted.secrets),
+            routes: self.routes.existing(key, wanted.routes.iter().flatten()),
+        };
+        let plan = KubernetesPlan::new(desired, wanted, &existing).map_err(GatewayError::Edit)?;
+        let met = self.apply(writer, plan).await?;
+        let mut ensured = self.routing.report(desired, &self.routes.of(key));
+        ensured.obstacles.extend(left_out);
+        ensured
+            .obstacles
+            .extend(met.into_iter().map(Obstacle::from));
+        Ok(ensured)
     }
 
-    fn delete<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        excluded: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.delete_all(writer, key, excluded).boxed()
+    async fn delete(
+        &self,
+        writer: &Writer,
+        key: &Key,
+        excluded: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError> {
+        let existing = Existing {
+            services: self.services.of(key),
+            slices: self.slices.of(key),
+            secrets: self.secrets.of(key),
+            routes: self.routes.of(key),
+        };
+        let plan = removal(existing, excluded);
+        // The finalizer must stay while an object is left that only this ingress leads to.
+        require_none(self.apply(writer, plan).await?)?;
+        Ok(Ensured {
+            load_balancer: Some(IngressLoadBalancerStatus::default()),
+            obstacles: BTreeSet::new(),
+        })
     }
 
-    fn cut<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        self.cut_slices(writer, key, cut).boxed()
+    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+        let plan = cutting(self.slices.of(key), cut);
+        require_none(self.apply(writer, plan).await?)
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -354,8 +305,8 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         error.downcast_ref().is_some_and(GatewayError::is_outage)
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        answers(&self.client).boxed()
+    async fn probe(&self) -> Result<(), BoxError> {
+        answers(&self.client).await
     }
 }
 
@@ -370,7 +321,7 @@ pub(super) async fn answers(client: &Client) -> Result<(), BoxError> {
 }
 
 /// The outcome of the writes of one plan.
-struct Tally {
+pub(super) struct Tally {
     obstacles: BTreeSet<GatewayObstacle>,
     stale: Option<GatewayError>,
     /// True while everything that is to serve the traffic is in place. A clash does not count: an
@@ -406,7 +357,20 @@ impl Tally {
         Ok(())
     }
 
-    fn finish(self) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+    /// Adds the results of writes that were all tried; returns an error if further writes would fail as well.
+    pub(super) fn add_all(
+        &mut self,
+        results: impl IntoIterator<Item = WriteResult>,
+    ) -> Result<(), GatewayError> {
+        let mut outcome = Ok(());
+        for result in results {
+            outcome = outcome.and(self.add(result));
+        }
+        outcome
+    }
+
+    /// Returns the obstacles met, or an error if something is not as it was last seen.
+    pub(super) fn finish(self) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         match self.stale {
             Some(stale) => Err(stale),
             None => Ok(self.obstacles),

@@ -12,11 +12,12 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
-use traffic::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, ingress_of};
+use traffic::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, Write, ingress_of};
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
 use super::kind::GatewayKind;
+use crate::identity::NAME;
 
 /// Our objects of one kind.
 pub struct GatewayObjects<K> {
@@ -29,12 +30,12 @@ pub struct GatewayObjects<K> {
 /// The result of a write: stored, met an obstacle, or failed.
 pub(in crate::provider) type WriteResult = Result<Option<GatewayObstacle>, GatewayError>;
 
-/// The outcome of a creation.
-pub(in crate::provider) enum CreateOutcome {
-    /// The object exists, unless there is an obstacle.
+/// The outcome of an answered write.
+pub(in crate::provider) enum Outcome {
+    /// The object is as it was written, unless there is an obstacle.
     Done(Option<GatewayObstacle>),
-    /// The object's namespace does not exist.
-    NoNamespace,
+    /// The namespace of this object does not exist.
+    NoNamespace(Key),
 }
 
 impl<K: GatewayKind> GatewayObjects<K> {
@@ -110,18 +111,30 @@ impl<K: GatewayKind> GatewayObjects<K> {
         self.index.lock().stored(stored);
     }
 
-    /// Creates `object`.
-    pub(in crate::provider) async fn create(
+    /// Creates an object, or sets the fields of it that we own.
+    pub(in crate::provider) async fn write(
+        &self,
+        writer: &Writer,
+        managed_by: &ManagedBy,
+        write: &Write<K>,
+    ) -> Result<Outcome, GatewayError> {
+        match write {
+            Write::Create(object) => self.create(writer, managed_by, object).await,
+            Write::Update(update) => self.update(writer, update).await.map(Outcome::Done),
+        }
+    }
+
+    async fn create(
         &self,
         writer: &Writer,
         managed_by: &ManagedBy,
         object: &K,
-    ) -> Result<CreateOutcome, GatewayError> {
+    ) -> Result<Outcome, GatewayError> {
         let key = Key::of(object);
         let value = serde_json::to_value(object)?;
         let attempt = match self.begin(&key, &value, None) {
             Ok(attempt) => attempt,
-            Err(contested) => return Ok(CreateOutcome::Done(Some(contested))),
+            Err(contested) => return Ok(Outcome::Done(Some(contested))),
         };
         let api = self.api(&key);
         let parameters = PostParams::default();
@@ -129,27 +142,23 @@ impl<K: GatewayKind> GatewayObjects<K> {
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
                 self.stored(attempt, stored);
-                Ok(CreateOutcome::Done(None))
+                Ok(Outcome::Done(None))
             }
             Err(error) => match error.kind() {
-                WriteErrorKind::Missing => Ok(CreateOutcome::NoNamespace),
+                WriteErrorKind::Missing => Ok(Outcome::NoNamespace(key)),
                 WriteErrorKind::Conflict => {
                     let obstacle = self.examine_conflict(managed_by, object).await?;
-                    Ok(CreateOutcome::Done(Some(obstacle)))
+                    Ok(Outcome::Done(Some(obstacle)))
                 }
                 WriteErrorKind::Invalid | WriteErrorKind::Transient => {
-                    failed::<K>(key, error).map(CreateOutcome::Done)
+                    failed::<K>(key, error).map(Outcome::Done)
                 }
             },
         }
     }
 
     /// Sets the fields we own, provided that the object is still the version that was seen.
-    pub(in crate::provider) async fn update(
-        &self,
-        writer: &Writer,
-        update: &Update<K>,
-    ) -> WriteResult {
+    async fn update(&self, writer: &Writer, update: &Update<K>) -> WriteResult {
         let key = Key::of(&*update.existing);
         let value = serde_json::to_value(&update.edits)?;
         let seen = update.existing.meta().resource_version.as_deref();
@@ -159,7 +168,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         };
         let patch: Patch<()> = update.edits.clone().guarded(seen).into();
         let api = self.api(&key);
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = api.patch(&key.name, &parameters, &patch);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {

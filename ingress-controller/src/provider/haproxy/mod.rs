@@ -14,8 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -30,7 +29,7 @@ use self::error::{HaproxyError, HaproxyObstacle};
 use self::runtime_api::Socket;
 use self::servers::{Reached, Servers};
 
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, label};
+use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, label, require_none};
 
 /// The pause between two looks at the process. A restart lost all servers.
 const PROCESS_PAUSE: Duration = Duration::from_millis(100);
@@ -115,62 +114,6 @@ impl Haproxy {
         Ok(obstacles)
     }
 
-    async fn ensure_all(
-        &self,
-        writer: &Writer,
-        desired: &Desired,
-    ) -> Result<Ensured, HaproxyError> {
-        let wanted = Wanted::new(desired);
-        let mut backends: BTreeSet<String> = wanted.names().collect();
-        self.servers.desire(&desired.key);
-        backends.extend(self.servers.backends(&desired.key));
-        let plan = |state: &State| self.servers.settings().plan(desired, &wanted, state);
-        let reached = self.servers.reach(writer, &backends, plan).await?;
-        let mut obstacles = self.obstacles(&desired.key, &reached)?;
-        for (service, addresses) in &wanted.unusable {
-            let service = Key::new(&desired.key.namespace, service);
-            obstacles.extend(addresses.iter().map(|address| HaproxyObstacle::Unusable {
-                service: service.clone(),
-                address: address.clone(),
-            }));
-        }
-        Ok(Ensured {
-            load_balancer: None,
-            obstacles: obstacles.into_iter().map(Obstacle::from).collect(),
-        })
-    }
-
-    async fn delete_all(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
-        // Nothing may be left that only this ingress leads to, also where nobody has looked yet.
-        self.wake(self.servers.look().await?);
-        let backends = self.servers.backends(key);
-        let plan = |state: &State| self.servers.settings().removal(key, excluded, state);
-        let reached = self.servers.reach(writer, &backends, plan).await?;
-        if let Some(obstacle) = self.obstacles(key, &reached)?.pop_first() {
-            return Err(Obstacle::from(obstacle).into());
-        }
-        if !self.servers.backends(key).is_empty() {
-            return Err(HaproxyError::Left { key: key.clone() }.into());
-        }
-        self.servers.forget(key);
-        Ok(Ensured::default())
-    }
-
-    async fn cut_servers(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let backends = cut.keys().cloned().collect();
-        let plan = |state: &State| self.servers.settings().cutting(key, cut, state);
-        let reached = self.servers.reach(writer, &backends, plan).await?;
-        match self.obstacles(key, &reached)?.pop_first() {
-            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
-            None => Ok(()),
-        }
-    }
-
     /// Looks at the process, and from time to time at all servers, and wakes the ingresses that have lost something.
     async fn follow(&self) {
         let mut looked: Option<Instant> = None;
@@ -220,6 +163,7 @@ impl Haproxy {
     }
 }
 
+#[async_trait]
 impl LoadBalancer for Haproxy {
     fn serves(&self) -> bool {
         true
@@ -239,30 +183,51 @@ impl LoadBalancer for Haproxy {
         });
     }
 
-    fn ensure<'a>(
-        &'a self,
-        writer: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        async move { Ok(self.ensure_all(writer, desired).await?) }.boxed()
+    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+        let wanted = Wanted::new(desired);
+        let mut backends: BTreeSet<String> = wanted.names().collect();
+        self.servers.desire(&desired.key);
+        backends.extend(self.servers.backends(&desired.key));
+        let plan = |state: &State| self.servers.settings().plan(desired, &wanted, state);
+        let reached = self.servers.reach(writer, &backends, plan).await?;
+        let mut obstacles = self.obstacles(&desired.key, &reached)?;
+        for (service, addresses) in &wanted.unusable {
+            let service = Key::new(&desired.key.namespace, service);
+            obstacles.extend(addresses.iter().map(|address| HaproxyObstacle::Unusable {
+                service: service.clone(),
+                address: address.clone(),
+            }));
+        }
+        Ok(Ensured {
+            load_balancer: None,
+            obstacles: obstacles.into_iter().map(Obstacle::from).collect(),
+        })
     }
 
-    fn delete<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        excluded: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.delete_all(writer, key, excluded).boxed()
+    async fn delete(
+        &self,
+        writer: &Writer,
+        key: &Key,
+        excluded: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError> {
+        // Nothing may be left that only this ingress leads to, also where nobody has looked yet.
+        self.wake(self.servers.look().await?);
+        let backends = self.servers.backends(key);
+        let plan = |state: &State| self.servers.settings().removal(key, excluded, state);
+        let reached = self.servers.reach(writer, &backends, plan).await?;
+        require_none(self.obstacles(key, &reached)?)?;
+        if !self.servers.backends(key).is_empty() {
+            return Err(HaproxyError::Left { key: key.clone() }.into());
+        }
+        self.servers.forget(key);
+        Ok(Ensured::default())
     }
 
-    fn cut<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        self.cut_servers(writer, key, cut).boxed()
+    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+        let backends = cut.keys().cloned().collect();
+        let plan = |state: &State| self.servers.settings().cutting(key, cut, state);
+        let reached = self.servers.reach(writer, &backends, plan).await?;
+        require_none(self.obstacles(key, &reached)?)
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -281,12 +246,9 @@ impl LoadBalancer for Haproxy {
         error.downcast_ref().is_some_and(HaproxyError::is_outage)
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        async move {
-            self.servers.read(&[]).await?;
-            Ok(())
-        }
-        .boxed()
+    async fn probe(&self) -> Result<(), BoxError> {
+        self.servers.read(&[]).await?;
+        Ok(())
     }
 }
 

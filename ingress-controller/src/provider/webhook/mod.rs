@@ -17,8 +17,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use async_trait::async_trait;
+use futures::StreamExt;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::provider::{IngressReport, ProviderIngress};
 use karmada_runtime::error::{BoxError, Chain, LastError};
@@ -212,36 +212,6 @@ impl Webhook {
         })
     }
 
-    async fn ensure_document(
-        &self,
-        writer: &Writer,
-        desired: &Desired,
-    ) -> Result<Ensured, BoxError> {
-        let key = &desired.key;
-        let held = self.held(key).await?;
-        let wanted = document(&self.controller, desired, held.as_deref())
-            .map_err(ProviderError::Document)?;
-        let is_held = held.is_some_and(|held| held.revision == wanted.revision);
-        let report = if is_held {
-            let holdings = self.holdings.lock();
-            holdings.get(key).map(|holding| holding.report.clone())
-        } else {
-            match self.put(writer, wanted).await {
-                Ok(report) => Some(report),
-                Err(error) => return self.refused(writer, desired, error).await,
-            }
-        };
-        let report = report.unwrap_or_default();
-        let problem = report.problem.as_deref();
-        Ok(Ensured {
-            load_balancer: report.load_balancer,
-            obstacles: problem
-                .map(|problem| reported(key, problem))
-                .into_iter()
-                .collect(),
-        })
-    }
-
     /// Has the clusters that must get no request leave what is held, whatever the program has against the rest.
     async fn refused(
         &self,
@@ -265,41 +235,6 @@ impl Webhook {
             Err(error) => ensured.obstacles.extend(error.obstacle(key)),
         }
         Ok(ensured)
-    }
-
-    async fn delete_document(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
-        let report = {
-            let holdings = self.holdings.lock();
-            if !holdings.is_listed {
-                return Err(ProviderError::Unlisted.into());
-            }
-            holdings.get(key).map(|holding| holding.report.clone())
-        };
-        let Some(report) = report else {
-            return Ok(Ensured::default());
-        };
-        let deleted = writer.write(TARGET, self.endpoint.delete(key)).await;
-        match self.settled("DELETE", key, deleted) {
-            Err(error) if !error.is_missing() => {
-                let Some(obstacle) = error.obstacle(key) else {
-                    return Err(error.into());
-                };
-                self.cut_document(writer, key, |_, cluster| excluded.contains(cluster))
-                    .await?;
-                return Err(obstacle.into());
-            }
-            Ok(()) | Err(_) => self.holdings.lock().removed(key),
-        }
-        let addresses = report.load_balancer;
-        Ok(Ensured {
-            load_balancer: addresses.map(|_| IngressLoadBalancerStatus::default()),
-            obstacles: BTreeSet::new(),
-        })
     }
 
     /// Takes the addresses for which `is_cut` holds of their Service and cluster out of what the program holds of an
@@ -334,6 +269,7 @@ async fn answer<T>(
     answered.map_err(|error| ProviderError::new(request.to_owned(), error))
 }
 
+#[async_trait]
 impl LoadBalancer for Webhook {
     fn serves(&self) -> bool {
         true
@@ -344,43 +280,79 @@ impl LoadBalancer for Webhook {
         program.run_until_stopped(NAME, async move { self.keep_listed(gate, queue).await });
     }
 
-    fn ensure<'a>(
-        &'a self,
-        writer: &'a Writer,
-        desired: &'a Desired,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.ensure_document(writer, desired).boxed()
-    }
-
-    fn delete<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        excluded: &'a BTreeSet<String>,
-    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.delete_document(writer, key, excluded).boxed()
-    }
-
-    fn cut<'a>(
-        &'a self,
-        writer: &'a Writer,
-        key: &'a Key,
-        cut: &'a Held,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        async move {
-            let is_cut = |service: &str, cluster: &str| {
-                let clusters = cut.get(service);
-                clusters.is_some_and(|clusters| clusters.contains(cluster))
-            };
-            match self.cut_document(writer, key, is_cut).await {
-                Ok(_) => Ok(()),
-                Err(error) => Err(match error.obstacle(key) {
-                    Some(obstacle) => obstacle.into(),
-                    None => error.into(),
-                }),
+    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+        let key = &desired.key;
+        let held = self.held(key).await?;
+        let wanted = document(&self.controller, desired, held.as_deref())
+            .map_err(ProviderError::Document)?;
+        let is_held = held.is_some_and(|held| held.revision == wanted.revision);
+        let report = if is_held {
+            let holdings = self.holdings.lock();
+            holdings.get(key).map(|holding| holding.report.clone())
+        } else {
+            match self.put(writer, wanted).await {
+                Ok(report) => Some(report),
+                Err(error) => return self.refused(writer, desired, error).await,
             }
+        };
+        let report = report.unwrap_or_default();
+        let problem = report.problem.as_deref();
+        Ok(Ensured {
+            load_balancer: report.load_balancer,
+            obstacles: problem
+                .map(|problem| reported(key, problem))
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    async fn delete(
+        &self,
+        writer: &Writer,
+        key: &Key,
+        excluded: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError> {
+        let report = {
+            let holdings = self.holdings.lock();
+            if !holdings.is_listed {
+                return Err(ProviderError::Unlisted.into());
+            }
+            holdings.get(key).map(|holding| holding.report.clone())
+        };
+        let Some(report) = report else {
+            return Ok(Ensured::default());
+        };
+        let deleted = writer.write(TARGET, self.endpoint.delete(key)).await;
+        match self.settled("DELETE", key, deleted) {
+            Err(error) if !error.is_missing() => {
+                let Some(obstacle) = error.obstacle(key) else {
+                    return Err(error.into());
+                };
+                self.cut_document(writer, key, |_, cluster| excluded.contains(cluster))
+                    .await?;
+                return Err(obstacle.into());
+            }
+            Ok(()) | Err(_) => self.holdings.lock().removed(key),
         }
-        .boxed()
+        let addresses = report.load_balancer;
+        Ok(Ensured {
+            load_balancer: addresses.map(|_| IngressLoadBalancerStatus::default()),
+            obstacles: BTreeSet::new(),
+        })
+    }
+
+    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+        let is_cut = |service: &str, cluster: &str| {
+            let clusters = cut.get(service);
+            clusters.is_some_and(|clusters| clusters.contains(cluster))
+        };
+        match self.cut_document(writer, key, is_cut).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(match error.obstacle(key) {
+                Some(obstacle) => obstacle.into(),
+                None => error.into(),
+            }),
+        }
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -404,17 +376,14 @@ impl LoadBalancer for Webhook {
         error.is_some_and(ProviderError::is_outage)
     }
 
-    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
-        async move {
-            answer("GET of the list", self.endpoint.list()).await?;
-            // It may have lost what it held.
-            self.outdated.notify_one();
-            if self.holdings.lock().is_listed {
-                Ok(())
-            } else {
-                Err(ProviderError::Unlisted.into())
-            }
+    async fn probe(&self) -> Result<(), BoxError> {
+        answer("GET of the list", self.endpoint.list()).await?;
+        // It may have lost what it held.
+        self.outdated.notify_one();
+        if self.holdings.lock().is_listed {
+            Ok(())
+        } else {
+            Err(ProviderError::Unlisted.into())
         }
-        .boxed()
     }
 }

@@ -1,4 +1,4 @@
-{{- /* Copied by `cargo xtask generate` from manifests/helm/_objects.tpl. Do not edit. */ -}}
+{{- /* Copied by `cargo xtask generate` from manifests/helm/karmada-rs/templates/_objects.tpl. Do not edit. */ -}}
 {{- /*
 What the charts have in common. Objects come from files/, whose paths are those of manifests/: `cargo xtask generate` copies them
 from there. Each template below takes a dict with `root`, the chart's context, and with what it names.

@@ -27,23 +27,24 @@ pub(super) struct Counts {
 
 impl WorkGauges {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let gauges = Self::default();
-        registry.register(
-            "suspended_works",
-            "Works whose dispatching is suspended",
-            gauges.suspended.clone(),
-        );
-        registry.register(
-            "held_works",
-            "Works that no cluster needs any more and that stay, because dispatching is suspended",
-            gauges.held.clone(),
-        );
-        registry.register(
-            "taken_works",
-            "Works that cannot be made, because another binding has those of their names",
-            gauges.taken.clone(),
-        );
-        gauges
+        Self {
+            suspended: registry.register(
+                "suspended_works",
+                "Works whose dispatching is suspended",
+                Gauge::default(),
+            ),
+            held: registry.register(
+                "held_works",
+                "Works that no cluster needs any more and that stay, because dispatching is suspended",
+                Gauge::default(),
+            ),
+            taken: registry.register(
+                "taken_works",
+                "Works that cannot be made, because another binding has those of their names",
+                Gauge::default(),
+            ),
+            by_binding: Mutex::default(),
+        }
     }
 
     /// Replaces the numbers of a binding.

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::written::StatusWrite;
 use super::{BindingReconciler, Part, is_past, reference, template_reference};
+use crate::identity::NAME;
 use crate::index::{StoredBinding, template_of};
 use crate::reason::Reason;
 
@@ -121,7 +122,7 @@ impl BindingReconciler {
         };
         // A template that was made anew has a status of its own.
         body["metadata"] = json!({ "uid": template.uid() });
-        let (parameters, patch) = (PatchParams::default(), Patch::Merge(body));
+        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(body));
         let call = write::patch_status(&api, &key.key.name, &parameters, &patch);
         match self.writes.write("template_status", call).await {
             Ok(_) => {

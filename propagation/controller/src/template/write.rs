@@ -48,7 +48,7 @@ impl TemplateReconciler {
         if self.claimed.lock().get(&subject.key) == Some(&claimed) {
             return Ok(false);
         }
-        let (parameters, patch) = (parameters(), Patch::Merge(&claimed.patch));
+        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(&claimed.patch));
         let name = write::in_path(&key.name);
         let call = api.patch_metadata(&name, &parameters, &patch);
         match self.writes.write("template", call).await {
@@ -134,7 +134,7 @@ impl TemplateReconciler {
                 self.writes.write("binding", call).await
             }
             BindingPlan::Patch(patch) => {
-                let (parameters, patch) = (parameters(), Patch::<()>::from(patch));
+                let (parameters, patch) = (PatchParams::apply(NAME), Patch::<()>::from(patch));
                 let call = write::patch(api, &key.name, &parameters, &patch);
                 self.writes.write("binding", call).await
             }
@@ -153,7 +153,11 @@ impl TemplateReconciler {
         subject: &Subject,
         patch: Value,
     ) -> Result<bool, TemplateError> {
-        let (key, patch, parameters) = (&subject.binding_key, Patch::Merge(patch), parameters());
+        let (key, patch, parameters) = (
+            &subject.binding_key,
+            Patch::Merge(patch),
+            PatchParams::apply(NAME),
+        );
         let client = self.client.clone();
         let written = if key.namespace.is_empty() {
             let api: Api<ClusterResourceBinding> = Api::all(client);
@@ -167,12 +171,5 @@ impl TemplateReconciler {
         written
             .map(|written| written.is_some())
             .map_err(|error| subject.failed(error))
-    }
-}
-
-fn parameters() -> PatchParams {
-    PatchParams {
-        field_manager: Some(NAME.to_owned()),
-        ..PatchParams::default()
     }
 }

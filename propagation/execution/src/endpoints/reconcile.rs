@@ -15,6 +15,7 @@ use traffic::endpoints::CollectionPlan;
 use super::index::{Decision, SharedEndpoints};
 use super::news::{News, Obstacle};
 use super::origin::Origin;
+use crate::identity::NAME;
 use crate::reason::Reason;
 
 /// The label of the writes in the metrics.
@@ -87,7 +88,7 @@ impl Collector {
         }
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
         for change in &plan.change {
-            let (parameters, patch) = (PatchParams::default(), Patch::Merge(&change.body));
+            let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(&change.body));
             let call = write::patch(&slices, &change.name, &parameters, &patch);
             let result = self.writes.write(TARGET, call).await;
             let key = Key::new(namespace, &change.name);

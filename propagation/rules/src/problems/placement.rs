@@ -89,7 +89,7 @@ fn overflow(found: &mut Found, term: &ClusterAffinityTerm) {
 }
 
 fn affinity_name(found: &mut Found, name: &str) {
-    if name.len() > MAX_AFFINITY_NAME || !is_label_name(name) {
+    if name.len() > MAX_AFFINITY_NAME || !is_qualified(name) {
         found.invalid(format!(
             "affinityName {name:?} must be a qualified name of 1 to {MAX_AFFINITY_NAME} characters"
         ));
@@ -200,24 +200,4 @@ fn divides_by_room(division: &ReplicaScheduling) -> bool {
     let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
     division.replica_scheduling_type.as_deref() != Some("Duplicated")
         && (preference == Some("Aggregated") || dynamic.is_some_and(|way| !way.is_empty()))
-}
-
-/// Returns `true` if the text is the name of a label: letters, digits, `-`, `_` and `.`, with a letter
-/// or digit at both ends, and perhaps a DNS domain and `/` before it.
-fn is_label_name(text: &str) -> bool {
-    let Some((domain, name)) = text.split_once('/') else {
-        return is_name(text, &['-', '_', '.']);
-    };
-    is_name(name, &['-', '_', '.'])
-        && domain.split('.').all(|label| {
-            is_name(label, &['-']) && !label.contains(|c: char| c.is_ascii_uppercase())
-        })
-}
-
-/// Returns `true` if the name has letters, digits and these characters, and none of these at its ends.
-fn is_name(name: &str, others: &[char]) -> bool {
-    let is_inner = name
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || others.contains(&c));
-    is_inner && !name.is_empty() && !name.starts_with(others) && !name.ends_with(others)
 }

@@ -10,8 +10,9 @@ use anyhow::{Context, Result};
 
 use super::CHARTS;
 
-/// The templates that all charts have.
-const SHARED: &str = "_objects.tpl";
+/// The templates that all charts have, and the chart with the original.
+const SHARED: &str = "templates/_objects.tpl";
+const OWNER: &str = "karmada-rs";
 
 /// Returns the copies for all charts. `generated` are files that are to be written, and may not be there yet.
 pub(crate) fn copies(
@@ -19,15 +20,17 @@ pub(crate) fn copies(
     generated: &[(PathBuf, String)],
 ) -> Result<Vec<(PathBuf, String)>> {
     let manifests = root.join("manifests");
-    let shared = manifests.join("helm").join(SHARED);
+    let shared = manifests.join("helm").join(OWNER).join(SHARED);
     let shared = fs::read_to_string(&shared).context("reading what the charts share")?;
     let mut copies = Vec::new();
-    for (chart, sources) in CHARTS {
-        let chart = manifests.join("helm").join(chart);
-        let text = format!(
-            "{{{{- /* Copied by `cargo xtask generate` from manifests/helm/{SHARED}. Do not edit. */ -}}}}\n{shared}"
-        );
-        copies.push((chart.join("templates").join(SHARED), text));
+    for (name, sources) in CHARTS {
+        let chart = manifests.join("helm").join(name);
+        if name != OWNER {
+            let text = format!(
+                "{{{{- /* Copied by `cargo xtask generate` from manifests/helm/{OWNER}/{SHARED}. Do not edit. */ -}}}}\n{shared}"
+            );
+            copies.push((chart.join(SHARED), text));
+        }
         for source in sources {
             for path in files(&manifests.join(source))? {
                 let name = path.strip_prefix(&manifests)?;

@@ -7,9 +7,9 @@ use karmada_api::condition::{GATEWAY_REPORTER_READY, REACHABLE, UNREACHABLE_REAS
 use super::*;
 use crate::reachability::{REACHABILITY, ReachabilityClass};
 
-fn leader() -> (Reporter, PerSignal<Quorum>, Instant) {
+fn leader() -> (Reporter, PerTarget<Quorum>, Instant) {
     let started = Instant::now();
-    let quorums = PerSignal::from_iter([(&REACHABILITY, QUORUM)]).about(&Arc::from("member1"));
+    let quorums = PerTarget::from_iter([(&REACHABILITY, QUORUM)]).about(&Arc::from("member1"));
     (Reporter::new(PACE, &quorums, started), quorums, started)
 }
 
@@ -59,7 +59,7 @@ fn verdict_has_own_conditions() {
 #[test]
 fn member_without_addresses_is_stale() {
     let (mut reporter, _, started) = leader();
-    let nothing = PerSignal::from_iter::<[(&'static Signal, Tally); 0]>([]);
+    let nothing = PerTarget::from_iter::<[(&'static Signal, Tally); 0]>([]);
     let plan = reporter.plan(&nothing, &[], started, time(NOW));
     assert_eq!(plan, ReportPlan::Unchanged);
     let verdict = element(REACHABLE, FALSE, UNREACHABLE_REASON, "2 of 2 nodes fail");

@@ -38,7 +38,7 @@ impl Both {
 
     /// Plans, applies the writes, and returns each as its type, status and message.
     fn act(&mut self, seconds: u64, dns: Tally, lan: Tally) -> Vec<(String, String, String)> {
-        let tallies = PerSignal::from_iter([(&DNS, dns), (&LAN, lan)]);
+        let tallies = PerTarget::from_iter([(&DNS, dns), (&LAN, lan)]);
         let now = self.leader.at(seconds);
         let reporter = &mut self.leader.reporter;
         let ReportPlan::Write(writes) = reporter.plan(&tallies, &self.conditions, now, time(NOW))
@@ -118,7 +118,7 @@ fn only_shortage_of_all_resigns() {
     assert_eq!(participation, Participation::TooFew { since });
 }
 
-/// Agents of the version before have no vote on it, and that makes nothing stale.
+/// Agents that do not run it yet have no vote on it, and that makes nothing stale.
 #[test]
 fn rollout_of_signal_stays_quiet() {
     let mut both = Both::healthy();
@@ -126,7 +126,7 @@ fn rollout_of_signal_stays_quiet() {
         .retain(|condition| condition.type_ != "LanReady");
     both.leader.reporter = Reporter::new(
         PACE,
-        &PerSignal::from_iter([(&DNS, QUORUM), (&LAN, QUORUM)]),
+        &PerTarget::from_iter([(&DNS, QUORUM), (&LAN, QUORUM)]),
         both.leader.started,
     );
     let mut few = nodes(0, 4, 0);

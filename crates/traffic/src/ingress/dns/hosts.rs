@@ -1,13 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::networking::v1::IngressSpec;
-use objects::qualified_name::is_subdomain;
+use objects::qualified_name::{is_label, is_subdomain};
 
 use super::problem::DnsProblem;
 use crate::ingress::kubernetes::all_rules;
-
-/// The longest part of a name between two dots (RFC 1035, section 2.3.4).
-const LONGEST_LABEL: usize = 63;
 
 /// Returns the names of an ingress, as ExternalDNS takes them, with the Services behind each.
 pub(super) fn hosts(
@@ -39,6 +36,5 @@ pub(super) fn hosts(
 /// Returns `true` for a name that a record can have, which may begin with `*.`.
 fn is_name(name: &str) -> bool {
     let rest = name.strip_prefix("*.").unwrap_or(name);
-    let labels_fit = rest.split('.').all(|label| label.len() <= LONGEST_LABEL);
-    is_subdomain(rest) && labels_fit && rest.contains('.')
+    is_subdomain(rest) && rest.split('.').all(is_label) && rest.contains('.')
 }

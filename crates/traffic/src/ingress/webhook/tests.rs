@@ -8,25 +8,12 @@ use serde_json::{from_value, json};
 
 use super::*;
 use crate::ingress::fixtures::{
-    Fixture, binding, blocked, cluster, deleting, ingress, slice, template,
+    Fixture, blocked, cluster, deleting, ingress, slice, two_services as fixture,
 };
 use crate::ingress::{Desired, Settings, desired};
 
 fn settings() -> Settings {
     Settings::new("example.com/ours".parse().unwrap())
-}
-
-/// Returns the facts of Service `s` in two clusters.
-fn fixture() -> Fixture {
-    Fixture::default()
-        .with_cluster(cluster("m1"))
-        .with_cluster(cluster("m2"))
-        .with_binding("s", binding("s", &["m1", "m2"]))
-        .with_template(template("s", &[("web", 80)]))
-        .with_slices(&[
-            slice("s", "m1", "x", &["10.0.0.1"]),
-            slice("s", "m2", "x", &["10.0.0.2"]),
-        ])
 }
 
 fn wanted(fixture: &Fixture) -> Desired {

@@ -5,6 +5,7 @@ mod records;
 
 use std::net::Ipv4Addr;
 
+use futures::FutureExt;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use kube::api::ListParams;

@@ -11,7 +11,9 @@ use std::time::Duration;
 use objects::Key;
 
 use super::*;
-use crate::ingress::fixtures::{Fixture, binding, cluster, ingress, slice, template};
+use crate::ingress::fixtures::{
+    Fixture, binding, cluster, ingress, slice, two_services as fixture,
+};
 use crate::ingress::{BackendAddresses, Desired};
 use karmada_api::MultiClusterIngressStatus;
 
@@ -29,22 +31,6 @@ fn settings() -> ServerSettings {
 
 fn key() -> Key {
     Key::new("ns", "i")
-}
-
-/// Returns the facts of two Services in two clusters.
-fn fixture() -> Fixture {
-    Fixture::default()
-        .with_cluster(cluster("m1"))
-        .with_cluster(cluster("m2"))
-        .with_binding("s", binding("s", &["m1", "m2"]))
-        .with_binding("t", binding("t", &["m1"]))
-        .with_template(template("s", &[("web", 80)]))
-        .with_template(template("t", &[("web", 80)]))
-        .with_slices(&[
-            slice("s", "m1", "x", &["10.0.0.1"]),
-            slice("s", "m2", "x", &["10.0.0.2"]),
-            slice("t", "m1", "x", &["10.0.0.3"]),
-        ])
 }
 
 /// Returns what is desired, with clusters readmitted where all are blocked.

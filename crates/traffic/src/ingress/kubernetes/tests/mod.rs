@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::ingress::fixtures::{Fixture, binding, cluster, ingress, slice, template};
+use crate::ingress::fixtures::{Fixture, ingress, template, two_services};
 use crate::ingress::{BackendAddresses, Desired};
 
 fn gateway() -> Ingresses {
@@ -26,20 +26,9 @@ fn key() -> Key {
     Key::new("ns", "i")
 }
 
-/// Returns the facts of two Services in two clusters.
+/// Returns the facts of two Services, of which the port of `t` has no name.
 fn fixture() -> Fixture {
-    Fixture::default()
-        .with_cluster(cluster("m1"))
-        .with_cluster(cluster("m2"))
-        .with_binding("s", binding("s", &["m1", "m2"]))
-        .with_binding("t", binding("t", &["m1"]))
-        .with_template(template("s", &[("web", 80)]))
-        .with_template(template("t", &[("", 80)]))
-        .with_slices(&[
-            slice("s", "m1", "x", &["10.0.0.1"]),
-            slice("s", "m2", "x", &["10.0.0.2"]),
-            slice("t", "m1", "x", &["10.0.0.3"]),
-        ])
+    two_services().with_template(template("t", &[("", 80)]))
 }
 
 fn desired(fixture: &Fixture, services: &[&str]) -> Desired {

@@ -24,7 +24,7 @@ use crate::{terminal, token};
 const TRIES: u32 = 5;
 
 /// Renews tokens that are due.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &RenewArgs,
     client: &Client,
     now: Timestamp,
@@ -98,10 +98,7 @@ pub(super) async fn replace(
     old: &str,
     new: &str,
 ) -> Result<(), Error> {
-    let parameters = PatchParams {
-        field_manager: Some(NAME.to_owned()),
-        ..PatchParams::default()
-    };
+    let parameters = PatchParams::apply(NAME);
     let mut attempt = 1;
     loop {
         let patch = work::replace_token(&work, new).ok_or_else(lacking)?;

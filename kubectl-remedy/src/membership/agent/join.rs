@@ -18,10 +18,11 @@ use crate::clusters::{each, fails, named, of_member, of_namespace, require, requ
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::manifest::Format;
+use crate::membership::joined::Joined;
 use crate::namespace::namespace;
-use crate::requests::{Written, read, write};
+use crate::requests::{Written, read, write, write_all};
 use crate::waiting::{Goal, Waiting, Watched};
-use crate::{manifest, terminal, token};
+use crate::{manifest, terminal};
 
 /// Where the agent of a cluster is written.
 enum Place {
@@ -33,17 +34,8 @@ enum Place {
     Output(Format),
 }
 
-/// What came of a cluster.
-struct Joined {
-    /// What was written of the agent.
-    agent: Written,
-    /// What was written at most, of everything.
-    most: Written,
-    token: String,
-}
-
 /// Joins clusters.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &JoinArgs,
     source: &Source,
     client: &Client,
@@ -64,7 +56,7 @@ pub(crate) async fn run(
         Place::Works => are_well &= wait(&joined, args, client).await?,
         Place::Member(_) => {
             for (cluster, joined) in &joined {
-                say(cluster, joined);
+                joined.print(cluster);
             }
         }
         Place::Output(_) => {}
@@ -99,36 +91,25 @@ async fn join(
     })?;
     let kubeconfig = address.kubeconfig(found.kubeconfig.as_deref())?;
 
-    let mut most = Written::Unchanged;
-    let mut uids = Vec::new();
     let mut needed = rights::objects(cluster)?;
     // Right behind the account: their uids are those of the token.
     needed.insert(1, rights::secret(cluster));
-    for object in needed {
-        let (written, object) = write(client, &object).await?;
-        most = most.max(written);
-        uids.push(
-            object["metadata"]["uid"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-        );
-    }
-    let known = found.token.filter(|known| {
-        let is_ours = |uids: &[String]| token::is_of(known, &uids[0], &uids[1]);
-        uids.len() > 1 && is_ours(&uids) && !token::is_due(known, None, now)
-    });
-    let token = match known {
-        Some(known) => known,
-        None => token::request(&rights::account(cluster), args.token_duration, client).await?,
+    let (most, uids) = write_all(client, &needed).await?;
+    let [account, secret, ..] = &uids[..] else {
+        return Err(Error::Unusable("its account has no uid".to_owned()));
     };
+    let token = rights::account(cluster)
+        .token(
+            found.token,
+            [account, secret],
+            args.token_duration,
+            client,
+            now,
+        )
+        .await?;
     let objects = member::objects(image, &kubeconfig, &token)?;
     let agent = install(cluster, objects, place, client).await?;
-    Ok(Joined {
-        agent,
-        most: most.max(agent),
-        token,
-    })
+    Ok(Joined::new(agent, most, token))
 }
 
 /// Returns what is known of the agent that the cluster has.
@@ -158,31 +139,28 @@ async fn found(cluster: &str, place: &Place, client: &Client) -> Result<Found, E
 /// Writes the agent where it belongs, and its namespace first.
 async fn install(
     cluster: &str,
-    objects: Vec<Value>,
+    mut objects: Vec<Value>,
     place: &Place,
     client: &Client,
 ) -> Result<Written, Error> {
-    let mut most = Written::Unchanged;
     match place {
         Place::Works => {
             write(client, &work::of_namespace(cluster)).await?;
             let (written, _) = write(client, &work::of_agent(cluster, objects)).await?;
-            most = written;
+            Ok(written)
         }
         Place::Member(member) => {
-            for object in std::iter::once(namespace()).chain(objects) {
-                let (written, _) = write(member, &object).await?;
-                most = most.max(written);
-            }
+            objects.insert(0, namespace());
+            let (written, _) = write_all(member, &objects).await?;
+            Ok(written)
         }
         Place::Output(format) => {
-            let mut all = vec![namespace()];
-            all.extend(objects);
-            let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": all });
+            objects.insert(0, namespace());
+            let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": objects });
             terminal::print(&manifest::text(&list, *format)?);
+            Ok(Written::Unchanged)
         }
     }
-    Ok(most)
 }
 
 /// Waits until the Works are applied, and tells of each cluster. Returns `true` if all are.
@@ -200,7 +178,7 @@ async fn wait(
     };
     let reached = |key: &Key| {
         if let Some((cluster, joined)) = of(key) {
-            say(cluster, joined);
+            joined.print(cluster);
         }
     };
     let left = waiting.run(
@@ -216,14 +194,4 @@ async fn wait(
         fails(cluster, &explain(UNAPPLIED, work.as_ref(), seen.as_ref()));
     }
     Ok(left.is_empty())
-}
-
-fn say(cluster: &str, joined: &Joined) {
-    let done = match (joined.agent, joined.most) {
-        (Written::Created, _) => "joined",
-        (_, Written::Unchanged) => "unchanged",
-        _ => "configured",
-    };
-    let end = token::end(&joined.token);
-    terminal::print(&format!("{cluster} {done}; {end}\n"));
 }

@@ -24,7 +24,7 @@ use crate::waiting::{Goal, Waiting, Watched};
 const TRIES: u32 = 5;
 
 /// Lets clusters leave.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &LeaveArgs,
     source: &Source,
     client: &Client,
@@ -127,7 +127,7 @@ async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
         let removal = removal.guarded(found.metadata.resource_version.as_deref());
         let patch: kube::api::Patch<serde_json::Value> = removal.into();
         match clusters
-            .patch_status(cluster, &PatchParams::default(), &patch)
+            .patch_status(cluster, &PatchParams::apply(NAME), &patch)
             .await
         {
             Ok(_) => return Ok(Cleaned::Something),

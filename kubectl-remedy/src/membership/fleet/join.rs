@@ -20,19 +20,12 @@ use crate::args::join::JoinArgs;
 use crate::clusters::{each, fails, named, of_member, require_one};
 use crate::error::Error;
 use crate::identity::NAME;
-use crate::requests::{Written, read, write};
+use crate::membership::joined::Joined;
+use crate::requests::{Written, read, write, write_all};
 use crate::waiting::{Goal, Waiting, Watched};
-use crate::{terminal, token};
-
-/// What came of a cluster.
-struct Joined {
-    /// What was written at most.
-    most: Written,
-    token: String,
-}
 
 /// Lets clusters join.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &JoinArgs,
     source: &Source,
     client: &Client,
@@ -94,12 +87,7 @@ async fn join(
     let (most, token) = in_member(args, &member, known, now).await?;
     let (secret, _) = write(client, &access::secret(cluster, &address, &token)).await?;
     let (joined, _) = write(client, &access::cluster(cluster, address, &id)).await?;
-    let most = match joined {
-        Written::Created => joined,
-        // Whatever was created besides, the cluster was a member before.
-        _ => most.max(secret).max(joined).min(Written::Configured),
-    };
-    Ok(Joined { most, token })
+    Ok(Joined::new(joined, most.max(secret), token))
 }
 
 /// Writes the account with its rights, and returns a token of it: the one that is `known` if that is good for long.
@@ -109,29 +97,16 @@ async fn in_member(
     known: Option<String>,
     now: Timestamp,
 ) -> Result<(Written, String), Error> {
-    let mut most = Written::Unchanged;
-    let mut uids = Vec::new();
-    for object in account::first() {
-        let (written, object) = write(member, &object).await?;
-        most = most.max(written);
-        uids.push(text(&object["metadata"]["uid"]));
-    }
-    let mut rights = Vec::from(account::rights());
-    rights.extend(role(args, member).await?);
-    for object in rights {
-        let (written, _) = write(member, &object).await?;
-        most = most.max(written);
-    }
-    let [_, account_uid, secret_uid] = &uids[..] else {
+    let mut needed = Vec::from(account::first());
+    needed.extend(account::rights());
+    needed.extend(role(args, member).await?);
+    let (most, uids) = write_all(member, &needed).await?;
+    let [_, account, secret, ..] = &uids[..] else {
         return Err(Error::Unusable("its account has no uid".to_owned()));
     };
-    let known = known.filter(|known| {
-        token::is_of(known, account_uid, secret_uid) && !token::is_due(known, None, now)
-    });
-    let token = match known {
-        Some(known) => known,
-        None => token::request(&account::account(), args.token_duration, member).await?,
-    };
+    let token = account::account()
+        .token(known, [account, secret], args.token_duration, member, now)
+        .await?;
     Ok((most, token))
 }
 
@@ -145,10 +120,6 @@ async fn role(args: &JoinArgs, member: &Client) -> Result<Option<Value>, Error> 
     Ok(present.is_none().then_some(usual))
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
 /// Waits until the clusters are ready, and tells of each. Returns `true` if all are.
 async fn wait(
     joined: Vec<(String, Joined)>,
@@ -160,7 +131,7 @@ async fn wait(
     let waiting = Waiting::<ClusterView>::new(Goal::Is(is_ready), clusters);
     let reached = |key: &Key| {
         if let Some(joined) = joined.get(&*key.name) {
-            say(&key.name, joined);
+            joined.print(&key.name);
         }
     };
     let left = waiting.run(&[Watched::All], args.timeout, client, reached);
@@ -182,16 +153,6 @@ fn late(cluster: Option<&ClusterView>) -> String {
         Some(ready) => format!("it is not ready: {}: {}", ready.reason, ready.message),
         None => "nobody asks whether it is ready: look at the cluster-controller and its lease karmada-system/cluster-controller (docs/fleet.md)".to_owned(),
     }
-}
-
-fn say(cluster: &str, joined: &Joined) {
-    let done = match joined.most {
-        Written::Created => "joined",
-        Written::Configured => "configured",
-        Written::Unchanged => "unchanged",
-    };
-    let end = token::end(&joined.token);
-    terminal::print(&format!("{cluster} {done}; {end}\n"));
 }
 
 #[cfg(test)]

@@ -101,9 +101,9 @@ impl Karmada {
             panic!("{line}");
         };
         match command {
-            FleetCommand::Join(args) => join::run(&args, &source, &self.client, now).await,
-            FleetCommand::Leave(args) => leave::run(&args, &source, &self.client).await,
-            FleetCommand::Renew(args) => renew::run(&args, &self.client, now).await,
+            FleetCommand::Join(args) => join(&args, &source, &self.client, now).await,
+            FleetCommand::Leave(args) => leave(&args, &source, &self.client).await,
+            FleetCommand::Renew(args) => renew(&args, &self.client, now).await,
             other => panic!("{other:?}"),
         }
     }

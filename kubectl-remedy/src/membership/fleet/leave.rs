@@ -19,7 +19,7 @@ use crate::terminal;
 use crate::waiting::{Goal, Waiting, Watched};
 
 /// Lets clusters leave.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &LeaveArgs,
     source: &Source,
     client: &Client,

@@ -24,7 +24,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const WITHHELD: [&str; 2] = [RBAC, "apiextensions.k8s.io"];
 
 /// The kinds that the propagation-controller may propagate as shipped.
-const WORKLOADS: &str = include_str!("../../../manifests/propagation/workloads.yaml");
+const WORKLOADS: &str = include_str!("../../../../manifests/propagation/workloads.yaml");
 
 /// Returns the account, for its tokens.
 pub(super) fn account() -> Account {

@@ -15,7 +15,7 @@ pub(super) const ACCOUNT: &str = "cluster-health-agent";
 const SECRET: &str = "cluster-health-agent-token";
 
 /// The manifest of a cluster called `member1`, which docs/install.md applies by hand.
-const MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml");
+const MANIFEST: &str = include_str!("../../../../manifests/karmada/agent.yaml");
 
 /// Returns the account of the agents of `cluster` and its rights; the account is the first.
 pub(super) fn objects(cluster: &str) -> Result<Vec<Value>, Error> {

@@ -1,5 +1,5 @@
 //! The members of a fleet without Karmada: `join --fleet` makes them known, `leave --fleet` lets the fleet forget them, and
-//! `renew --fleet` gives it new tokens of them. docs/join.md does the same by hand.
+//! `renew --fleet` gives it new tokens of them.
 //!
 //! ```text
 //!   context → account, role, token (member) → Secret, Cluster (fleet) → cluster-controller → ready
@@ -15,6 +15,6 @@ mod join;
 mod leave;
 mod renew;
 
-pub(crate) use self::join::run as join;
-pub(crate) use self::leave::run as leave;
-pub(crate) use self::renew::run as renew;
+pub(super) use self::join::run as join;
+pub(super) use self::leave::run as leave;
+pub(super) use self::renew::run as renew;

@@ -23,7 +23,7 @@ use crate::secret::replace_token;
 use crate::{terminal, token};
 
 /// Renews tokens that are due.
-pub(crate) async fn run(
+pub(in crate::membership) async fn run(
     args: &RenewArgs,
     client: &Client,
     now: Timestamp,

@@ -10,8 +10,8 @@ use crate::secret::{decoded, encoded};
 
 /// The resources of the kustomization `manifests/member`.
 const MANIFESTS: [&str; 2] = [
-    include_str!("../../../manifests/member/cluster-health-agent.yaml"),
-    include_str!("../../../manifests/member/network-policy.yaml"),
+    include_str!("../../../../manifests/member/cluster-health-agent.yaml"),
+    include_str!("../../../../manifests/member/network-policy.yaml"),
 ];
 
 /// The image in them, which the kustomization replaces.
@@ -94,7 +94,7 @@ mod tests {
     /// The kustomization has no other resources, transforms nothing else, and its modes are octal.
     #[test]
     fn manifests_are_the_kustomization() {
-        let text = include_str!("../../../manifests/member/kustomization.yaml");
+        let text = include_str!("../../../../manifests/member/kustomization.yaml");
         let kustomization = manifest::shipped(text).unwrap().remove(0);
         let resources = json!(["cluster-health-agent.yaml", "network-policy.yaml"]);
         assert_eq!(kustomization["resources"], resources);

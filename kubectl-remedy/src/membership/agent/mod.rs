@@ -7,14 +7,18 @@
 //! - What a cluster has in the Karmada API: `rights`; how members reach that: `kubeconfig`.
 //! - What is in the member: `member`; how it gets there: `work`, and why nobody has carried it out: `late`.
 
-pub(crate) mod join;
+mod join;
 pub(crate) mod kubeconfig;
 mod late;
-pub(crate) mod leave;
+mod leave;
 mod member;
-pub(crate) mod renew;
+mod renew;
 mod rights;
 mod work;
+
+pub(super) use self::join::run as join;
+pub(super) use self::leave::run as leave;
+pub(super) use self::renew::run as renew;
 
 #[cfg(test)]
 mod tests;
