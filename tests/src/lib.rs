@@ -43,7 +43,6 @@ pub mod process;
 pub mod programs;
 pub mod propagation;
 pub mod refusals;
-pub mod relay;
 pub mod resolvers;
 pub mod sandbox;
 pub mod scheduling;
@@ -60,3 +59,5 @@ pub mod writes;
 
 mod proxy;
 mod scratch;
+
+pub use lab_parts::relay;
