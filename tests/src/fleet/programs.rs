@@ -1,6 +1,11 @@
 //! The programs of a fleet, each with the rights that `manifests/` grants it.
 
-use std::{ffi::OsString, fs, net::SocketAddr, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -57,17 +62,36 @@ impl Fleet {
             .await
     }
 
-    /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`.
-    pub async fn ingress_controller_at_gateway(&self) -> Result<Running> {
+    /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`, and these flags.
+    pub async fn ingress_controller_at_gateway(&self, flags: &[&str]) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
-        let flags = [
+        let own = [
             flag("--kubeconfig", karmada),
             "--provider=gateway-api".into(),
             flag("--gateway-kubeconfig", gateway),
             "--gateway=infra/web".into(),
         ];
-        self.run(Binary::IngressController, flags).await
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::IngressController, own.into_iter().chain(flags))
+            .await
+    }
+
+    /// Starts the ingress controller with the `haproxy` provider, for the HAProxy with this Runtime API, and these flags.
+    pub async fn ingress_controller_at_haproxy(
+        &self,
+        socket: &Path,
+        flags: &[&str],
+    ) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let own = [
+            flag("--kubeconfig", karmada),
+            "--provider=haproxy".into(),
+            flag("--haproxy-socket", format!("unix:{}", socket.display())),
+        ];
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::IngressController, own.into_iter().chain(flags))
+            .await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
