@@ -67,6 +67,16 @@ frontend web
         self.folder.path().join("admin.sock")
     }
 
+    /// Ends it as a crash does.
+    pub fn kill(&self) -> Result<()> {
+        self.process.kill()
+    }
+
+    /// Starts it again after that: it has no servers yet.
+    pub fn revive(&self) -> Result<()> {
+        self.process.revive()
+    }
+
     /// Has another process take its sockets over, as a reload does: that one has no servers yet.
     pub fn reload(&self) -> Result<()> {
         self.process.reload(&self.socket())

@@ -30,12 +30,22 @@ impl Haproxy {
         Ok(haproxy)
     }
 
-    /// Ends it as a crash does, and starts it again.
+    /// Ends it as a crash does.
     ///
     /// # Errors
-    /// It did not run, or does not start.
-    pub fn restart(&self) -> Result<()> {
-        self.kill()?;
+    /// It did not run.
+    pub fn kill(&self) -> Result<()> {
+        let pid = self.pid()?;
+        let status = Command::new("kill").args(["-9", &pid]).status()?;
+        ensure!(status.success(), "HAProxy {pid} does not run");
+        Ok(())
+    }
+
+    /// Starts it again after [`Self::kill`], without what it had learned.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn revive(&self) -> Result<()> {
         self.run(&[])
     }
 
@@ -66,13 +76,6 @@ impl Haproxy {
         Ok(pid.trim().to_owned())
     }
 
-    fn kill(&self) -> Result<()> {
-        let pid = self.pid()?;
-        let status = Command::new("kill").args(["-9", &pid]).status()?;
-        ensure!(status.success(), "HAProxy {pid} does not run");
-        Ok(())
-    }
-
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -80,7 +83,7 @@ impl Haproxy {
 
 impl Drop for Haproxy {
     fn drop(&mut self) {
-        // One that did not start has nothing to end.
+        // One that did not start, or was killed, has nothing to end.
         self.kill().unwrap_or_default();
     }
 }

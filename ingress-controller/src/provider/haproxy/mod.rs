@@ -7,6 +7,7 @@
 
 mod args;
 mod error;
+mod repairs;
 mod runtime_api;
 mod servers;
 
@@ -23,10 +24,12 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
+use prometheus_client::registry::Unit;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::args::HaproxyArgs;
 use self::error::{HaproxyError, HaproxyObstacle};
+use self::repairs::Repairs;
 use self::runtime_api::Socket;
 use self::servers::{Reached, Servers};
 
@@ -42,6 +45,7 @@ pub(super) struct Haproxy {
     /// Its name, empty if it is the only one.
     name: &'static str,
     servers: Servers,
+    repairs: Repairs,
     /// The queue of the ingresses, once they are watched.
     queue: OnceLock<Queue<Key>>,
 }
@@ -50,7 +54,15 @@ pub(super) struct Haproxy {
 pub(super) fn connect(
     args: &HaproxyArgs,
     controller: &ControllerName,
+    program: &mut Program,
 ) -> Result<Vec<NamedBalancer>, StartError> {
+    let repairs = repairs::histogram();
+    program.registry.register_with_unit(
+        "haproxy_repair_duration",
+        "Time from meeting an HAProxy that was started anew, without servers, until it has all again",
+        Unit::Seconds,
+        repairs.clone(),
+    );
     let parameters = args.server_parameters();
     if parameters.cut_requests() {
         tracing::warn!(%parameters, "Servers that fail a check cut the requests they have, because of on-marked-down");
@@ -65,6 +77,7 @@ pub(super) fn connect(
         );
         let provider = Haproxy {
             name,
+            repairs: Repairs::new(repairs.clone()),
             ..Haproxy::new(named.value.clone(), settings)
         };
         let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
@@ -78,6 +91,7 @@ impl Haproxy {
         Self {
             name: "",
             servers: Servers::new(socket, settings),
+            repairs: Repairs::new(repairs::histogram()),
             queue: OnceLock::new(),
         }
     }
@@ -127,6 +141,7 @@ impl Haproxy {
         let plan = |state: &State| self.servers.settings().plan(desired, &wanted, state);
         let reached = self.servers.reach(writer, &backends, plan).await?;
         let mut obstacles = self.obstacles(&desired.key, &reached)?;
+        self.served(&desired.key);
         for (service, addresses) in &wanted.unusable {
             let service = Key::new(&desired.key.namespace, service);
             obstacles.extend(addresses.iter().map(|address| HaproxyObstacle::Unusable {
@@ -147,7 +162,7 @@ impl Haproxy {
         excluded: &BTreeSet<String>,
     ) -> Result<Ensured, BoxError> {
         // Nothing may be left that only this ingress leads to, also where nobody has looked yet.
-        self.wake(self.servers.look().await?);
+        self.wake(self.look().await?);
         let backends = self.servers.backends(key);
         let plan = |state: &State| self.servers.settings().removal(key, excluded, state);
         let reached = self.servers.reach(writer, &backends, plan).await?;
@@ -158,6 +173,7 @@ impl Haproxy {
             return Err(HaproxyError::Left { key: key.clone() }.into());
         }
         self.servers.forget(key);
+        self.served(key);
         Ok(Ensured::default())
     }
 
@@ -168,6 +184,28 @@ impl Haproxy {
         match self.obstacles(key, &reached)?.pop_first() {
             Some(obstacle) => Err(Obstacle::from(obstacle).into()),
             None => Ok(()),
+        }
+    }
+
+    /// Looks at all servers. Returns the ingresses that have to be looked at.
+    async fn look(&self) -> Result<BTreeSet<Key>, HaproxyError> {
+        let (met, before) = (Instant::now(), self.servers.pid());
+        let concerned = self.servers.look().await?;
+        if before != 0 && self.servers.pid() != before {
+            self.repairs.begin(met, self.servers.desired());
+        }
+        Ok(concerned)
+    }
+
+    /// Notes that HAProxy has the servers of the ingress `key`.
+    fn served(&self, key: &Key) {
+        if let Some(took) = self.repairs.done(key) {
+            let seconds = took.as_secs_f64();
+            tracing::info!(
+                gateway = self.name,
+                seconds,
+                "HAProxy has all servers again"
+            );
         }
     }
 
@@ -214,7 +252,7 @@ impl Haproxy {
                 "HAProxy was started anew, its servers are added again"
             );
         }
-        let concerned = self.servers.look().await?;
+        let concerned = self.look().await?;
         *looked = Some(Instant::now());
         Ok(concerned)
     }

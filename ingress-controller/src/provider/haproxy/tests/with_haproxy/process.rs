@@ -50,7 +50,8 @@ backend ns_i_tcp_80
 
     /// Ends it as a crash does, and starts it again.
     pub(super) fn restart(&self) {
-        self.process.restart().unwrap();
+        self.process.kill().unwrap();
+        self.process.revive().unwrap();
     }
 
     /// Has another process take its sockets over, as a reload does.
