@@ -245,19 +245,21 @@ mod with_tools {
 
     use super::{Fault, Provider, run};
 
+    /// Case T1: Traefik, by Ingresses.
     #[test]
     #[ignore = "long"]
     fn blocked_ingresses_lose_nothing() {
         run(test_name!(), Provider::Kubernetes, Fault::None);
     }
 
+    /// Case T1: Traefik, by routes of the Gateway API.
     #[test]
     #[ignore = "long"]
     fn blocked_routes_lose_nothing() {
         run(test_name!(), Provider::GatewayApi, Fault::None);
     }
 
-    /// The controller is killed at random meanwhile. What it keeps in a gateway cluster is the same for routes.
+    /// Case T2: the controller is killed at random meanwhile. What it keeps in a gateway cluster is the same for routes.
     #[test]
     #[ignore = "long"]
     fn kills_lose_no_ingress() {
@@ -269,19 +271,21 @@ mod with_tools {
 
         use super::{Fault, Provider, run};
 
+        /// Case T1: HAProxy, by its Runtime API.
         #[test]
         #[ignore = "long"]
         fn drained_servers_lose_nothing() {
             run(test_name!(), Provider::Haproxy, Fault::None);
         }
 
+        /// Case T2: the controller is killed at random meanwhile.
         #[test]
         #[ignore = "long"]
         fn kills_lose_no_server() {
             run(test_name!(), Provider::Haproxy, Fault::ControllerKilled);
         }
 
-        /// HAProxy is reloaded under each block, and has to be given all servers again.
+        /// Case T3: HAProxy is reloaded under each block, and has to be given all servers again.
         #[test]
         #[ignore = "long"]
         fn reloads_lose_nothing() {

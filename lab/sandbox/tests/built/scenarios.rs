@@ -90,7 +90,7 @@ async fn killed_leader_keeps_block() {
     plays("leader-killed", &stages).await;
 }
 
-/// Traffic leaves a cluster without power because the gateway notices, and returns with the power.
+/// Case T4: traffic leaves a cluster without power because the gateway notices, and returns with the power.
 #[tokio::test]
 async fn power_failure_moves_traffic() {
     let stages = [
@@ -107,7 +107,7 @@ async fn power_failure_moves_traffic() {
     plays("power-failure", &stages).await;
 }
 
-/// A cluster to which only the control plane has no link serves on.
+/// Case T5: a cluster to which only the control plane has no link serves on.
 #[tokio::test]
 #[ignore = "long"]
 async fn cut_link_blocks_nothing() {

@@ -92,7 +92,7 @@ fn dns_flaps_on_one_node() {
 mod with_haproxy {
     use super::*;
 
-    /// HAProxy dies, and stays dead until somebody starts it, as the page of the alert says. Then it has its servers again,
+    /// Case T3: HAProxy dies, and stays dead until somebody starts it, as the page of the alert says. Then it has its servers again,
     /// and how long that took is counted. The page's command for it is typed on its own machine.
     #[test]
     fn haproxy_is_down() {
