@@ -217,7 +217,11 @@ async fn remedy_opens_a_sequence() {
     let no_status = RemedyPhase::NoStatus;
     assert_eq!(
         remedies,
-        [("dns", no_status), ("maintenance-member1", no_status)]
+        [
+            ("dns", no_status),
+            ("unreachable", RemedyPhase::Absent),
+            ("maintenance-member1", no_status),
+        ]
     );
     let causing = &state.clusters[0].actions[0].remedies;
     assert_eq!(*causing, ["dns", "maintenance-member1"]);
