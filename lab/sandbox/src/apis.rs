@@ -38,8 +38,6 @@ const CLIENTS: [&str; 8] = [
 /// The context of the hub in the kubeconfig.
 pub(crate) const HUB: &str = "hub";
 const AVAILABILITY_CHECK: &str = "sandbox-availability-check";
-/// The path of an API that anybody may request.
-pub(crate) const VERSION: &str = "/version";
 const SLOW: Duration = Duration::from_secs(1);
 /// One of so many writes conflicts.
 const CONFLICT_EVERY: u64 = 2;
@@ -96,7 +94,7 @@ impl MemberApi {
         })
     }
 
-    fn suffer(&self, outage: Outage) {
+    fn inject(&self, outage: Outage) {
         self.own.set_silent(outage == Outage::PowerOff);
         for way in [&self.link, &self.uplink] {
             way.set_silent(outage != Outage::None);
@@ -121,7 +119,7 @@ impl Apis {
         let check = availability::check(
             getter,
             karmada_address,
-            VERSION,
+            availability::VERSION,
             updates.clone(),
             Update::ApiAvailable,
         );
@@ -224,9 +222,9 @@ impl Apis {
     }
 
     /// Takes the power or the link of a member, or gives them back. Its agents and pods are not here.
-    pub(crate) fn suffer(&self, member: &str, outage: Outage) {
+    pub(crate) fn inject_outage(&self, member: &str, outage: Outage) {
         if let Some(api) = self.members.get(member) {
-            api.suffer(outage);
+            api.inject(outage);
         }
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::apis::VERSION;
 use crate::get::Getter;
 use crate::network::HEALTHZ;
 use crate::update::{Side, Update, UpdateSender};
 
+/// The path of an API that anybody may request.
+pub(crate) const VERSION: &str = "/version";
 /// The time between two requests.
 const EVERY: Duration = Duration::from_millis(250);
 /// The limit of a request to a member, which nothing slows down.

@@ -204,8 +204,8 @@ impl Sandbox {
             }
             Action::Outage { cluster, fault } => {
                 let member = self.member(&cluster)?;
-                self.apis.suffer(member.name(), fault);
-                member.suffer(fault).await?;
+                self.apis.inject_outage(member.name(), fault);
+                member.inject_outage(fault).await?;
             }
             Action::CutApi { seconds } => {
                 if !(1..=LONGEST_CUT).contains(&seconds) {

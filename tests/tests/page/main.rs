@@ -158,8 +158,11 @@ mod in_chromium {
             ensure!(requested, "member2 lost its requests");
             let node = "Start the agent on member1-node1 of member1";
             tab.press("Cluster member1", node, With::Mouse).await?;
-            tab.until("a dark node starts nothing", &problem("has no power"))
-                .await?;
+            tab.until(
+                "a node without power starts nothing",
+                &problem("has no power"),
+            )
+            .await?;
             for cluster in ["member1", "member2"] {
                 tab.press(&format!("Cluster {cluster}"), "Restore", With::Mouse)
                     .await?;

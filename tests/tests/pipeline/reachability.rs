@@ -130,7 +130,7 @@ impl Stage {
     }
 
     /// Writes a kubeconfig for an account whose token ends soon, and returns its path.
-    async fn dying_access(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+    async fn short_lived_access(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let karmada = &self.fleet.karmada;
         let now = Timestamp::now();
         // The API server grants a minute beyond the end.
@@ -145,7 +145,7 @@ impl Stage {
             "contexts": [{ "name": "k", "context": { "cluster": "k", "user": "k" } }],
         });
         let path = karmada.kubeconfig_path();
-        let path = path.with_file_name(format!("{namespace}-{name}.dying"));
+        let path = path.with_file_name(format!("{namespace}-{name}.short-lived"));
         fs::write(&path, kubeconfig.to_string())?;
         Ok(path)
     }
@@ -287,7 +287,7 @@ on_both!(
 
 /// Case T4: at default thresholds, power fails in a member behind a real Traefik: 36 s and a write later, no request is sent there.
 #[expect(clippy::print_stdout, reason = "libtest captures it")]
-async fn dark_member_gets_no_request(server: ApiKind) -> Result<()> {
+async fn powerless_member_gets_no_request(server: ApiKind) -> Result<()> {
     let timing = ProbeTiming::DEFAULT;
     let mut stage = Stage::without_agents(server).await?;
     stage.start_agents(timing, None).await?;
@@ -337,11 +337,13 @@ async fn ended_tokens_move_no_request(server: ApiKind) -> Result<()> {
     let (_proxy, traffic) = stage.traffic().await?;
     let own = stage.fleet.dns(Member(1)).await?;
     let namespace = execution_namespace(&Member(1).name());
-    let access = stage.dying_access(&namespace, AGENT).await?;
+    let access = stage.short_lived_access(&namespace, AGENT).await?;
     let flags = ProbeTiming::SHORT.flags();
     let agent = stage.fleet.agent_with(Member(1), access, &flags).await?;
     stage.has(Member(1), REPORTER_READY, "True", "").await?;
-    let access = stage.dying_access("karmada-system", GATEWAY_AGENT).await?;
+    let access = stage
+        .short_lived_access("karmada-system", GATEWAY_AGENT)
+        .await?;
     stage.start_agents(ProbeTiming::SHORT, Some(access)).await?;
     let alive = Instant::now();
     let silent = REPORTER_SILENT_REASON;
@@ -368,11 +370,11 @@ mod with_tools {
 
     #[test]
     #[ignore = "long"]
-    fn dark_member_gets_no_request() {
+    fn powerless_member_gets_no_request() {
         both::run(
             test_name!(),
             ApiKind::Real,
-            super::dark_member_gets_no_request,
+            super::powerless_member_gets_no_request,
         );
     }
 

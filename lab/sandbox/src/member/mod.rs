@@ -129,7 +129,7 @@ impl Member {
     }
 
     /// Takes its power, or gives it back. Its link is not here.
-    pub(crate) async fn suffer(&self, outage: Outage) -> Result<()> {
+    pub(crate) async fn inject_outage(&self, outage: Outage) -> Result<()> {
         let is_off = outage == Outage::PowerOff;
         let before = std::mem::replace(&mut *self.outage.lock(), outage);
         for backend in [&self.shop, &self.store] {

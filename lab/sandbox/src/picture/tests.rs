@@ -406,7 +406,7 @@ fn outage(outage: Outage) -> Update {
 
 /// A cluster without power responds to nobody, and no pod is left there that could notice anything.
 #[tokio::test]
-async fn dark_cluster_is_seen_from_outside() {
+async fn powerless_cluster_is_seen_from_outside() {
     let mut fleet = Fleet::new();
     let reach = |from, reached| Update::Reach {
         cluster: "member1".to_owned(),
