@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -93,20 +93,16 @@ impl Stage {
     }
 
     /// Starts the agents of the gateway, with a kubeconfig or their own, and waits until they reach both members.
-    async fn start_agents(
-        &mut self,
-        timing: ProbeTiming,
-        kubeconfig: Option<PathBuf>,
-    ) -> Result<()> {
+    async fn start_agents(&mut self, timing: ProbeTiming, kubeconfig: Option<&Path>) -> Result<()> {
         let fleet = &self.fleet;
         for (node, name) in NODES.into_iter().enumerate() {
             let own = address(node);
             netns::add_address(own.ip())?;
             let mut flags: Vec<String> = timing.flags().into();
             flags.push(format!("--peer={}", address(1 - node).ip()));
-            let agent = match &kubeconfig {
+            let agent = match kubeconfig {
                 Some(given) => {
-                    let given = given.clone();
+                    let given = given.to_owned();
                     fleet.gateway_agent_with(name, own, given, &flags).await?
                 }
                 None => fleet.gateway_agent(name, own, &flags).await?,
@@ -344,7 +340,9 @@ async fn ended_tokens_move_no_request(server: ApiKind) -> Result<()> {
     let access = stage
         .short_lived_access("karmada-system", GATEWAY_AGENT)
         .await?;
-    stage.start_agents(ProbeTiming::SHORT, Some(access)).await?;
+    stage
+        .start_agents(ProbeTiming::SHORT, Some(&access))
+        .await?;
     let alive = Instant::now();
     let silent = REPORTER_SILENT_REASON;
     stage
