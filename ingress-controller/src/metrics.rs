@@ -107,8 +107,8 @@ impl Collector for Gauges {
         )?;
         for (reason, ingresses) in lagging.into_iter().flatten() {
             let value = i64::try_from(ingresses).unwrap_or(i64::MAX);
-            let series = metric.encode_family(&[(REASON, reason.as_str())])?;
-            ConstGauge::new(value).encode(series)?;
+            let labels = [(REASON, reason.as_str())];
+            ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ use objects::Key;
 use serde_json::json;
 use tokio::time::Instant;
 use traffic::ingress::{BlockChange, Decision, FieldPlan, Serve, Settings};
-use traffic::ingress::{Decision, FieldPlan, Serve, Settings};
 
 use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;

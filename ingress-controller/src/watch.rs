@@ -27,7 +27,7 @@ use traffic::ingress::{
     cut_of_left, decide, decided_scope, desired, excluded, services,
 };
 
-use self::exports::{life, routing};
+use self::exports::routing;
 use crate::enforcement::Enforcement;
 use crate::index::{Backends, Index};
 

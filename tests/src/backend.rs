@@ -1,16 +1,22 @@
 //! The backend of a member cluster: an HTTP server that responds with the name of its cluster.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
-use axum::{Router, response::IntoResponse};
+use axum::{Router, response::IntoResponse, routing::get};
 use http::{HeaderName, StatusCode};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot, time::sleep};
 
 use crate::coredns::{PROBE, query};
 
 /// The header of every response with the name of the cluster.
 pub const CLUSTER: HeaderName = HeaderName::from_static("x-cluster");
+
+/// The path of requests whose response takes [`HELD`].
+pub const HELD_PATH: &str = "/held";
+
+/// The time that such a response takes.
+pub const HELD: Duration = Duration::from_secs(3);
 
 /// The body of a response whose request needed a name that does not resolve.
 pub const UNRESOLVED: &str = "a name does not resolve";
@@ -42,7 +48,7 @@ impl HttpBackend {
             .await
             .with_context(|| format!("the backend of {cluster} cannot listen on {address}"))?;
         let cluster = cluster.to_owned();
-        let router = Router::new().fallback(async move || {
+        let respond = async move || {
             let body = match dns {
                 Some(dns) if !resolves(dns).await => {
                     (StatusCode::SERVICE_UNAVAILABLE, UNRESOLVED.to_owned())
@@ -50,7 +56,13 @@ impl HttpBackend {
                 _ => (StatusCode::OK, cluster.clone()),
             };
             ([(CLUSTER, cluster)], body).into_response()
-        });
+        };
+        let later = respond.clone();
+        let held = async move || {
+            sleep(HELD).await;
+            later().await
+        };
+        let router = Router::new().route(HELD_PATH, get(held)).fallback(respond);
         let (running, stopped) = oneshot::channel::<()>();
         let server = axum::serve(listener, router)
             .with_graceful_shutdown(async move { drop(stopped.await) });

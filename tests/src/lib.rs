@@ -1,5 +1,5 @@
 //! Parts for tests, started on one machine in a network namespace of the test's own: Kubernetes
-//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HTTP
+//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HAProxy, HTTP
 //! backends, traffic, and our programs.
 //!
 //! ```no_run
@@ -31,6 +31,7 @@ pub mod coredns;
 pub mod crashes;
 pub mod crds;
 pub mod fleet;
+pub mod haproxy;
 pub mod kinds;
 pub mod kube_proxy;
 pub mod kubeconfig;
@@ -43,7 +44,6 @@ pub mod process;
 pub mod programs;
 pub mod propagation;
 pub mod refusals;
-pub mod relay;
 pub mod resolvers;
 pub mod sandbox;
 pub mod scheduling;
@@ -60,3 +60,5 @@ pub mod writes;
 
 mod proxy;
 mod scratch;
+
+pub use lab_parts::relay;

@@ -21,19 +21,19 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
-use crate::backend::CLUSTER;
+use crate::backend::{CLUSTER, HELD, HELD_PATH};
 
 /// Successive requests that must go elsewhere before a cluster counts as left.
 pub const LEFT_AFTER: usize = 200;
 
-/// Requests per second, over all connections.
+/// Requests per second, over all connections, unless a test asks for more.
 const RATE: u32 = 200;
+
+/// Requests per second over one connection, on which they follow each other.
+const RATE_OF_EACH: u32 = 50;
 
 /// The interval between two requests to a proxy that does not know the route yet.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
-
-/// Connections that take turns.
-const CONNECTIONS: u32 = 4;
 
 /// A request without a response for so long has failed.
 // Long enough for a machine on which the proxy gets no CPU for seconds: how fast it responds is no
@@ -42,6 +42,25 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 
 /// The longest wait for a change of the responding clusters.
 const CHANGE_WITHIN: Duration = Duration::from_mins(3);
+
+/// What is asked of a proxy.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// The hosts that are asked in turn.
+    pub hosts: Vec<String>,
+    /// Requests per second, over all connections.
+    pub rate: u32,
+    /// Connections beside them, on which each request takes [`HELD`].
+    pub held: u32,
+}
+
+/// The requests over one connection.
+struct Connection {
+    hosts: Vec<String>,
+    path: &'static str,
+    /// The time from one request to the next, if the response is there by then.
+    every: Duration,
+}
 
 /// A request and its outcome.
 #[derive(Clone, Debug)]
@@ -84,14 +103,24 @@ struct Record {
 impl Traffic {
     /// Sends 200 requests a second to `http://<address>/` with that `Host` header.
     pub fn start(address: SocketAddr, host: &str) -> Self {
+        let load = Load {
+            hosts: vec![host.to_owned()],
+            rate: RATE,
+            held: 0,
+        };
+        Self::under(address, &load)
+    }
+
+    /// Sends these requests to `address`.
+    pub fn under(address: SocketAddr, load: &Load) -> Self {
         let record = Arc::new(Record {
             exchanges: Mutex::new(Vec::new()),
             grown: watch::Sender::new(()),
         });
         let mut connections = JoinSet::new();
-        for _ in 0..CONNECTIONS {
-            let (host, record) = (host.to_owned(), Arc::clone(&record));
-            connections.spawn(async move { send(address, &host, &record).await });
+        for connection in load.connections() {
+            let record = Arc::clone(&record);
+            connections.spawn(async move { send(address, &connection, &record).await });
         }
         Self {
             record,
@@ -141,6 +170,16 @@ impl Traffic {
         let exchanges = self.record.exchanges.lock();
         let sent = sent_after(&exchanges, since);
         Counts::of(sent.take_while(|exchange| exchange.ended < until))
+    }
+
+    /// Counts the requests that take long and were under way at `at`.
+    pub fn held_at(&self, at: Instant) -> Counts {
+        let exchanges = self.record.exchanges.lock();
+        let ended = exchanges.partition_point(|exchange| exchange.ended <= at);
+        let is_held = |exchange: &&Exchange| {
+            exchange.sent < at && exchange.ended.duration_since(exchange.sent) >= HELD
+        };
+        Counts::of(exchanges[ended..].iter().filter(is_held))
     }
 
     /// Waits until `count` requests sent after `since` have ended, and counts them.
@@ -200,7 +239,7 @@ pub async fn reaches(address: SocketAddr, host: &str, clusters: &[String]) -> Re
     let mut missing: BTreeSet<&String> = clusters.iter().collect();
     let requests = async {
         while !missing.is_empty() {
-            match exchange(&client, address, host).await {
+            match exchange(&client, address, host, "/").await {
                 Ok((Some(cluster), None)) => drop(missing.remove(&cluster)),
                 _ => sleep(BETWEEN_ATTEMPTS).await,
             }
@@ -211,14 +250,15 @@ pub async fn reaches(address: SocketAddr, host: &str, clusters: &[String]) -> Re
 }
 
 /// Sends one connection's share of the requests, one after the other.
-async fn send(address: SocketAddr, host: &str, record: &Record) {
+async fn send(address: SocketAddr, connection: &Connection, record: &Record) {
+    let Connection { hosts, path, every } = connection;
     let client = Client::builder(TokioExecutor::new()).build_http();
-    let mut ticks = interval(Duration::from_secs(1) * CONNECTIONS / RATE);
+    let mut ticks = interval(*every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
+    for host in hosts.iter().cycle() {
         ticks.tick().await;
         let sent = Instant::now();
-        let outcome = timeout(RESPONSE_WITHIN, exchange(&client, address, host)).await;
+        let outcome = timeout(RESPONSE_WITHIN, exchange(&client, address, host, path)).await;
         let (cluster, failure) = match outcome {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => (None, Some(format!("{error:#}"))),
@@ -242,8 +282,9 @@ async fn exchange(
     client: &Client<HttpConnector, Empty<&'static [u8]>>,
     address: SocketAddr,
     host: &str,
+    path: &str,
 ) -> Result<(Option<String>, Option<String>)> {
-    let request = Request::get(format!("http://{address}/"))
+    let request = Request::get(format!("http://{address}{path}"))
         .header(HOST, host)
         .body(Empty::new())?;
     let response = client.request(request).await?;
@@ -270,6 +311,25 @@ fn sent_after(
     exchanges[start..]
         .iter()
         .filter(move |exchange| exchange.sent > since)
+}
+
+// === impl Load ===
+
+impl Load {
+    /// Divides the requests among connections, each of which begins with another host.
+    fn connections(&self) -> impl Iterator<Item = Connection> {
+        let quick = (self.rate / RATE_OF_EACH).max(1);
+        let of_each = Duration::from_secs(1) * quick / self.rate.max(1);
+        let quick = (0..quick).map(move |_| ("/", of_each));
+        let held = (0..self.held).map(|_| (HELD_PATH, HELD));
+        quick.chain(held).enumerate().map(|(nth, (path, every))| {
+            let mut hosts = self.hosts.clone();
+            // Coprime to a hundred hosts, so that no two connections begin alike.
+            let first = nth * 7 % hosts.len().max(1);
+            hosts.rotate_left(first);
+            Connection { hosts, path, every }
+        })
+    }
 }
 
 // === impl Exchange ===

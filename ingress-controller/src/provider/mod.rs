@@ -89,7 +89,7 @@ pub(crate) async fn connect(
             let (clusters, own) = (&args.gateway_clusters, &args.gateway_api);
             gateway_api::connect(clusters, own, controller, program).await
         }
-        ProviderName::Haproxy => haproxy::connect(&args.haproxy, controller),
+        ProviderName::Haproxy => haproxy::connect(&args.haproxy, controller, program),
         ProviderName::Dns => dns::connect(&args.dns, controller, program).await,
         ProviderName::Webhook => webhook::connect(&args.webhook, controller, program).await,
     }

@@ -12,6 +12,7 @@ pub mod kubeconfig;
 pub mod memory;
 pub mod mutations;
 pub mod port;
+pub mod relay;
 pub mod served;
 pub mod test_api;
 pub mod thresholds;

@@ -12,15 +12,16 @@ use fleet_api::AppliedWork;
 use karmada_runtime::client;
 use kube::{Client, Config, Resource};
 use lab_parts::kubeconfig::{self, Access};
+use lab_parts::relay::Relay;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::fault::ApiFault;
+use crate::fault::{ApiFault, Outage};
 use crate::get::Getter;
-use crate::origin;
 use crate::update::{Update, UpdateSender};
+use crate::{availability, origin};
 
 /// The user agents that the API's faults affect: our programs, people, and the availability check.
 /// The sandbox's own watches are spared, so that the page keeps showing what happens.
@@ -42,8 +43,7 @@ const SLOW: Duration = Duration::from_secs(1);
 const CONFLICT_EVERY: u64 = 2;
 /// One of so many requests fails.
 const ERROR_EVERY: u64 = 3;
-/// The time between two availability checks, and the limit of each.
-const CHECK_EVERY: Duration = Duration::from_millis(200);
+/// The limit of each availability check.
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
 
 fn injection(fault: ApiFault) -> Option<Injection> {
@@ -71,7 +71,35 @@ pub(crate) struct Apis {
 #[derive(Debug)]
 struct MemberApi {
     server: ApiServer,
-    address: SocketAddr,
+    /// The API as the member itself and people reach it.
+    own: Relay,
+    /// The API as the control plane reaches it.
+    link: Relay,
+    /// The Karmada API as the member reaches it.
+    uplink: Relay,
+}
+
+impl MemberApi {
+    async fn start(
+        server: ApiServer,
+        address: SocketAddr,
+        karmada: SocketAddr,
+    ) -> std::io::Result<Self> {
+        let own = Relay::start(address).await?;
+        Ok(Self {
+            server,
+            link: Relay::start(own.address()).await?,
+            own,
+            uplink: Relay::start(karmada).await?,
+        })
+    }
+
+    fn inject(&self, outage: Outage) {
+        self.own.set_silent(outage == Outage::PowerOff);
+        for way in [&self.link, &self.uplink] {
+            way.set_silent(outage != Outage::None);
+        }
+    }
 }
 
 impl Apis {
@@ -87,7 +115,15 @@ impl Apis {
         let karmada_address = serve(&karmada, &mut serving).await?;
         let hub_address = serve(&hub, &mut serving).await?;
         let gateway_address = serve(&gateway, &mut serving).await?;
-        serving.spawn(check_availability(karmada_address, updates.clone()));
+        let getter = Getter::new(AVAILABILITY_CHECK, CHECK_LIMIT);
+        let check = availability::check(
+            getter,
+            karmada_address,
+            availability::VERSION,
+            updates.clone(),
+            Update::ApiAvailable,
+        );
+        serving.spawn(check);
         let mut accesses = vec![
             Access::open("karmada", karmada_address),
             Access::open("gateway", gateway_address),
@@ -97,8 +133,10 @@ impl Apis {
         for name in members {
             let server = ApiServer::starting_at(now);
             let address = serve(&server, &mut serving).await?;
-            accesses.push(Access::open(name, address));
-            member_apis.insert(name.clone(), MemberApi { server, address });
+            let api = MemberApi::start(server, address, karmada_address).await;
+            let api = api.context("cannot listen on 127.0.0.1")?;
+            accesses.push(Access::open(name, api.own.address()));
+            member_apis.insert(name.clone(), api);
         }
         let apis = Self {
             karmada,
@@ -113,6 +151,10 @@ impl Apis {
         write_kubeconfig(&apis.kubeconfig(), &accesses)?;
         accesses.swap(0, 1);
         write_kubeconfig(&apis.gateway_kubeconfig(), &accesses)?;
+        for (name, api) in &apis.members {
+            let access = Access::open("karmada", api.uplink.address());
+            write_kubeconfig(&apis.agent_kubeconfig(name), &[&access])?;
+        }
         Ok(apis)
     }
 
@@ -125,6 +167,11 @@ impl Apis {
     /// Returns the path of the same with `gateway` as the current context.
     pub(crate) fn gateway_kubeconfig(&self) -> PathBuf {
         self.path("gateway.kubeconfig")
+    }
+
+    /// Returns the path of a kubeconfig of the Karmada API for the agents of a member.
+    pub(crate) fn agent_kubeconfig(&self, member: &str) -> PathBuf {
+        self.path(&format!("{member}.kubeconfig"))
     }
 
     /// Adds a kind to the Karmada API, from the YAML of its definition.
@@ -168,10 +215,17 @@ impl Apis {
         self.members.iter().map(client).collect()
     }
 
-    /// Returns the URL of the API of each member.
-    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, String)> {
+    /// Returns the address at which the control plane reaches the API of each member.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
         let members = self.members.iter();
-        members.map(|(name, api)| (name.as_str(), format!("http://{}", api.address)))
+        members.map(|(name, api)| (name.as_str(), api.link.address()))
+    }
+
+    /// Takes the power or the link of a member, or gives them back. Its agents and pods are not here.
+    pub(crate) fn inject_outage(&self, member: &str, outage: Outage) {
+        if let Some(api) = self.members.get(member) {
+            api.inject(outage);
+        }
     }
 
     /// Injects a fault into the Karmada API in place of the one before, for good or for a while.
@@ -221,16 +275,4 @@ fn write_kubeconfig(path: &Path, accesses: &[&Access]) -> Result<()> {
 fn own_client(server: &ApiServer) -> Result<Client> {
     let config = Config::new(http::Uri::from_static("http://sandbox"));
     Ok(client::with_service(server.service(), config, "sandbox")?)
-}
-
-/// Checks again and again whether the API responds to its clients, and never returns.
-async fn check_availability(address: SocketAddr, updates: UpdateSender) {
-    let getter = Getter::new(AVAILABILITY_CHECK, CHECK_LIMIT);
-    let mut ticks = tokio::time::interval(CHECK_EVERY);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let response = getter.get(address, "/version").await;
-        updates.send(Update::ApiAvailable(response.is_ok()));
-    }
 }

@@ -41,6 +41,19 @@ pub(crate) enum ServiceNetworkFault {
     Drop,
 }
 
+/// What a cluster as a whole lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outage {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its power: its agents are gone, and neither its API nor its backends answer.
+    PowerOff,
+    /// The link between it and the control plane, in both directions. The gateway has another one.
+    LinkCut,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ApiFault {

@@ -8,6 +8,7 @@
 
 mod apis;
 mod args;
+mod availability;
 mod balancer;
 mod collector;
 mod failover;

@@ -7,6 +7,9 @@ use std::net::SocketAddr;
 
 use crate::site::Site;
 
+/// The path of a pod's health check.
+pub(crate) const HEALTHZ: &str = "/healthz";
+
 /// A pod of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pod {

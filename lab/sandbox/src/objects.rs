@@ -42,7 +42,8 @@ const KINDS: [&str; 13] = [
     include_str!("../../../manifests/fleet/work.karmada.io_works.yaml"),
 ];
 /// The manifests that a user of Karmada applies for our controllers.
-const MANIFESTS: [&str; 7] = [
+const MANIFESTS: [&str; 8] = [
+    include_str!("../../../manifests/karmada/gateway-agent.yaml"),
     include_str!("../../../manifests/karmada/remedy-controller.yaml"),
     include_str!("../../../manifests/karmada/ingress-controller.yaml"),
     include_str!("../../../manifests/karmada/ingressclass.yaml"),
@@ -74,8 +75,8 @@ pub(crate) async fn create_everything(apis: &Apis) -> Result<()> {
     let gateway = apis.gateway()?;
     create_namespace(&gateway, "karmada-rs").await?;
     create_all(&gateway, GATEWAY_MANIFEST).await?;
-    for (name, endpoint) in apis.endpoints() {
-        join(&karmada, name, &endpoint).await?;
+    for (name, api) in apis.endpoints() {
+        join(&karmada, name, &format!("http://{api}")).await?;
     }
     create_all(&karmada, WORKLOAD).await?;
     let ingress: MultiClusterIngress = serde_saphyr::from_str(INGRESS)?;

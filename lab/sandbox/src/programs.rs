@@ -9,10 +9,12 @@ use clap::Parser;
 use karmada_api::condition::{DNS_READY, FALSE};
 use karmada_runtime::program::{Identity, Program, StartError};
 use lab_parts::dns::KUBERNETES;
+use lab_parts::port::ReservedPort;
 use lab_parts::thresholds::ProbeTiming;
 use tracing::Instrument;
 
 use crate::apis::HUB;
+use crate::network::{HEALTHZ, Pod};
 
 /// Starts those of the control plane. `karmada` and `gateway` are kubeconfigs.
 pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]> {
@@ -132,6 +134,41 @@ pub(crate) async fn start_reporter(
     .await
 }
 
+/// Starts the agents on the two nodes of the gateway, which request the health check of each member's pod. Each listens on
+/// the port beside it.
+pub(crate) async fn start_gateway_agents(
+    kubeconfig: &Path,
+    pods: &[Pod],
+    thresholds: ProbeTiming,
+) -> Result<Vec<(Program, ReservedPort)>> {
+    let ports = [ReservedPort::reserve()?, ReservedPort::reserve()?];
+    let addresses = ports.each_ref().map(ReservedPort::address);
+    let mut agents = Vec::new();
+    for (nth, port) in ports.into_iter().enumerate() {
+        let own = port.address();
+        let mut flags = vec![
+            cluster_health_agent::NAME.into(),
+            flag("--karmada-kubeconfig", kubeconfig),
+            "--detectors=reachability".into(),
+            flag("--reachability-http", format!("shop.example.com{HEALTHZ}")),
+            flag("--host-name", format!("gateway-node{}", nth + 1)),
+            flag("--listen-address", own.to_string()),
+        ];
+        let peers = addresses.iter().filter(|peer| **peer != own);
+        flags.extend(peers.map(|peer| flag("--peer", peer.to_string())));
+        flags.extend(pods.iter().map(|Pod { cluster, socket }| {
+            flag("--reachability-address", format!("{cluster}={socket}"))
+        }));
+        flags.extend(thresholds.flags().map(OsString::from));
+        let args = cluster_health_agent::Args::try_parse_from(flags)?;
+        let agent = started_at(own, cluster_health_agent::IDENTITY, async |program| {
+            cluster_health_agent::start(args, program).await
+        });
+        agents.push((agent.await?, port));
+    }
+    Ok(agents)
+}
+
 /// Returns the name and the flags that every program has.
 fn own_flags(name: &str, kubeconfig: &Path) -> impl Iterator<Item = OsString> + use<> {
     let flags = [
@@ -145,7 +182,15 @@ async fn started(
     identity: Identity,
     start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
 ) -> Result<Program> {
-    let mut program = Program::new(identity, ([127, 0, 0, 1], 0).into());
+    started_at(([127, 0, 0, 1], 0).into(), identity, start).await
+}
+
+async fn started_at(
+    address: SocketAddr,
+    identity: Identity,
+    start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
+) -> Result<Program> {
+    let mut program = Program::new(identity, address);
     let span = tracing::error_span!("controller", name = identity.name);
     async {
         start(&mut program).await?;

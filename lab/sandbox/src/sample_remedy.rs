@@ -8,18 +8,21 @@ use karmada_api::Remedy;
 pub(crate) enum SampleRemedy {
     /// Blocks each cluster whose DNS fails.
     Dns,
+    /// Blocks each cluster that the gateway does not reach.
+    Unreachable,
     /// Blocks member1 at once.
     Maintenance,
 }
 
 impl SampleRemedy {
     /// All of them.
-    pub(crate) const ALL: [Self; 2] = [Self::Dns, Self::Maintenance];
+    pub(crate) const ALL: [Self; 3] = [Self::Dns, Self::Unreachable, Self::Maintenance];
 
     /// Returns its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dns => "dns",
+            Self::Unreachable => "unreachable",
             Self::Maintenance => "maintenance-member1",
         }
     }
@@ -31,7 +34,7 @@ impl SampleRemedy {
     pub(crate) fn named(name: &str) -> Result<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|sample| sample.name() == name).with_context(|| {
-            let names = Self::ALL.map(Self::name).join(" and ");
+            let names = Self::ALL.map(Self::name).join(", ");
             format!("no such remedy {name:?}; the samples are {names}")
         })
     }
@@ -40,6 +43,7 @@ impl SampleRemedy {
     pub(crate) fn remedy(self) -> Result<Remedy> {
         let manifest = match self {
             Self::Dns => include_str!("../../../manifests/samples/remedy-dns.yaml"),
+            Self::Unreachable => include_str!("../../../manifests/samples/remedy-unreachable.yaml"),
             Self::Maintenance => include_str!("../../../manifests/samples/remedy-maintenance.yaml"),
         };
         serde_saphyr::from_str(manifest).context("a sample is no Remedy")

@@ -13,18 +13,19 @@ use tokio::task::JoinSet;
 
 use crate::apis::Apis;
 use crate::failover::Placement;
-use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
+use crate::fault::{ApiFault, DnsFault, Outage, ServiceNetworkFault};
 use crate::member::Member;
-use crate::network::{Network, address};
+use crate::network::{Network, Pod, address};
 use crate::new_remedy::NewRemedy;
 use crate::picture::{Picture, ThresholdsState, ms};
 use crate::plan::{self, PlanState};
 use crate::record::{self, Record};
 use crate::sample_remedy::SampleRemedy;
 use crate::site::Site;
+use crate::update::UpdateSender;
 use crate::{
-    balancer, collector, failover, hub, member_controllers, objects, programs, rollout, traffic,
-    update, watch,
+    availability, balancer, collector, failover, hub, member_controllers, objects, programs,
+    rollout, traffic, update, watch,
 };
 
 const MEMBERS: u8 = 3;
@@ -42,6 +43,8 @@ pub(crate) enum Action {
         cluster: String,
         fault: ServiceNetworkFault,
     },
+    /// Takes the power or the link of a cluster, or gives them back.
+    Outage { cluster: String, fault: Outage },
     /// Makes the Karmada API unavailable for a while.
     CutApi { seconds: u64 },
     /// Injects a fault into the Karmada API, or ends it.
@@ -96,7 +99,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts everything, with the Remedy `dns` in place.
+    /// Starts everything, with the Remedies `dns` and `unreachable` in place.
     pub(crate) async fn start(thresholds: ProbeTiming) -> Result<Self> {
         let names: Vec<String> = (1..=MEMBERS).map(|nth| format!("member{nth}")).collect();
         let (updates, received) = update::channel();
@@ -115,9 +118,11 @@ impl Sandbox {
         objects::create_everything(&apis).await?;
         hub::create_fleet(&apis).await?;
         let karmada = apis.karmada()?;
-        objects::create_remedy(karmada.clone(), &SampleRemedy::Dns.remedy()?).await?;
+        for sample in [SampleRemedy::Dns, SampleRemedy::Unreachable] {
+            objects::create_remedy(karmada.clone(), &sample.remedy()?).await?;
+        }
         let member_clients = apis.members()?;
-        let watches = watch::all(&karmada, &apis.hub()?, &member_clients, &updates);
+        let mut watches = watch::all(&karmada, &apis.hub()?, &member_clients, &updates);
         let programs = programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await?;
         let placing = programs::start_placement(&kubeconfig, names.iter()).await?;
         for program in programs.into_iter().chain(placing) {
@@ -136,8 +141,13 @@ impl Sandbox {
                 tasks.spawn(named("member controllers", run));
                 ready
             });
-            let member =
-                Member::start(name, kubeconfig.clone(), thresholds, ready, updates.clone());
+            let member = Member::start(
+                name,
+                apis.agent_kubeconfig(name),
+                thresholds,
+                ready,
+                updates.clone(),
+            );
             let member = member.await?;
             let reporter =
                 programs::start_reporter(&kubeconfig, name, member.nameserver(), thresholds);
@@ -145,6 +155,9 @@ impl Sandbox {
             network.extend(Site::BOTH.map(|site| (address(nth, site), member.pod(site))));
             members.push(member);
         }
+        let pods = members.iter().map(|member| member.pod(Site::Shop));
+        let pods: Vec<Pod> = pods.collect();
+        look_from_outside(&apis, &pods, thresholds, &updates, &mut watches).await?;
         let shop = balancer::of_shop(&apis.gateway()?, network.clone(), updates.clone());
         let store = balancer::of_store(&member_clients, network, updates.clone());
         for (site, balancer) in Site::BOTH.into_iter().zip([shop, store]) {
@@ -188,6 +201,11 @@ impl Sandbox {
             Action::Dns { cluster, fault } => self.member(&cluster)?.inject_dns(fault).await?,
             Action::ServiceNetwork { cluster, fault } => {
                 self.member(&cluster)?.inject_network(fault);
+            }
+            Action::Outage { cluster, fault } => {
+                let member = self.member(&cluster)?;
+                self.apis.inject_outage(member.name(), fault);
+                member.inject_outage(fault).await?;
             }
             Action::CutApi { seconds } => {
                 if !(1..=LONGEST_CUT).contains(&seconds) {
@@ -285,6 +303,27 @@ impl Sandbox {
             format!("no cluster {name:?}; the clusters are {}", names.join(", "))
         })
     }
+}
+
+/// Starts the checks of what the page shows of the members from outside, and the agents of the gateway.
+async fn look_from_outside(
+    apis: &Apis,
+    pods: &[Pod],
+    thresholds: ProbeTiming,
+    updates: &UpdateSender,
+    tasks: &mut JoinSet<()>,
+) -> Result<()> {
+    for (pod, (_, api)) in pods.iter().zip(apis.endpoints()) {
+        availability::check_member(&pod.cluster, [pod.socket, api], updates, tasks);
+    }
+    let agents = programs::start_gateway_agents(&apis.kubeconfig(), pods, thresholds);
+    for (program, port) in agents.await? {
+        tasks.spawn(async move {
+            programs::live(program).await;
+            drop(port);
+        });
+    }
+    Ok(())
 }
 
 async fn named(name: &'static str, task: impl Future<Output = ()>) -> &'static str {

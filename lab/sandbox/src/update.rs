@@ -8,10 +8,11 @@ use health::observation::Failure;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{Cluster, ClusterView, MultiClusterIngress, Remedy, Work};
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
+use crate::fault::{ApiFault, DnsFault, Outage, ServiceNetworkFault};
 use crate::node_vote::NodeVote;
 use crate::site::Site;
 
@@ -40,6 +41,14 @@ pub(crate) enum Update {
     },
     /// The objects of one kind on the hub.
     Hub(HubUpdate),
+    /// What a cluster as a whole lacks.
+    Outage { cluster: String, outage: Outage },
+    /// Whether a cluster responds to somebody.
+    Reach {
+        cluster: String,
+        from: Side,
+        reached: bool,
+    },
     /// The fault injected into a cluster's DNS server.
     Dns { cluster: String, fault: DnsFault },
     /// The fault injected into a cluster's Service network.
@@ -90,6 +99,16 @@ pub(crate) enum HubUpdate {
     /// The snapshots of what placements select.
     Snapshots(Vec<Arc<ResourceSnapshot>>),
     Bindings(Vec<Arc<Binding>>),
+}
+
+/// Those who connect to clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Side {
+    /// The gateway, to the shop's pod.
+    Gateway,
+    /// The control plane, to the API.
+    ControlPlane,
 }
 
 /// What became of a request.

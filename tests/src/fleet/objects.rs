@@ -143,13 +143,18 @@ impl Fleet {
 
     /// Creates an ingress of that class for the Service.
     pub async fn create_ingress(&self, name: &str, class: &str) -> Result<()> {
+        self.create_ingress_for(name, class, HOST).await
+    }
+
+    /// Creates an ingress of that class for the Service, with a host of its own.
+    pub async fn create_ingress_for(&self, name: &str, class: &str, host: &str) -> Result<()> {
         let ingress = serde_json::from_value(json!({
             "apiVersion": "networking.karmada.io/v1alpha1",
             "kind": "MultiClusterIngress",
             "metadata": { "name": name },
             "spec": {
                 "ingressClassName": class,
-                "rules": [{ "host": HOST, "http": { "paths": [{
+                "rules": [{ "host": host, "http": { "paths": [{
                     "path": "/",
                     "pathType": "Prefix",
                     "backend": { "service": { "name": SERVICE, "port": { "number": 80 } } },

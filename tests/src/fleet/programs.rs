@@ -1,6 +1,11 @@
 //! The programs of a fleet, each with the rights that `manifests/` grants it.
 
-use std::{ffi::OsString, fs, net::SocketAddr, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -15,6 +20,9 @@ use crate::{
     refusals::Refusals,
     relay::Relay,
 };
+
+/// The account of the agents on the nodes of gateways.
+pub const GATEWAY_AGENT: &str = "cluster-health-agent-gateway";
 
 impl Fleet {
     /// Starts the remedy controller.
@@ -73,17 +81,36 @@ impl Fleet {
         self.run(Binary::IngressController, flags).await
     }
 
-    /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`.
-    pub async fn ingress_controller_at_gateway(&self) -> Result<Running> {
+    /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`, and these flags.
+    pub async fn ingress_controller_at_gateway(&self, flags: &[&str]) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
-        let flags = [
+        let own = [
             flag("--kubeconfig", karmada),
             "--provider=gateway-api".into(),
             flag("--gateway-kubeconfig", gateway),
             "--gateway=infra/web".into(),
         ];
-        self.run(Binary::IngressController, flags).await
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::IngressController, own.into_iter().chain(flags))
+            .await
+    }
+
+    /// Starts the ingress controller with the `haproxy` provider, for the HAProxy with this Runtime API, and these flags.
+    pub async fn ingress_controller_at_haproxy(
+        &self,
+        socket: &Path,
+        flags: &[&str],
+    ) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let own = [
+            flag("--kubeconfig", karmada),
+            "--provider=haproxy".into(),
+            flag("--haproxy-socket", format!("unix:{}", socket.display())),
+        ];
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::IngressController, own.into_iter().chain(flags))
+            .await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
@@ -91,14 +118,13 @@ impl Fleet {
     pub async fn ingress_controller_through(&self, relay: &Relay) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
-        let direct = self.gateway.address().to_string();
-        let text = fs::read_to_string(&gateway)?.replace(&direct, &relay.address().to_string());
-        let relayed = gateway.with_file_name("through-relay");
-        fs::write(&relayed, text)?;
         let flags = [
             flag("--kubeconfig", karmada),
             "--provider=kubernetes".into(),
-            flag("--gateway-kubeconfig", relayed),
+            flag(
+                "--gateway-kubeconfig",
+                through(relay, &self.gateway, &gateway)?,
+            ),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
         self.run(Binary::IngressController, flags).await
@@ -113,10 +139,7 @@ impl Fleet {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
         let other_gateway = account(other, "karmada-rs", "ingress-controller")?;
-        let direct = other.address().to_string();
-        let text =
-            fs::read_to_string(&other_gateway)?.replace(&direct, &relay.address().to_string());
-        fs::write(&other_gateway, text)?;
+        let other_gateway = through(relay, other, &other_gateway)?;
         let named = |name: &str, path: PathBuf| {
             let mut value = OsString::from(format!("{name}="));
             value.push(path);
@@ -140,9 +163,34 @@ impl Fleet {
 
     /// Starts the agent of a member with these flags, and those that identify it.
     pub async fn agent(&self, member: Member, flags: &[String]) -> Result<Running> {
+        let kubeconfig = self.agent_access(member)?;
+        self.agent_with(member, kubeconfig, flags).await
+    }
+
+    /// Starts the agent of a member, which reaches the Karmada API through a relay.
+    pub async fn agent_through(
+        &self,
+        relay: &Relay,
+        member: Member,
+        flags: &[String],
+    ) -> Result<Running> {
+        let kubeconfig = through(relay, &self.karmada, &self.agent_access(member)?)?;
+        self.agent_with(member, kubeconfig, flags).await
+    }
+
+    fn agent_access(&self, member: Member) -> Result<PathBuf> {
+        let namespace = execution_namespace(&member.name());
+        account(&self.karmada, &namespace, "cluster-health-agent")
+    }
+
+    /// Starts the agent of a member with this kubeconfig of the Karmada API.
+    pub async fn agent_with(
+        &self,
+        member: Member,
+        kubeconfig: PathBuf,
+        flags: &[String],
+    ) -> Result<Running> {
         let name = member.name();
-        let namespace = execution_namespace(&name);
-        let kubeconfig = account(&self.karmada, &namespace, "cluster-health-agent")?;
         let own = [
             flag("--karmada-kubeconfig", kubeconfig),
             flag("--cluster-name", &name),
@@ -163,11 +211,21 @@ impl Fleet {
         at: SocketAddr,
         flags: &[String],
     ) -> Result<Running> {
-        let name = "cluster-health-agent-gateway";
-        let karmada = account(&self.karmada, "karmada-system", name)?;
-        let gateway = account(&self.gateway, "karmada-rs", name)?;
+        let karmada = account(&self.karmada, "karmada-system", GATEWAY_AGENT)?;
+        self.gateway_agent_with(node, at, karmada, flags).await
+    }
+
+    /// Starts the agent on a node of the gateway with this kubeconfig of the Karmada API.
+    pub async fn gateway_agent_with(
+        &self,
+        node: &str,
+        at: SocketAddr,
+        kubeconfig: PathBuf,
+        flags: &[String],
+    ) -> Result<Running> {
+        let gateway = account(&self.gateway, "karmada-rs", GATEWAY_AGENT)?;
         let own = [
-            flag("--karmada-kubeconfig", karmada),
+            flag("--karmada-kubeconfig", kubeconfig),
             flag("--member-kubeconfig", gateway),
             "--detectors=reachability".into(),
             flag("--host-name", node),
@@ -192,6 +250,15 @@ impl Fleet {
         let started = Running::start(program, self.profile, flags).await;
         started.with_context(|| format!("{} does not start", program.name()))
     }
+}
+
+/// Writes a copy of a kubeconfig of `api` that leads through a relay.
+fn through(relay: &Relay, api: &ControlPlane, kubeconfig: &Path) -> Result<PathBuf> {
+    let (direct, relayed) = (api.address().to_string(), relay.address().to_string());
+    let text = fs::read_to_string(kubeconfig)?.replace(&direct, &relayed);
+    let copy = kubeconfig.with_extension("through-relay");
+    fs::write(&copy, text)?;
+    Ok(copy)
 }
 
 fn account(of: &ControlPlane, namespace: &str, name: &str) -> Result<PathBuf> {

@@ -130,6 +130,50 @@ mod in_chromium {
         });
     }
 
+    /// A cluster without power loses its traffic, and one without a link to the control plane keeps it.
+    #[test]
+    #[ignore = "long"]
+    fn power_and_link_are_shown() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("all are in service", &all_have("In service"))
+                .await?;
+            tab.press("Cluster member2", "Cut the link", With::Mouse)
+                .await?;
+            let lost = "no response to the control plane";
+            tab.until("the link is gone", &card_has("member2", lost))
+                .await?;
+            tab.press("Cluster member1", "Power off", With::Key("Enter"))
+                .await?;
+            for seen in [
+                "no response to the gateway and the control plane",
+                "agent not running",
+                "TrafficControl from Remedy unreachable",
+                "Blocked",
+            ] {
+                tab.until(seen, &card_has("member1", seen)).await?;
+            }
+            tab.until("its requests cease", &requests("member1", "=== 0"))
+                .await?;
+            let requested: bool = tab.value(&requests("member2", "> 0")).await?;
+            ensure!(requested, "member2 lost its requests");
+            let node = "Start the agent on member1-node1 of member1";
+            tab.press("Cluster member1", node, With::Mouse).await?;
+            tab.until(
+                "a node without power starts nothing",
+                &problem("has no power"),
+            )
+            .await?;
+            for cluster in ["member1", "member2"] {
+                tab.press(&format!("Cluster {cluster}"), "Restore", With::Mouse)
+                    .await?;
+            }
+            tab.until("all are in service", &all_have("In service"))
+                .await?;
+            tab.until("requests return", &requests("member1", "> 0"))
+                .await
+        });
+    }
+
     /// The API breaks and mends before the reader's eyes.
     #[test]
     #[ignore = "long"]

@@ -38,7 +38,7 @@ fn run(name: &str, server: ApiKind, body: impl AsyncFnOnce(Fleet) -> Result<()>)
 }
 
 /// Returns a fleet with members, and with the kinds of the Gateway API in its gateway.
-async fn fleet(server: ApiKind, definitions: &Path) -> Result<Fleet> {
+pub(crate) async fn fleet(server: ApiKind, definitions: &Path) -> Result<Fleet> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let kinds: Vec<PathBuf> = crds::gateway_api(definitions);
     fleet.gateway.install_crds(&kinds).await?;
@@ -63,7 +63,7 @@ where
 }
 
 /// Writes the Gateway of the users, whose listener takes routes `from` these namespaces.
-async fn write_gateway(client: Client, from: &str) -> Result<()> {
+pub(crate) async fn write_gateway(client: Client, from: &str) -> Result<()> {
     let classes: Api<GatewayClass> = Api::all(client.clone());
     let class = json!({ "controllerName": GATEWAY_CONTROLLER });
     apply(&classes, "traefik", class).await?;
@@ -77,7 +77,7 @@ async fn write_gateway(client: Client, from: &str) -> Result<()> {
     apply(&gateways, "web", spec).await
 }
 
-async fn traefik(fleet: &Fleet) -> Result<Traefik> {
+pub(crate) async fn traefik(fleet: &Fleet) -> Result<Traefik> {
     let access = fleet.proxy_access().await?;
     Traefik::start_for_gateways(PROXY.parse()?, &access).await
 }
@@ -93,7 +93,7 @@ async fn traefik_follows_blocks(fleet: Fleet) -> Result<()> {
     write_gateway(fleet.gateway.client(), "All").await?;
     let traefik = traefik(&fleet).await?;
     let _remedies = fleet.remedy_controller().await?;
-    let controller = fleet.ingress_controller_at_gateway().await?;
+    let controller = fleet.ingress_controller_at_gateway(&[]).await?;
     let proxy = PROXY.parse::<SocketAddr>()?.ip().to_string();
     until(&fleet.ingresses(), INGRESS, "with its address", |ingress| {
         let status = ingress.and_then(|ingress| ingress.status.as_ref());
@@ -138,7 +138,7 @@ async fn refusal_reaches_the_user(fleet: Fleet) -> Result<()> {
     for member in MEMBERS {
         backends.push(HttpBackend::start(member.backend(), &member.name()).await?);
     }
-    let controller = fleet.ingress_controller_at_gateway().await?;
+    let controller = fleet.ingress_controller_at_gateway(&[]).await?;
     let kind = "MultiClusterIngress";
     let missing = "GatewayNotFound Gateway infra/web does not exist";
     fleet.has_event(kind, INGRESS, missing).await?;

@@ -63,6 +63,11 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
         file("dns-kubeconfig"),
         "--backend-addresses=ingresses".into(),
     ];
+    let haproxy = [
+        file("kubeconfig"),
+        "--provider=haproxy".into(),
+        "--haproxy-socket=unix:/nowhere".into(),
+    ];
     let hub = [file("kubeconfig")];
     let mut programs = vec![
         registered(
@@ -79,7 +84,7 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<Registered>> {
         .await?,
         registered(
             ingress_controller::IDENTITY,
-            &[&gateway, &dns],
+            &[&gateway, &dns, &haproxy],
             ingress_controller::start,
         )
         .await?,

@@ -7,6 +7,7 @@
 
 mod args;
 mod error;
+mod repairs;
 mod runtime_api;
 mod servers;
 
@@ -20,12 +21,14 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
+use prometheus_client::registry::Unit;
 use tokio::time::{Instant, sleep};
 use traffic::ingress::haproxy::{Line, ServerSettings, State, Wanted};
 use traffic::ingress::{ControllerName, Desired, Held};
 
 pub(crate) use self::args::HaproxyArgs;
 use self::error::{HaproxyError, HaproxyObstacle};
+use self::repairs::Repairs;
 use self::runtime_api::Socket;
 use self::servers::{Reached, Servers};
 
@@ -41,6 +44,7 @@ pub(super) struct Haproxy {
     /// Its name, empty if it is the only one.
     name: &'static str,
     servers: Servers,
+    repairs: Repairs,
     /// The queue of the ingresses, once they are watched.
     queue: OnceLock<Queue<Key>>,
 }
@@ -49,7 +53,15 @@ pub(super) struct Haproxy {
 pub(super) fn connect(
     args: &HaproxyArgs,
     controller: &ControllerName,
+    program: &mut Program,
 ) -> Result<Vec<NamedBalancer>, StartError> {
+    let repairs = repairs::histogram();
+    let repairs = program.registry.register_with_unit(
+        "haproxy_repair_duration",
+        "Time from meeting an HAProxy that was started anew, without servers, until it has all again",
+        Unit::Seconds,
+        repairs,
+    );
     let parameters = args.server_parameters();
     if parameters.cut_requests() {
         tracing::warn!(%parameters, "Servers that fail a check cut the requests they have, because of on-marked-down");
@@ -64,6 +76,7 @@ pub(super) fn connect(
         );
         let provider = Haproxy {
             name,
+            repairs: Repairs::new(repairs.clone()),
             ..Haproxy::new(named.value.clone(), settings)
         };
         let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
@@ -77,6 +90,7 @@ impl Haproxy {
         Self {
             name: "",
             servers: Servers::new(socket, settings),
+            repairs: Repairs::new(repairs::histogram()),
             queue: OnceLock::new(),
         }
     }
@@ -112,6 +126,28 @@ impl Haproxy {
             }
         }
         Ok(obstacles)
+    }
+
+    /// Looks at all servers. Returns the ingresses that have to be looked at.
+    async fn look(&self) -> Result<BTreeSet<Key>, HaproxyError> {
+        let (met, before) = (Instant::now(), self.servers.pid());
+        let concerned = self.servers.look().await?;
+        if before != 0 && self.servers.pid() != before {
+            self.repairs.begin(met, self.servers.desired());
+        }
+        Ok(concerned)
+    }
+
+    /// Notes that HAProxy has the servers of the ingress `key`.
+    fn served(&self, key: &Key) {
+        if let Some(took) = self.repairs.done(key) {
+            let seconds = took.as_secs_f64();
+            tracing::info!(
+                gateway = self.name,
+                seconds,
+                "HAProxy has all servers again"
+            );
+        }
     }
 
     /// Looks at the process, and from time to time at all servers, and wakes the ingresses that have lost something.
@@ -157,7 +193,7 @@ impl Haproxy {
                 "HAProxy was started anew, its servers are added again"
             );
         }
-        let concerned = self.servers.look().await?;
+        let concerned = self.look().await?;
         *looked = Some(Instant::now());
         Ok(concerned)
     }
@@ -191,6 +227,7 @@ impl LoadBalancer for Haproxy {
         let plan = |state: &State| self.servers.settings().plan(desired, &wanted, state);
         let reached = self.servers.reach(writer, &backends, plan).await?;
         let mut obstacles = self.obstacles(&desired.key, &reached)?;
+        self.served(&desired.key);
         for (service, addresses) in &wanted.unusable {
             let service = Key::new(&desired.key.namespace, service);
             obstacles.extend(addresses.iter().map(|address| HaproxyObstacle::Unusable {
@@ -211,7 +248,7 @@ impl LoadBalancer for Haproxy {
         excluded: &BTreeSet<String>,
     ) -> Result<Ensured, BoxError> {
         // Nothing may be left that only this ingress leads to, also where nobody has looked yet.
-        self.wake(self.servers.look().await?);
+        self.wake(self.look().await?);
         let backends = self.servers.backends(key);
         let plan = |state: &State| self.servers.settings().removal(key, excluded, state);
         let reached = self.servers.reach(writer, &backends, plan).await?;
@@ -220,6 +257,7 @@ impl LoadBalancer for Haproxy {
             return Err(HaproxyError::Left { key: key.clone() }.into());
         }
         self.servers.forget(key);
+        self.served(key);
         Ok(Ensured::default())
     }
 

@@ -92,6 +92,11 @@ impl Servers {
         self.known.lock().desired.remove(key);
     }
 
+    /// Returns the ingresses that are to be served.
+    pub(super) fn desired(&self) -> BTreeSet<Key> {
+        self.known.lock().desired.clone()
+    }
+
     /// Returns the ingresses that HAProxy has servers of.
     pub(super) fn keys(&self) -> BTreeSet<Key> {
         self.settings.ingresses(&self.known.lock().state)

@@ -116,16 +116,26 @@ impl Agents {
         self.run(self.node(node)?, Duration::ZERO)
     }
 
+    /// Starts every agent that is not running.
+    pub(super) fn revive_all(&self) -> Result<()> {
+        let gone = self.nodes.iter().filter(|node| !node.is_alive());
+        gone.map(|node| self.run(node, Duration::ZERO)).collect()
+    }
+
     /// Kills the agent of a node, which cannot even release its lease.
     pub(super) async fn kill(&self, node: &str) -> Result<()> {
         let node = self.node(node)?;
-        let running = node.running.lock().take();
-        let Some(running) = running.filter(|running| !running.kill.is_closed()) else {
+        if !node.kill().await {
             bail!("the agent of {} is not running", node.name);
-        };
-        drop(running.kill);
-        drop(running.ended.await);
+        }
         Ok(())
+    }
+
+    /// Kills every agent that is running.
+    pub(super) async fn kill_all(&self) {
+        for node in &self.nodes {
+            node.kill().await;
+        }
     }
 
     fn node(&self, name: &str) -> Result<&Node> {
@@ -142,11 +152,7 @@ impl Agents {
 
     /// Runs the agent of a node after a delay.
     fn run(&self, node: &Node, delay: Duration) -> Result<()> {
-        let mut running = node.running.lock();
-        if running
-            .as_ref()
-            .is_some_and(|running| !running.kill.is_closed())
-        {
+        if node.is_alive() {
             bail!("the agent of {} is running already", node.name);
         }
         let args = Args::try_parse_from(self.flags(node))?;
@@ -189,7 +195,7 @@ impl Agents {
                 drop((runtime, alive));
                 drop::<oneshot::Sender<()>>(ending);
             })?;
-        *running = Some(Running { kill, ended });
+        *node.running.lock() = Some(Running { kill, ended });
         Ok(())
     }
 
@@ -213,6 +219,26 @@ impl Agents {
         flags.extend(others.map(|other| format!("--peer={}", other.port.address()).into()));
         flags.extend(setting.thresholds.flags().map(Into::into));
         flags
+    }
+}
+
+impl Node {
+    fn is_alive(&self) -> bool {
+        let running = self.running.lock();
+        running
+            .as_ref()
+            .is_some_and(|running| !running.kill.is_closed())
+    }
+
+    /// Kills its agent. Returns `false` if there is none.
+    async fn kill(&self) -> bool {
+        let running = self.running.lock().take();
+        let Some(running) = running.filter(|running| !running.kill.is_closed()) else {
+            return false;
+        };
+        drop(running.kill);
+        drop(running.ended.await);
+        true
     }
 }
 

@@ -1,27 +1,30 @@
 //! A member's instances of the two websites, each an HTTP server that returns the member's name: that of the shop
 //! if it can resolve a name of its cluster, which it does for each request; that of the store, with its version,
-//! if its pods are ready.
+//! if its pods are ready. Both respond to a health check, whatever else is wrong.
 
 use std::future::IntoFuture;
 use std::io;
-use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use http::StatusCode;
+use lab_parts::relay::Relay;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::lookup::Lookup;
 use crate::member_controllers::ReadyImage;
+use crate::network::HEALTHZ;
 use crate::rollout::version;
 
 /// A backend of a cluster, and what runs beside it. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Backend {
-    pub(super) address: SocketAddr,
+    /// The way to it.
+    pub(super) relay: Relay,
     tasks: JoinSet<()>,
 }
 
@@ -46,7 +49,8 @@ impl Backend {
 
     async fn start(routes: Router) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?;
+        let relay = Relay::start(listener.local_addr()?).await?;
+        let routes = routes.route(HEALTHZ, get(async || "ok\n"));
         let mut tasks = JoinSet::new();
         let server = axum::serve(listener, routes).into_future();
         tasks.spawn(async move {
@@ -54,7 +58,7 @@ impl Backend {
                 tracing::error!(%error, "A backend ended");
             }
         });
-        Ok(Self { address, tasks })
+        Ok(Self { relay, tasks })
     }
 }
 

@@ -10,15 +10,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lab_parts::dns::DnsServer;
 use lab_parts::thresholds::ProbeTiming;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::agents::{Agents, Setting};
 use self::backend::Backend;
 use self::lookup::Lookup;
-use crate::fault::{DnsFault, ServiceNetworkFault};
+use crate::fault::{DnsFault, Outage, ServiceNetworkFault};
 use crate::member_controllers::ReadyImage;
 use crate::network::Pod;
 use crate::site::Site;
@@ -37,6 +38,7 @@ pub(crate) struct Member {
     agents: Agents,
     shop: Backend,
     store: Backend,
+    outage: Mutex<Outage>,
     updates: UpdateSender,
 }
 
@@ -77,6 +79,7 @@ impl Member {
             agents,
             shop,
             store,
+            outage: Mutex::default(),
             updates,
         };
         member.inject_dns(DnsFault::None).await?;
@@ -100,7 +103,7 @@ impl Member {
         };
         Pod {
             cluster: self.name.clone(),
-            socket: backend.address,
+            socket: backend.relay.address(),
         }
     }
 
@@ -125,6 +128,26 @@ impl Member {
         });
     }
 
+    /// Takes its power, or gives it back. Its link is not here.
+    pub(crate) async fn inject_outage(&self, outage: Outage) -> Result<()> {
+        let is_off = outage == Outage::PowerOff;
+        let before = std::mem::replace(&mut *self.outage.lock(), outage);
+        for backend in [&self.shop, &self.store] {
+            backend.relay.set_silent(is_off);
+        }
+        if before == Outage::PowerOff && !is_off {
+            self.agents.revive_all()?;
+        }
+        self.updates.send(Update::Outage {
+            cluster: self.name.clone(),
+            outage,
+        });
+        if is_off {
+            self.agents.kill_all().await;
+        }
+        Ok(())
+    }
+
     /// Kills the agent of a node.
     pub(crate) async fn kill_agent(&self, node: &str) -> Result<()> {
         self.agents.kill(node).await
@@ -132,6 +155,9 @@ impl Member {
 
     /// Starts the agent of a node again.
     pub(crate) fn start_agent(&self, node: &str) -> Result<()> {
+        if *self.outage.lock() == Outage::PowerOff {
+            bail!("{} has no power: press Restore first", self.name);
+        }
         self.agents.revive(node)
     }
 }

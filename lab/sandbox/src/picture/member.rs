@@ -1,18 +1,21 @@
 //! The state of one member, and the effect of each update on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use health::observation::Failure;
 use karmada_api::Cluster;
-use karmada_api::condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY, TRUE};
+use karmada_api::condition::{
+    DNS_READY, GATEWAY_REPORTER_READY, REACHABLE, REPORTER_READY, SERVICE_NETWORK_READY, TRUE,
+};
 use tokio::time::Instant;
 
 use super::timeline::{Stage, Step, Timeline};
 use super::traffic::Traffic;
-use crate::fault::{DnsFault, ServiceNetworkFault};
+use crate::fault::{DnsFault, Outage, ServiceNetworkFault};
 use crate::node_vote::{NodeVote, Vote};
+use crate::update::Side;
 
 /// Names must resolve for this long until DNS counts as mended: one success between failures is a
 /// coincidence.
@@ -25,6 +28,9 @@ pub(super) struct Member {
     pub(super) name: String,
     pub(super) dns: DnsFault,
     pub(super) service_network: ServiceNetworkFault,
+    pub(super) outage: Outage,
+    /// Those to whom it does not respond.
+    pub(super) lost_by: BTreeSet<Side>,
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) leader: Option<String>,
     pub(super) cluster: Option<Arc<Cluster>>,
@@ -74,6 +80,10 @@ impl Member {
         result: Result<(), Failure>,
         timeline: &mut Timeline,
     ) {
+        if self.outage == Outage::PowerOff {
+            // No pod is left that could notice.
+            return;
+        }
         if let Err(failure) = result {
             self.resolving_since = None;
             if !std::mem::replace(&mut self.broken, true) {
@@ -92,6 +102,9 @@ impl Member {
 
     /// Notes on how many nodes pods cannot connect to Services.
     pub(super) fn connections(&mut self, at: Instant, failing: usize, timeline: &mut Timeline) {
+        if self.outage == Outage::PowerOff {
+            return;
+        }
         let before = std::mem::replace(&mut self.cut_nodes, failing);
         let name = &self.name;
         if failing > before {
@@ -101,6 +114,35 @@ impl Member {
             let text = format!("connections to Services succeed in {name} again");
             timeline.add(at, name, Step(Stage::NetworkMended, true), text);
         }
+    }
+
+    /// Notes whether it responds to somebody.
+    pub(super) fn reach(
+        &mut self,
+        at: Instant,
+        from: Side,
+        reached: bool,
+        timeline: &mut Timeline,
+    ) {
+        let is_new = if reached {
+            self.lost_by.remove(&from)
+        } else {
+            self.lost_by.insert(from)
+        };
+        if !is_new {
+            return;
+        }
+        let (lost, back, who) = match from {
+            Side::Gateway => (Stage::ReachLost, Stage::ReachBack, "the gateway"),
+            Side::ControlPlane => (Stage::LinkLost, Stage::LinkBack, "the control plane"),
+        };
+        let name = &self.name;
+        let (stage, text) = if reached {
+            (back, format!("{name} responds to {who} again"))
+        } else {
+            (lost, format!("{name} does not respond to {who}"))
+        };
+        timeline.add(at, name, Step(stage, reached), text);
     }
 
     pub(super) fn agent(&mut self, at: Instant, node: &str, alive: bool, timeline: &mut Timeline) {
@@ -193,8 +235,8 @@ impl Member {
             }
             self.conditions_since.insert(kind.clone(), at);
             let stage = match kind.as_str() {
-                DNS_READY | SERVICE_NETWORK_READY => Stage::Condition,
-                REPORTER_READY => Stage::Reporter,
+                DNS_READY | SERVICE_NETWORK_READY | REACHABLE => Stage::Condition,
+                REPORTER_READY | GATEWAY_REPORTER_READY => Stage::Reporter,
                 _ => continue,
             };
             // A cluster's first verdict is an event, too: without it a False one would show nowhere.

@@ -115,6 +115,16 @@ impl Picture {
             Update::ServiceNetwork { cluster, fault } => {
                 self.on(&cluster, |member, _| member.service_network = fault);
             }
+            Update::Outage { cluster, outage } => {
+                self.on(&cluster, |member, _| member.outage = outage);
+            }
+            Update::Reach {
+                cluster,
+                from,
+                reached,
+            } => self.on(&cluster, |member, timeline| {
+                member.reach(at, from, reached, timeline);
+            }),
             Update::Connections { cluster, failing } => self.on(&cluster, |member, timeline| {
                 member.connections(at, failing, timeline);
             }),
@@ -315,6 +325,8 @@ fn cluster_state(
         name: member.name.clone(),
         phase: Phase::of(member, requests_per_second),
         deleted: member.deleted,
+        outage: member.outage,
+        lost_by: member.lost_by.iter().copied().collect(),
         dns: DnsState { fault: member.dns },
         service_network: ServiceNetworkState {
             fault: member.service_network,

@@ -299,6 +299,7 @@ mod tests {
         let (no_status, absent) = (RemedyPhase::NoStatus, RemedyPhase::Absent);
         let expected = [
             ("dns", no_status),
+            ("unreachable", absent),
             ("maintenance-member1", absent),
             ("alpha", no_status),
             ("zeta", no_status),

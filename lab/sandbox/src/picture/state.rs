@@ -1,11 +1,12 @@
 //! The state as the page receives it.
 
-use karmada_api::condition::{DNS_READY, FALSE, SERVICE_NETWORK_READY, TRUE};
+use karmada_api::condition::{DNS_READY, FALSE, REACHABLE, SERVICE_NETWORK_READY, TRUE};
 use serde::Serialize;
 
 use super::member::Member;
-use crate::fault::{ApiFault, DnsFault, ServiceNetworkFault};
+use crate::fault::{ApiFault, DnsFault, Outage, ServiceNetworkFault};
 use crate::node_vote::Vote;
+use crate::update::Side;
 
 /// The fleet at one moment. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,6 +59,9 @@ pub(crate) struct ClusterState {
     pub(crate) phase: Phase,
     /// Set if its Cluster object was deleted.
     pub(crate) deleted: bool,
+    pub(crate) outage: Outage,
+    /// Those to whom it does not respond.
+    pub(crate) lost_by: Vec<Side>,
     pub(crate) dns: DnsState,
     pub(crate) service_network: ServiceNetworkState,
     pub(crate) nodes: Vec<NodeState>,
@@ -83,13 +87,13 @@ pub(crate) enum Phase {
     InService,
     /// Its DNS works, and it gets no requests.
     Idle,
-    /// Its DNS or its Service network has a fault.
+    /// Its DNS or its Service network has a fault, or it lacks its power or its link.
     Disturbed,
-    /// Both work again, but the verdict on one is still False.
+    /// All work again, but the verdict on one is still False.
     Recovering,
     /// An ingress blocks it.
     Blocked,
-    /// An ingress blocks it, and both work again.
+    /// An ingress blocks it, and all work again.
     BlockedRecovering,
     /// Its Cluster object was deleted.
     Deleted,
@@ -103,9 +107,10 @@ impl Phase {
             let condition = cluster.and_then(|cluster| cluster.condition(kind));
             condition.map(|condition| condition.status.as_str())
         };
-        let has_fault =
-            member.dns != DnsFault::None || member.service_network != ServiceNetworkFault::None;
-        let is_failed = [DNS_READY, SERVICE_NETWORK_READY]
+        let has_fault = member.dns != DnsFault::None
+            || member.service_network != ServiceNetworkFault::None
+            || member.outage != Outage::None;
+        let is_failed = [DNS_READY, SERVICE_NETWORK_READY, REACHABLE]
             .into_iter()
             .any(|kind| verdict(kind) == Some(FALSE));
         let is_recovering = !has_fault && is_failed;

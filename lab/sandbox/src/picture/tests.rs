@@ -8,8 +8,9 @@ use karmada_api::{Remedy, names};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fault::{DnsFault, ServiceNetworkFault};
+use crate::fault::{DnsFault, Outage, ServiceNetworkFault};
 use crate::objects::NAMESPACE;
+use crate::update::Side;
 
 struct Fleet {
     picture: Picture,
@@ -216,7 +217,11 @@ async fn remedy_opens_a_sequence() {
     let no_status = RemedyPhase::NoStatus;
     assert_eq!(
         remedies,
-        [("dns", no_status), ("maintenance-member1", no_status)]
+        [
+            ("dns", no_status),
+            ("unreachable", RemedyPhase::Absent),
+            ("maintenance-member1", no_status),
+        ]
     );
     let causing = &state.clusters[0].actions[0].remedies;
     assert_eq!(*causing, ["dns", "maintenance-member1"]);
@@ -392,6 +397,46 @@ async fn cut_nodes_are_counted() {
     assert_eq!(fleet.stages(), [broken, broken, mended]);
 }
 
+fn outage(outage: Outage) -> Update {
+    Update::Outage {
+        cluster: "member1".to_owned(),
+        outage,
+    }
+}
+
+/// A cluster without power responds to nobody, and no pod is left there that could notice anything.
+#[tokio::test]
+async fn powerless_cluster_is_seen_from_outside() {
+    let mut fleet = Fleet::new();
+    let reach = |from, reached| Update::Reach {
+        cluster: "member1".to_owned(),
+        from,
+        reached,
+    };
+    fleet.after(0, reach(Side::Gateway, true));
+    fleet.after(0, outage(Outage::PowerOff));
+    fleet.after(0, lookup(false));
+    let failing = Update::Connections {
+        cluster: "member1".to_owned(),
+        failing: 3,
+    };
+    fleet.after(0, failing);
+    for side in [Side::ControlPlane, Side::Gateway, Side::Gateway] {
+        fleet.after(10, reach(side, false));
+    }
+    let lost_by = fleet.picture.state(fleet.now).clusters[0].lost_by.clone();
+    assert_eq!(lost_by, [Side::Gateway, Side::ControlPlane]);
+    fleet.after(10, reach(Side::Gateway, true));
+    assert_eq!(
+        fleet.stages(),
+        [
+            (Stage::LinkLost, false, None),
+            (Stage::ReachLost, false, None),
+            (Stage::ReachBack, true, None),
+        ]
+    );
+}
+
 /// Each phase follows from the fault, the verdict and the block.
 #[tokio::test]
 async fn phase_follows_fault_and_verdict() {
@@ -408,6 +453,8 @@ async fn phase_follows_fault_and_verdict() {
         (cluster("True", &[]), Phase::Idle),
         (network(ServiceNetworkFault::OneNode), Phase::Disturbed),
         (network(ServiceNetworkFault::None), Phase::Idle),
+        (outage(Outage::LinkCut), Phase::Disturbed),
+        (outage(Outage::None), Phase::Idle),
         (dns(DnsFault::Refuse), Phase::Disturbed),
         (cluster("False", &[]), Phase::Disturbed),
         (ingress(&["member1"]), Phase::Blocked),

@@ -45,11 +45,20 @@ pub(crate) enum Stage {
     NetworkBroken,
     /// Pods of every node connect to Services again.
     NetworkMended,
+    /// The gateway got no response of the cluster.
+    ReachLost,
+    /// It gets responses again.
+    ReachBack,
+    /// The control plane got no response of the cluster's API.
+    LinkLost,
+    /// It gets responses again.
+    LinkBack,
     /// A node changed its vote.
     Vote,
-    /// The Cluster's condition on its DNS, or on its Service network, was set or changed its status.
+    /// The Cluster's condition on its DNS, on its Service network, or on whether the gateway reaches it, was set or changed
+    /// its status.
     Condition,
-    /// The Cluster's condition on its reporter was set or changed its status.
+    /// The Cluster's condition on a reporter was set or changed its status.
     Reporter,
     /// The Cluster's remedyActions were set or cleared.
     Actions,
@@ -115,6 +124,10 @@ impl Stage {
                 | Self::DnsMended
                 | Self::NetworkBroken
                 | Self::NetworkMended
+                | Self::ReachLost
+                | Self::ReachBack
+                | Self::LinkLost
+                | Self::LinkBack
                 | Self::AgentGone
                 | Self::AgentBack
                 | Self::ClusterDeleted

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_api::condition::{DNS_READY, REPORTER_READY, SERVICE_NETWORK_READY, TRUE};
+use karmada_api::condition::{
+    DNS_READY, GATEWAY_REPORTER_READY, REACHABLE, REPORTER_READY, SERVICE_NETWORK_READY, TRUE,
+};
 
 use super::script::{MEMBER, Script};
 use crate::node_vote::Vote;
@@ -143,10 +145,14 @@ fn is_well(cluster: &ClusterState) -> bool {
         conditions.any(|condition| condition.kind == kind)
     };
     // What is not settled yet would look like an effect of what the scenario does.
-    let is_ready = are_all_true
-        && [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY]
-            .into_iter()
-            .all(is_told);
+    let told = [
+        DNS_READY,
+        SERVICE_NETWORK_READY,
+        REPORTER_READY,
+        REACHABLE,
+        GATEWAY_REPORTER_READY,
+    ];
+    let is_ready = are_all_true && told.into_iter().all(is_told);
     let mut actions = cluster.actions.iter();
     let is_free = !cluster.blocked && actions.all(|action| action.action != TRAFFIC_CONTROL);
     let is_led = cluster.nodes.iter().any(|node| node.leader);

@@ -6,11 +6,13 @@ mod coredns_outage;
 mod failover_to_backup;
 mod flapping_dns;
 mod leader_killed;
+mod link_cut;
 mod maintenance;
 mod maintenance_window;
 mod paused_rollout;
 mod placement_eviction;
 mod placement_rollout;
+mod power_failure;
 mod print;
 mod script;
 
@@ -34,6 +36,10 @@ pub(crate) enum Scenario {
     ApiOutage,
     /// The leader is killed during an outage: member1 stays blocked, and another agent takes over
     LeaderKilled,
+    /// The power of member1 fails: the gateway notices, and its traffic goes elsewhere until it is back
+    PowerFailure,
+    /// Only the control plane is cut off from member1, whose agents fall silent: nothing is blocked
+    LinkCut,
     /// DNS fails and returns faster than the thresholds: nothing changes until it stays
     FlappingDns,
     /// DNS fails in member1 while a rollout is paused: only traffic moves, and the rollout completes once resumed
@@ -68,6 +74,8 @@ impl Scenario {
                 Self::MaintenanceWindow => maintenance_window::play(&script).await?,
                 Self::ApiOutage => api_outage::play(&script).await?,
                 Self::LeaderKilled => leader_killed::play(&script).await?,
+                Self::PowerFailure => power_failure::play(&script).await?,
+                Self::LinkCut => link_cut::play(&script).await?,
                 Self::FlappingDns => flapping_dns::play(&script).await?,
                 Self::PausedRollout => paused_rollout::play(&script).await?,
                 Self::FailoverToBackup => failover_to_backup::play(&script).await?,

@@ -7,7 +7,7 @@ use lab_parts::thresholds::ProbeTiming;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::print::stamp;
-use crate::fault::DnsFault;
+use crate::fault::{DnsFault, Outage};
 use crate::picture::{Stage, State, Step, TimelineEntry};
 use crate::record::Record;
 use crate::sandbox::{Action, Sandbox};
@@ -71,6 +71,19 @@ impl<'a> Script<'a> {
         let cluster = MEMBER.to_owned();
         self.act(&line, Action::Dns { cluster, fault }).await?;
         self.since(since, step, Duration::ZERO).await
+    }
+
+    /// Takes the power or the link of the member, or gives it back, and waits for the stage that shows it.
+    pub(super) async fn outage(&self, fault: Outage, stage: Stage) -> Result<TimelineEntry> {
+        let line = match fault {
+            Outage::None => format!("restoring {MEMBER}"),
+            Outage::PowerOff => format!("powering {MEMBER} off"),
+            Outage::LinkCut => format!("cutting the link between {MEMBER} and the control plane"),
+        };
+        let cluster = MEMBER.to_owned();
+        let action = Action::Outage { cluster, fault };
+        self.acts(&line, action, Step(stage, fault == Outage::None))
+            .await
     }
 
     /// Waits for the first such step of the member after `cause`, within a limit after it.

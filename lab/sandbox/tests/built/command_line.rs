@@ -39,11 +39,15 @@ async fn taken_port_is_named() {
 }
 
 /// Actions, each of which the one before allows.
-const ACTIONS: [&str; 24] = [
+const ACTIONS: [&str; 28] = [
     r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
     r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
     r#"{"do":"service-network","cluster":"member2","fault":"one-node"}"#,
     r#"{"do":"service-network","cluster":"member2","fault":"none"}"#,
+    r#"{"do":"outage","cluster":"member2","fault":"link-cut"}"#,
+    r#"{"do":"outage","cluster":"member2","fault":"none"}"#,
+    r#"{"do":"outage","cluster":"member2","fault":"power-off"}"#,
+    r#"{"do":"outage","cluster":"member2","fault":"none"}"#,
     r#"{"do":"kill-agent","cluster":"member3","node":"member3-node1"}"#,
     r#"{"do":"start-agent","cluster":"member3","node":"member3-node1"}"#,
     r#"{"do":"create-sample","remedy":"maintenance-member1"}"#,
@@ -67,7 +71,7 @@ const ACTIONS: [&str; 24] = [
 ];
 
 /// Actions that are refused, each with words of the reason.
-const REFUSED: [(&str, &str); 18] = [
+const REFUSED: [(&str, &str); 19] = [
     ("no json", "not an action"),
     (r#"{"do":"dance"}"#, "dance"),
     (
@@ -75,6 +79,10 @@ const REFUSED: [(&str, &str); 18] = [
         "the clusters are member1, member2, member3",
     ),
     (r#"{"do":"dns","cluster":"member1","fault":"odd"}"#, "odd"),
+    (
+        r#"{"do":"outage","cluster":"member1","fault":"flood"}"#,
+        "flood",
+    ),
     (r#"{"do":"cut-api","seconds":0}"#, "1 to 600"),
     (
         r#"{"do":"kill-agent","cluster":"member1","node":"n"}"#,
@@ -91,7 +99,7 @@ const REFUSED: [(&str, &str); 18] = [
     (r#"{"do":"create-sample","remedy":"dns"}"#, "already exists"),
     (
         r#"{"do":"create-sample","remedy":"tea"}"#,
-        "dns and maintenance-member1",
+        "dns, unreachable, maintenance-member1",
     ),
     (
         r#"{"do":"create-remedy","name":"dns","acts":"at-once"}"#,

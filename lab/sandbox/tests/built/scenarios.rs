@@ -90,6 +90,38 @@ async fn killed_leader_keeps_block() {
     plays("leader-killed", &stages).await;
 }
 
+/// Case T4: traffic leaves a cluster without power because the gateway notices, and returns with the power.
+#[tokio::test]
+async fn power_failure_moves_traffic() {
+    let stages = [
+        "powering member1 off",
+        "member1 does not respond to the gateway",
+        "ReachableFromGateway False",
+        "remedyActions TrafficControl",
+        "ingress shop blocks it",
+        "no request goes there any more",
+        "restoring member1",
+        "member1 responds to the gateway again",
+        "the first request reaches it again",
+    ];
+    plays("power-failure", &stages).await;
+}
+
+/// Case T5: a cluster to which only the control plane has no link serves on.
+#[tokio::test]
+#[ignore = "long"]
+async fn cut_link_blocks_nothing() {
+    let stages = [
+        "cutting the link between member1 and the control plane",
+        "member1 does not respond to the control plane",
+        "HealthReporterReady False",
+        "restoring member1",
+        "HealthReporterReady True",
+        "failed: 0",
+    ];
+    plays("link-cut", &stages).await;
+}
+
 /// DNS that flaps changes nothing until it stays.
 #[tokio::test]
 async fn flapping_dns_changes_nothing() {

@@ -10,7 +10,7 @@
 //!
 //! | In `real` | The faults |
 //! |---|---|
-//! | `traffic` | a Remedy blocks every cluster; DNS flaps on one node |
+//! | `traffic` | a Remedy blocks every cluster; DNS flaps on one node; HAProxy is down |
 //! | `members` | the token for a member has ended; a quota refuses a Work |
 //! | `templates` | nobody schedules; a script leaves a template alone |
 //! | `api` | an API answers 429; Karmada's controllers run again |

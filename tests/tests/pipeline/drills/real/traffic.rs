@@ -5,7 +5,8 @@ use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use pipeline_tests::{
     agents::{Agents, MEMBER, Others, PREFIX, has_condition, name},
     control_plane::ApiKind,
-    fleet::{Fleet, Member, isolated},
+    fleet::{Fleet, INGRESS, Member, isolated},
+    haproxy::Haproxy,
     programs::{Binary, Profile},
     test_name,
 };
@@ -86,4 +87,45 @@ fn dns_flaps_on_one_node() {
             .await?;
         agents.stop_all().await
     });
+}
+
+mod with_haproxy {
+    use super::*;
+
+    /// Case T3: HAProxy dies, and stays dead until somebody starts it, as the page of the alert says. Then it has its servers again,
+    /// and how long that took is counted. The page's command for it is typed on its own machine.
+    #[test]
+    fn haproxy_is_down() {
+        isolated(test_name!(), async || {
+            let members = [Member(1), Member(2)];
+            let fleet = Fleet::with_members(ApiKind::Real, Profile::Debug, &members).await?;
+            let haproxy = Haproxy::start("127.0.0.1:8080".parse()?, &[INGRESS.to_owned()])?;
+            let socket = haproxy.socket();
+            let controller = fleet.ingress_controller_at_haproxy(&socket, &[]).await?;
+            let backends = members.map(Member::backend);
+            haproxy.becomes(&backends).await?;
+            let mut drill = Drill::of("KarmadaRsLoadBalancerSilent");
+            let targets = [Target::on_host(Binary::IngressController, &controller)];
+            drill.record(&targets).await?;
+            let waiting = "karmada_ingress_controller_waiting_for_load_balancer";
+            ensure!(drill.last(waiting) == Some(0.0), "an ingress waits");
+
+            haproxy.kill()?;
+            controller
+                .until_metric(waiting, |value| value > 0.0)
+                .await?;
+            drill.record(&targets).await?;
+            let labels = json!({ "severity": "critical" });
+            let summary = "1 ingresses wait for the gateway, which does not answer";
+            drill.fires(3, &labels, summary)?;
+
+            haproxy.revive()?;
+            haproxy.becomes(&backends).await?;
+            let repairs = "karmada_ingress_controller_haproxy_repair_duration_seconds_count";
+            controller
+                .until_metric(repairs, |value| value > 0.0)
+                .await?;
+            controller.stop().await
+        });
+    }
 }

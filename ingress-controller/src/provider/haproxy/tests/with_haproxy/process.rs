@@ -1,6 +1,4 @@
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -8,6 +6,7 @@ use super::*;
 
 /// An HAProxy with sockets in a folder of its own. It ends with this.
 pub(super) struct Process {
+    process: tools::haproxy::Haproxy,
     folder: TempDir,
 }
 
@@ -45,42 +44,19 @@ backend ns_i_tcp_80
 {}",
             all.concat()
         );
-        fs::write(folder.path().join("haproxy.cfg"), configuration).unwrap();
-        let process = Self { folder };
-        process.run(&[]);
-        process
-    }
-
-    /// Starts it. The command ends once it serves.
-    fn run(&self, takeover: &[&str]) {
-        let mut command = Command::new(tools::haproxy::executable().unwrap());
-        command.arg("-D").arg("-f").arg(self.path("haproxy.cfg"));
-        command.arg("-p").arg(self.path("pid")).args(takeover);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
-
-    fn pid(&self) -> Option<String> {
-        let pid = fs::read_to_string(self.path("pid")).ok()?;
-        Some(pid.trim().to_owned())
-    }
-
-    fn kill(&self) -> Option<()> {
-        let mut command = Command::new("kill");
-        let status = command.args(["-9", &self.pid()?]).status().ok()?;
-        status.success().then_some(())
+        let process = tools::haproxy::Haproxy::start(folder.path(), &configuration).unwrap();
+        Self { process, folder }
     }
 
     /// Ends it as a crash does, and starts it again.
     pub(super) fn restart(&self) {
-        self.kill().unwrap();
-        self.run(&[]);
+        self.process.kill().unwrap();
+        self.process.revive().unwrap();
     }
 
     /// Has another process take its sockets over, as a reload does.
     pub(super) fn reload(&self) {
-        let (socket, pid) = (self.path("admin.sock"), self.pid().unwrap());
-        self.run(&["-x", socket.to_str().unwrap(), "-sf", &pid]);
+        self.process.reload(&self.path("admin.sock")).unwrap();
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -112,12 +88,5 @@ backend ns_i_tcp_80
                 return;
             }
         }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // One that did not start has nothing to end.
-        self.kill().unwrap_or_default();
     }
 }
