@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_rules::health::quorum::Quorum;
 use karmada_rules::health::report::Pace;
 use karmada_rules::health::signal::Signal;
@@ -133,6 +134,14 @@ impl Config {
         self.node_condition
             || matches!(self.peers, PeerSource::Service(_))
             || self.probes.needs_member()
+    }
+
+    /// Returns the namespace of the Lease of the agents.
+    pub(crate) fn lease_namespace(&self) -> String {
+        match &self.subject {
+            Subject::Own(cluster) => self.cluster_kind.namespace(cluster),
+            Subject::Members => GATEWAY_REPORTER_NAMESPACE.to_owned(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use karmada_rules::health::report::{Participation, ReportPlan, Reporter};
 use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::Chain;
-use karmada_runtime::write::{WriteError, WriteErrorKind};
+use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind};
 use kube::Api;
 use kube::api::PatchParams;
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::cluster::{Change, RawCluster};
 use super::parts::{Report, Subject};
+use super::refused::refused;
 use crate::backoff::Backoff;
 
 /// The deadline of a read.
@@ -41,6 +42,8 @@ pub(super) struct ClusterReport<'a> {
     logged_absent: bool,
     /// Writes in a row that failed because the object had changed.
     conflicts: u32,
+    /// By the type of the condition.
+    refusals: Refusals<String>,
     /// For all other failures.
     backoff: Backoff,
     retry: Option<Instant>,
@@ -65,6 +68,7 @@ impl<'a> ClusterReport<'a> {
             is_listed: false,
             logged_absent: false,
             conflicts: 0,
+            refusals: Refusals::default(),
             backoff: Backoff::default(),
             retry: None,
             wakes: Some(now),
@@ -161,7 +165,9 @@ impl<'a> ClusterReport<'a> {
             let patch = change.to_patch();
             let parameters = PatchParams::default();
             let call = self.objects.patch_status(&self.name, &parameters, &patch);
-            match self.report.writer.write("conditions", call).await {
+            let written = self.report.writer.write("conditions", call).await;
+            self.record_refusal(kind, &written);
+            match written {
                 Ok(object) => {
                     self.conflicts = 0;
                     log_written(&self.name, condition);
@@ -178,6 +184,14 @@ impl<'a> ClusterReport<'a> {
             }
         }
         Ok(pause)
+    }
+
+    /// Records that a write of the condition of type `kind` was refused, if that is news.
+    fn record_refusal<T>(&self, kind: &str, written: &Result<T, WriteError>) {
+        if let Some(reason) = self.refusals.note(kind.to_owned(), written) {
+            let (report, event) = (self.report, refused(&self.name, kind, &reason));
+            report.events.record(report.lease.clone(), event);
+        }
     }
 
     /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of

@@ -1,0 +1,5 @@
+//! The reasons of this program's Events.
+
+karmada_runtime::event_reasons! {
+    ConditionRefused: "Lease", "the API refuses every write to a condition that these agents report, for example by an admission policy; the note gives the reason";
+}
