@@ -9,6 +9,7 @@ use karmada_rules::health::report::{Participation, ReportPlan, Reporter};
 use karmada_rules::health::signal::PerSignal;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::Chain;
+use karmada_runtime::panics::Panicked;
 use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind};
 use kube::Api;
 use kube::api::PatchParams;
@@ -17,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::cluster::{Change, RawCluster};
 use super::parts::{Report, Subject};
-use super::refused::refused;
+use super::told::{failed, refused};
 use crate::backoff::Backoff;
 
 /// The deadline of a read.
@@ -47,6 +48,8 @@ pub(super) struct ClusterReport<'a> {
     /// For all other failures.
     backoff: Backoff,
     retry: Option<Instant>,
+    /// Set once an Event has told of a fault of this program.
+    has_failed: bool,
     /// The moment of the next plan.
     wakes: Option<Instant>,
 }
@@ -71,6 +74,7 @@ impl<'a> ClusterReport<'a> {
             refusals: Refusals::default(),
             backoff: Backoff::default(),
             retry: None,
+            has_failed: false,
             wakes: Some(now),
         }
     }
@@ -135,6 +139,19 @@ impl<'a> ClusterReport<'a> {
                 Err(error) => self.schedule_retry(&error),
             }
         }
+    }
+
+    /// Takes in a fault of this program, and returns the moment of the next plan.
+    pub(super) fn failed(&mut self, panicked: Panicked) -> Instant {
+        let (name, report) = (&self.name, self.report);
+        tracing::error!(cluster = name, error = %panicked, pause = ?LONGEST_RETRY, "Cluster not reported on, will try again");
+        if !std::mem::replace(&mut self.has_failed, true) {
+            let event = failed(name, panicked);
+            report.events.record(report.lease.clone(), event);
+        }
+        let next = Instant::now() + LONGEST_RETRY;
+        self.retry = Some(next);
+        next
     }
 
     /// Writes `conditions` one after the other, and returns the end of the first pause, if another

@@ -1,8 +1,5 @@
 //! A condition that the API refuses.
 
-use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
-
 use super::*;
 
 /// The agents may write no Event about a Cluster: their Lease says once what is refused, and by whom.
@@ -13,8 +10,7 @@ async fn refusal_is_on_lease() {
     karmada.accept_only_short_messages();
     let running = Running::start(&karmada, Some(unhealthy()));
     running.connection.patched(2 * TRIES_IN_A_MINUTE).await;
-    let events: Api<Event> = Api::all(Client::new(karmada.server.service(), "default"));
-    let events = events.list(&ListParams::default()).await.unwrap().items;
+    let events = karmada.events().await;
     assert_eq!(events.len(), 1, "{events:?}");
     let event = &events[0];
     let lease = event.regarding.as_ref().unwrap();
