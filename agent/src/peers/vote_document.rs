@@ -318,7 +318,9 @@ mod tests {
     use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
     use karmada_rules::health::dns::DnsClass;
     use karmada_rules::health::failure::FailureClass;
+    use karmada_rules::health::reachability::{REACHABILITY, ReachabilityClass};
 
+    use super::super::client::{LARGEST, LARGEST_ON_OTHERS};
     use super::*;
     use crate::vote::on_dns;
 
@@ -462,6 +464,29 @@ mod tests {
             let healthy = Ballot::Vote(Vote::Healthy);
             assert_eq!(ballot(&document), Some(healthy), "{text}");
         }
+    }
+
+    /// The votes of a gateway's agent on as many members as a fleet has are read, also while it reaches none of them.
+    #[test]
+    fn votes_on_many_members_fit() {
+        let failure = Failure::new(
+            ReachabilityClass::Unreachable,
+            "[2001:db8:1111:2222:3333:4444:5555:6666]:30080"
+                .parse()
+                .unwrap(),
+        );
+        let vote = DatedVote {
+            vote: Some(Vote::Unhealthy(failure)),
+            since: Instant::now(),
+        };
+        let votes = (0..10_000).flat_map(|n| {
+            let name = format!("{n:048}");
+            PerSignal::from_iter([(&REACHABILITY, vote)]).about(&Arc::from(&*name))
+        });
+        let votes: PerSignal<DatedVote> = votes.collect();
+        let document = serde_json::to_vec(&VoteDocument::new(&own(), &votes)).unwrap();
+        let size = document.len();
+        assert!((LARGEST..LARGEST_ON_OTHERS).contains(&size), "{size}");
     }
 
     /// A second signal.
