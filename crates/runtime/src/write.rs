@@ -116,6 +116,11 @@ impl Writer {
         }
     }
 
+    /// Returns `true` while it may write.
+    pub fn is_leading(&self) -> bool {
+        self.leadership.held_until().is_some()
+    }
+
     /// Performs the request `call` within 10 s and before leadership may be lost. `target` names the
     /// written kind or field in the metrics.
     pub async fn write<T>(
