@@ -28,14 +28,15 @@ mod metrics;
 mod node_condition;
 mod peers;
 mod probe;
+mod reason;
 mod report;
 mod vote;
 
 use health::dns::DNS;
 use health::signal::PerTarget;
 use health::threshold::Round;
-use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_runtime::contention::Contention;
+use karmada_runtime::events::{EventBudget, EventRecorder};
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
@@ -51,8 +52,16 @@ use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
 pub use crate::probe::SIGNALS;
-use crate::report::{Report, Subject};
+pub use crate::reason::Reason;
+use crate::report::Report;
 use crate::vote::{Rounds, Votes};
+
+/// The Events of an agent: it records one where a condition is refused, of which the agents of a gateway have two for each
+/// member.
+const EVENTS: EventBudget = EventBudget {
+    burst: 100,
+    per_second: 1,
+};
 
 /// Connects to the APIs that the flags name and spawns the tasks of `program`.
 ///
@@ -120,6 +129,7 @@ fn run(
     let (seeking, mode) = watch::channel(CampaignMode::Off);
     let election = elect(program, &config, &client, own.id, mode);
     let leadership = election.leadership.clone();
+    let lease = report::lease_in(config.lease_namespace());
 
     let addresses = program.addresses.clone();
     for name in config.peers.names() {
@@ -154,6 +164,7 @@ fn run(
     if let Some(member) = member.filter(|_| config.node_condition) {
         report_node(program, &member, &config.node, &votes, &writes);
     }
+    let events = EventRecorder::spawn(program, client.clone(), EVENTS);
     let report = Report {
         client,
         kind: config.cluster_kind,
@@ -165,6 +176,8 @@ fn run(
         leadership: leadership.clone(),
         abstentions,
         writer: Writer::new(leadership, writes),
+        events,
+        lease,
         contention: Contention::default(),
         clock: program.clock,
     };
@@ -196,10 +209,7 @@ fn elect(
 ) -> Election {
     let leadership = if config.leader_elect {
         let own = LeaseConfig {
-            namespace: match &config.subject {
-                Subject::Own(cluster) => config.cluster_kind.namespace(cluster),
-                Subject::Members => GATEWAY_REPORTER_NAMESPACE.to_owned(),
-            },
+            namespace: config.lease_namespace(),
             name: NAME.to_owned(),
             host: config.node.clone(),
             id,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
@@ -12,6 +13,7 @@ use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 use objects::Key;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use traffic::ingress::{BlockChange, Problem};
 
 use crate::ingresses::Part;
@@ -21,6 +23,11 @@ use crate::reason::Reason;
 const INGRESS_API_VERSION: &str = "networking.karmada.io/v1alpha1";
 const INGRESS_KIND: &str = "MultiClusterIngress";
 
+/// The time within which an obstacle that others word anew is no news.
+const REWORDED: Duration = Duration::from_mins(5);
+/// The most obstacles of an ingress in one place that are recorded: a member may report any number of addresses.
+const MOST: usize = 100;
+
 /// The place where obstacles are met: `None` for the ingress itself, or else that of a load balancer.
 pub(crate) type Place = Option<usize>;
 
@@ -28,11 +35,47 @@ pub(crate) type Place = Option<usize>;
 pub(crate) struct IngressEvents {
     record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
     /// The obstacles of each ingress that were last recorded, by where they are met.
-    recorded: Mutex<BTreeMap<Key, BTreeMap<Place, BTreeSet<Obstacle>>>>,
+    recorded: Mutex<BTreeMap<Key, BTreeMap<Place, Vec<Recorded>>>>,
     /// The changes that were recorded, though the status of the ingress does not show them.
     unshown: Mutex<BTreeMap<Key, BlockChange>>,
     /// The obstacle to the export of each Service, and the ingresses on which it is recorded.
-    exports: Mutex<BTreeMap<Key, (Obstacle, BTreeSet<Key>)>>,
+    exports: Mutex<BTreeMap<Key, (Recorded, BTreeSet<Key>)>>,
+}
+
+/// An obstacle that was recorded.
+#[derive(Debug)]
+struct Recorded {
+    obstacle: Obstacle,
+    at: Instant,
+}
+
+impl Recorded {
+    fn now(obstacle: Obstacle) -> Self {
+        Self {
+            obstacle,
+            at: Instant::now(),
+        }
+    }
+
+    /// Returns `true` if `obstacle` is the same, or the same in other words. Others put the time or an address into theirs, which
+    /// differ with each attempt.
+    fn is(&self, obstacle: &Obstacle) -> bool {
+        let Obstacle { reason, object, .. } = &self.obstacle;
+        let is_reworded = (reason, object) == (&obstacle.reason, &obstacle.object)
+            && is_worded_by_others(*reason)
+            && self.at.elapsed() < REWORDED;
+        self.obstacle == *obstacle || is_reworded
+    }
+}
+
+fn is_worded_by_others(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::GatewayRefused
+            | Reason::RouteNotAccepted
+            | Reason::DnsRecordNotServed
+            | Reason::ExportRefused
+    )
 }
 
 impl fmt::Debug for IngressEvents {
@@ -109,16 +152,16 @@ impl IngressEvents {
         current: &BTreeSet<Obstacle>,
     ) {
         let key = Key::of(ingress);
-        let before = self.replace(&key, place, current.clone());
-        for obstacle in current.difference(&before) {
+        for obstacle in self.news(&key, place, current) {
             let reason = obstacle.reason;
             tracing::warn!(ingress = %key, reason = reason.as_str(), %obstacle, "Ingress is not served as desired");
+            let related = reference(&obstacle.object);
             self.record(
                 ingress,
                 EventType::Warning,
-                obstacle.reason,
-                obstacle.message.clone(),
-                reference(&obstacle.object),
+                reason,
+                obstacle.message,
+                related,
             );
         }
     }
@@ -136,8 +179,9 @@ impl IngressEvents {
         let Some(obstacle) = obstacle else {
             return;
         };
-        let before = before.filter(|(known, _)| *known == obstacle);
-        let mut recorded = before.map(|(_, recorded)| recorded).unwrap_or_default();
+        let before = before.filter(|(known, _)| known.is(&obstacle));
+        let (known, mut recorded) =
+            before.unwrap_or_else(|| (Recorded::now(obstacle.clone()), BTreeSet::new()));
         for ingress in ingresses {
             if recorded.insert(Key::of(&**ingress)) {
                 let (reason, note) = (obstacle.reason, obstacle.message.clone());
@@ -150,7 +194,7 @@ impl IngressEvents {
                 self.record(ingress, type_, reason, note, related);
             }
         }
-        exports.insert(service.clone(), (obstacle, recorded));
+        exports.insert(service.clone(), (known, recorded));
     }
 
     /// Records on `ingresses` that another client undoes every write to the object `key`, with which we
@@ -219,17 +263,33 @@ impl IngressEvents {
         self.unshown.lock().remove(key);
     }
 
-    fn replace(&self, key: &Key, place: Place, current: BTreeSet<Obstacle>) -> BTreeSet<Obstacle> {
+    /// Takes in all obstacles of an ingress in one place, and returns those that are news.
+    fn news(&self, key: &Key, place: Place, current: &BTreeSet<Obstacle>) -> Vec<Obstacle> {
         let mut recorded = self.recorded.lock();
         let mut places = recorded.remove(key).unwrap_or_default();
-        let before = places.remove(&place);
-        if !current.is_empty() {
-            places.insert(place, current);
+        let before = places.remove(&place).unwrap_or_default();
+        let (mut known, mut gone): (Vec<_>, Vec<_>) = before
+            .into_iter()
+            .partition(|one| current.contains(&one.obstacle));
+        let mut news = Vec::new();
+        for obstacle in current.iter().take(MOST) {
+            if known.iter().any(|one| one.obstacle == *obstacle) {
+                continue;
+            }
+            if let Some(same) = gone.iter().position(|one| one.is(obstacle)) {
+                known.push(gone.swap_remove(same));
+            } else {
+                known.push(Recorded::now(obstacle.clone()));
+                news.push(obstacle.clone());
+            }
+        }
+        if !known.is_empty() {
+            places.insert(place, known);
         }
         if !places.is_empty() {
             recorded.insert(key.clone(), places);
         }
-        before.unwrap_or_default()
+        news
     }
 
     /// Records an Event. The API server keeps Events of one reason apart only if they refer to
@@ -327,6 +387,52 @@ fn reference(object: &RelatedObject) -> ObjectReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refused(service: &str, words: &str) -> Obstacle {
+        Obstacle {
+            reason: Reason::GatewayRefused,
+            object: RelatedObject {
+                api_version: None,
+                kind: "Service",
+                key: Key::new("ns", service),
+            },
+            message: words.to_owned(),
+        }
+    }
+
+    /// What others word anew with each attempt is recorded from time to time, and what is new at once.
+    #[tokio::test(start_paused = true)]
+    async fn reworded_obstacle_is_no_news() {
+        let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&notes);
+        let events = IngressEvents::new(move |_, event| log.lock().push(event.note.unwrap()));
+        let ingress = crate::fixtures::ingress("i", &["s"]);
+        let record = |obstacles: &[Obstacle]| {
+            let obstacles = obstacles.iter().cloned().collect();
+            events.obstacles(&ingress, Some(0), &obstacles);
+            std::mem::take(&mut *notes.lock())
+        };
+        assert_eq!(record(&[refused("s", "at 1")]), ["at 1"]);
+        assert_eq!(record(&[refused("s", "at 2")]), [""; 0]);
+        let other = refused("t", "too");
+        assert_eq!(record(&[refused("s", "at 3"), other.clone()]), ["too"]);
+        tokio::time::advance(REWORDED).await;
+        assert_eq!(record(&[refused("s", "at 4"), other]), ["at 4"]);
+        assert_eq!(record(&[]), [""; 0]);
+        assert_eq!(record(&[refused("s", "at 4")]), ["at 4"]);
+    }
+
+    /// A member may report any number of addresses that cannot be used.
+    #[test]
+    fn obstacles_are_bounded() {
+        let count = Arc::<Mutex<usize>>::default();
+        let counted = Arc::clone(&count);
+        let events = IngressEvents::new(move |_, _| *counted.lock() += 1);
+        let ingress = crate::fixtures::ingress("i", &["s"]);
+        let many = (0..10 * MOST).map(|n| refused(&format!("s{n}"), "it is"));
+        events.obstacles(&ingress, None, &many.collect());
+        assert_eq!(*count.lock(), MOST);
+    }
 
     /// An ingress is referred to as the API knows it.
     #[test]

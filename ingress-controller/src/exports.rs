@@ -38,13 +38,13 @@ impl Controller for ExportReconciler {
         let is_theirs = change.is_theirs;
         let obstacle = match self.writes.apply(service, change).await {
             Ok(()) => None,
-            Err(error) => match error.downcast_ref() {
-                Some(ExportError::Clash(policy)) => Some((clash(policy, &error), error)),
-                _ => return Err(error),
+            Err(error) => match met(&error) {
+                Some(obstacle) => Some((obstacle, error)),
+                None => return Err(error),
             },
         };
-        let (clash, error) = obstacle.unzip();
-        let obstacle = clash.or_else(|| is_theirs.then(|| left_to_its_owner(service)));
+        let (met, error) = obstacle.unzip();
+        let obstacle = met.or_else(|| is_theirs.then(|| left_to_its_owner(service)));
         let ingresses = match &obstacle {
             Some(_) => self
                 .writes
@@ -57,17 +57,36 @@ impl Controller for ExportReconciler {
     }
 }
 
-/// Returns the obstacle that a policy of a user is.
-fn clash(policy: &Key, error: &BoxError) -> Obstacle {
-    Obstacle {
-        reason: Reason::ExportClash,
+/// Returns the obstacle that an error tells of: a policy of a user, or what the API refuses.
+fn met(error: &BoxError) -> Option<Obstacle> {
+    let (reason, api_version, kind, key, message) = match error.downcast_ref::<ExportError>()? {
+        ExportError::Clash(policy) => (
+            Reason::ExportClash,
+            Some(PropagationPolicy::API_VERSION),
+            PropagationPolicy::KIND,
+            policy,
+            error.to_string(),
+        ),
+        ExportError::Write { kind, key, source } => (
+            Reason::ExportRefused,
+            None,
+            *kind,
+            key,
+            format!(
+                "the API refuses {kind} {key}, without which no endpoints are collected: {}",
+                source.refusal()?
+            ),
+        ),
+    };
+    Some(Obstacle {
+        reason,
         object: RelatedObject {
-            api_version: Some(PropagationPolicy::API_VERSION),
-            kind: PropagationPolicy::KIND,
-            key: policy.clone(),
+            api_version,
+            kind,
+            key: key.clone(),
         },
-        message: error.to_string(),
-    }
+        message,
+    })
 }
 
 /// Returns the obstacle that an export of a user is: it is none if it is propagated.

@@ -13,6 +13,7 @@ karmada_runtime::event_reasons! {
     InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked or backend-addresses has a value that does not exist; the flag's value counts";
     AnnotationWithheld: "MultiClusterIngress", "annotations of it are not passed on, because they would be code in the gateway's proxy (`--withhold-annotations`)";
     ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";
+    ExportRefused: "MultiClusterIngress", "the API refuses a backend's export, or the PropagationPolicy by which it travels, for example by an admission policy; the note gives the reason";
     ExportNotOurs: "MultiClusterIngress", "someone else has exported a backend: the controller leaves that to them";
     ExportContested: "MultiClusterIngress", "another client undoes every write to a backend's export or to its policy";
     StatusContested: "MultiClusterIngress", "another client undoes every write to our part of the status";

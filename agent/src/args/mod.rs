@@ -13,6 +13,7 @@ use health::quorum::Quorum;
 use health::report::Pace;
 use health::signal::Signal;
 use health::threshold::Thresholds;
+use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;
@@ -133,6 +134,14 @@ impl Config {
         self.node_condition
             || matches!(self.peers, PeerSource::Service(_))
             || self.probes.needs_member()
+    }
+
+    /// Returns the namespace of the Lease of the agents.
+    pub(crate) fn lease_namespace(&self) -> String {
+        match &self.subject {
+            Subject::Own(cluster) => self.cluster_kind.namespace(cluster),
+            Subject::Members => GATEWAY_REPORTER_NAMESPACE.to_owned(),
+        }
     }
 }
 

@@ -18,8 +18,10 @@ use super::{Identity, OBSERVATION_PATH};
 
 /// The deadline of a request, connection included.
 const LIMIT: Duration = Duration::from_secs(1);
-/// The largest response body read, in bytes.
-const LARGEST: usize = 64 * 1024;
+/// The largest response body read of an agent that votes on its own cluster, in bytes.
+pub(super) const LARGEST: usize = 64 * 1024;
+/// The largest of one that votes on others: on ten thousand members, which may all be out of its reach at once.
+pub(super) const LARGEST_ON_OTHERS: usize = 4 * 1024 * 1024;
 /// A response has some 300 bytes. The leader holds a buffer of this size for every agent.
 const BUFFER: usize = 2048;
 /// Longer than usual periods, so that a connection survives from one round to the next, and shorter than
@@ -60,12 +62,14 @@ pub(super) struct PeerClient {
     cluster: String,
     /// The part of a request's query string that names this leader.
     leader: String,
+    /// The largest response body read, in bytes.
+    largest: usize,
 }
 
 impl PeerClient {
-    /// Creates a client whose requests name `own` as the leader, and which takes the addresses of names
-    /// from `addresses`.
-    pub(super) fn new(own: &Identity, addresses: Addresses) -> Self {
+    /// Creates a client whose requests name `own` as the leader, which takes the addresses of names from `addresses`, and reads
+    /// responses up to the `largest`.
+    pub(super) fn new(own: &Identity, addresses: Addresses, largest: usize) -> Self {
         let mut connector = HttpConnector::new_with_resolver(addresses);
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(LIMIT));
@@ -84,6 +88,7 @@ impl PeerClient {
             http,
             cluster: own.cluster.clone(),
             leader,
+            largest,
         }
     }
 
@@ -135,7 +140,8 @@ impl PeerClient {
             return Err(PeerError::Unusable(format!("its status is {status}")));
         }
         // A listed address may belong to any server, also one whose response never ends.
-        let body = Limited::new(response.into_body(), LARGEST).collect().await;
+        let body = Limited::new(response.into_body(), self.largest);
+        let body = body.collect().await;
         match body {
             Ok(body) => Ok(body.to_bytes()),
             Err(error) => Err(PeerError::Unusable(Chain(&*error).to_string())),

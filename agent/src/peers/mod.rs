@@ -64,6 +64,8 @@ pub(crate) struct Peers {
     directory: Arc<Directory>,
     /// The addresses of agents that are given by name.
     addresses: Addresses,
+    /// The largest response of an agent that is read, in bytes.
+    largest: usize,
     metrics: PeerMetrics,
 }
 
@@ -110,6 +112,12 @@ pub(crate) fn start(
         quorums,
     } = settings;
     let own = Arc::new(own);
+    let mut targets = quorums.iter().map(|(target, _)| target);
+    let largest = if targets.all(|target| target.signal.is_of_own_cluster()) {
+        client::LARGEST
+    } else {
+        client::LARGEST_ON_OTHERS
+    };
     let (contacted, contacts) = watch::channel(None);
     let (dating, dated) = watch::channel(serve::dated_now(&votes.borrow()));
     let task = serve::date_votes(votes.clone(), dating, program.stopping.clone());
@@ -158,6 +166,7 @@ pub(crate) fn start(
             votes,
             directory,
             addresses,
+            largest,
             metrics,
         },
         contacts,
@@ -199,6 +208,7 @@ impl Peers {
             votes,
             directory,
             addresses: Addresses::by_system(),
+            largest: client::LARGEST,
             metrics,
         }
     }

@@ -52,7 +52,7 @@ impl Peers {
         let mut poll = Poll {
             peers: self,
             votes: self.votes.clone(),
-            client: PeerClient::new(&self.own, self.addresses.clone()),
+            client: PeerClient::new(&self.own, self.addresses.clone(), self.largest),
             roster: Roster::new(Arc::clone(&self.own)),
             tallies,
             complete: false,

@@ -9,7 +9,8 @@ use health::signal::PerTarget;
 use karmada_api::Condition;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::error::Chain;
-use karmada_runtime::write::{WriteError, WriteErrorKind};
+use karmada_runtime::panics::Panicked;
+use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind};
 use kube::Api;
 use kube::api::PatchParams;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::cluster::{Change, RawCluster};
 use super::parts::{Report, Subject};
+use super::told::{failed, refused};
 use crate::backoff::Backoff;
 use crate::identity::NAME;
 
@@ -42,9 +44,13 @@ pub(super) struct ClusterReport<'a> {
     logged_absent: bool,
     /// Writes in a row that failed because the object had changed.
     conflicts: u32,
+    /// By the type of the condition.
+    refusals: Refusals<String>,
     /// For all other failures.
     backoff: Backoff,
     retry: Option<Instant>,
+    /// Set once an Event has told of a fault of this program.
+    has_failed: bool,
     /// The moment of the next plan.
     wakes: Option<Instant>,
 }
@@ -66,8 +72,10 @@ impl<'a> ClusterReport<'a> {
             is_listed: false,
             logged_absent: false,
             conflicts: 0,
+            refusals: Refusals::default(),
             backoff: Backoff::default(),
             retry: None,
+            has_failed: false,
             wakes: Some(now),
         }
     }
@@ -134,6 +142,19 @@ impl<'a> ClusterReport<'a> {
         }
     }
 
+    /// Takes in a fault of this program, and returns the moment of the next plan.
+    pub(super) fn failed(&mut self, panicked: Panicked) -> Instant {
+        let (name, report) = (&self.name, self.report);
+        tracing::error!(cluster = name, error = %panicked, pause = ?LONGEST_RETRY, "Cluster not reported on, will try again");
+        if !std::mem::replace(&mut self.has_failed, true) {
+            let event = failed(name, panicked);
+            report.events.record(report.lease.clone(), event);
+        }
+        let next = Instant::now() + LONGEST_RETRY;
+        self.retry = Some(next);
+        next
+    }
+
     /// Writes `conditions` one after the other, and returns the end of the first pause, if another
     /// writer undoes one of them.
     /// Stops without an error if the object has changed meanwhile, so that the next plan is made from its
@@ -162,7 +183,9 @@ impl<'a> ClusterReport<'a> {
             let patch = change.to_patch();
             let parameters = PatchParams::apply(NAME);
             let call = self.objects.patch_status(&self.name, &parameters, &patch);
-            match self.report.writer.write("conditions", call).await {
+            let written = self.report.writer.write("conditions", call).await;
+            self.record_refusal(kind, &written);
+            match written {
                 Ok(object) => {
                     self.conflicts = 0;
                     log_written(&self.name, condition);
@@ -179,6 +202,14 @@ impl<'a> ClusterReport<'a> {
             }
         }
         Ok(pause)
+    }
+
+    /// Records that a write of the condition of type `kind` was refused, if that is news.
+    fn record_refusal<T>(&self, kind: &str, written: &Result<T, WriteError>) {
+        if let Some(reason) = self.refusals.note(kind.to_owned(), written) {
+            let (report, event) = (self.report, refused(&self.name, kind, &reason));
+            report.events.record(report.lease.clone(), event);
+        }
     }
 
     /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of

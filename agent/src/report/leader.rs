@@ -8,6 +8,7 @@ use health::campaign::Tenure;
 use health::quorum::Tally;
 use health::report::Participation;
 use health::signal::PerTarget;
+use karmada_runtime::panics::caught;
 use karmada_runtime::watch::{Decoded, events_of};
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
@@ -83,7 +84,15 @@ impl<'a> Leader<'a> {
         let tallies = self.tallies.borrow().clone();
         for cluster in self.clusters.values_mut() {
             if cluster.wakes().is_some_and(|at| at <= Instant::now()) {
-                let next = cluster.act(tallies.as_ref()).await;
+                let acted = cluster.act(tallies.as_ref());
+                let next = match self.report.subject {
+                    Subject::Own(_) => acted.await,
+                    // A fault at one of them ends the report on no other.
+                    Subject::Members => match caught(acted).await {
+                        Ok(next) => next,
+                        Err(panicked) => Some(cluster.failed(panicked)),
+                    },
+                };
                 cluster.wake_at(next);
             }
         }

@@ -3,11 +3,13 @@
 //! - `parts`: what a report is made of, and which clusters it is about.
 //! - `leader`: what wakes it, in one term of leadership.
 //! - `cluster_report`: what is due for one cluster, whose object `cluster` reads.
+//! - `told`: the Events about a report that cannot be written.
 
 mod cluster;
 mod cluster_report;
 mod leader;
 mod parts;
+mod told;
 
 use health::campaign::{Tenure, abstention};
 use karmada_runtime::error::BoxError;
@@ -18,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::leader::Leader;
 pub(crate) use self::parts::{Report, Subject};
+pub(crate) use self::told::lease_in;
 
 impl Report {
     /// Writes conditions while this agent leads, until the program stops.

@@ -4,7 +4,9 @@ use health::quorum::Quorum;
 use health::report::Pace;
 use health::signal::PerTarget;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_runtime::contention::Contention;
+use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::write::Writer;
 use kube::Client;
@@ -38,6 +40,9 @@ pub(crate) struct Report {
     /// Takes the end of each abstention, at whose start the lease is to be given back.
     pub(crate) abstentions: watch::Sender<Option<Instant>>,
     pub(crate) writer: Writer,
+    pub(crate) events: EventRecorder,
+    /// The Lease of the agents, on which the Events are.
+    pub(crate) lease: ObjectReference,
     /// Who undoes our conditions, by their cluster and type.
     pub(crate) contention: Contention<(String, String)>,
     /// The clock of the conditions' transition times.

@@ -4,6 +4,7 @@ mod contention;
 mod karmada;
 mod late;
 mod members;
+mod refused;
 mod resignation;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
 use karmada_runtime::contention::Contention;
+use karmada_runtime::events::{EventBudget, EventRecorder};
 use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -149,7 +151,13 @@ impl Running {
         let (abstentions, abstained) = watch::channel(None);
         let leadership = leadership(&mut program, connection.client(), abstained);
         let (votes, own) = watch::channel(votes);
+        let budget = EventBudget {
+            burst: 10,
+            per_second: 1,
+        };
         let report = Report {
+            events: EventRecorder::spawn(&mut program, connection.client(), budget),
+            lease: lease_in(karmada_api::execution_namespace("member1")),
             client: connection.client(),
             kind: ClusterKind::Cluster,
             subject,

@@ -95,13 +95,14 @@ impl WriteError {
     }
 }
 
-/// Returns the part of a message that names the webhook which refuses the write, with whichever code, or does not answer. What
-/// follows may be another text with each attempt, such as the port of a connection.
-fn by_webhook(message: &str) -> Option<&str> {
-    let begins = ["failed calling webhook \"", "admission webhook \""].map(|words| {
-        let begin = message.find(words)?;
-        Some(begin + words.len())
-    });
+/// Returns the part of a message that ends with the name of the webhook which refuses the write, with whichever code, or does not
+/// answer. What follows may be another text with each attempt, such as the port of a connection.
+pub fn by_webhook(message: &str) -> Option<&str> {
+    const WORDS: [&str; 2] = [
+        "Internal error occurred: failed calling webhook \"",
+        "admission webhook \"",
+    ];
+    let begins = WORDS.map(|words| Some(message.find(words)? + words.len()));
     let begin = begins.into_iter().flatten().next()?;
     let name = message.get(begin..)?.find('"')?;
     message.get(..=begin + name)
@@ -114,6 +115,11 @@ impl Writer {
             leadership,
             metrics,
         }
+    }
+
+    /// Returns `true` while it may write.
+    pub fn is_leading(&self) -> bool {
+        self.leadership.held_until().is_some()
     }
 
     /// Performs the request `call` within 10 s and before leadership may be lost. `target` names the

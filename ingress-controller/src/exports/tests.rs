@@ -253,6 +253,22 @@ async fn user_objects_are_never_touched() {
     }
 }
 
+/// What the API refuses is recorded once, whatever time a webhook puts into its words.
+#[tokio::test]
+async fn refusal_is_recorded_once() {
+    let stage = Stage::new().await;
+    stage.list().await;
+    let create = format!("POST {POLICIES}");
+    for at in ["10:00:00", "10:00:30"] {
+        let words = format!("admission webhook \"w\" denied the request: frozen at {at}");
+        stage.api.refuse(&create, 403, "Forbidden", &words);
+        stage.reconcile().await.unwrap_err();
+    }
+    let expected = "i: ExportRefused: the API refuses PropagationPolicy ns/export-s, without which no endpoints are \
+                    collected: admission webhook \"w\" denied the request: frozen at 10:00:00";
+    assert_eq!(*stage.events.lock(), [expected]);
+}
+
 /// Who deletes the policy or the export each time meets pauses and is recorded once.
 #[tokio::test(start_paused = true)]
 async fn contended_delete_backs_off() {

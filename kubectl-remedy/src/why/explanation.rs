@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use karmada_api::condition::{Condition, REPORTER_LEASE};
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, execution_namespace};
+use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::Key;
 use serde::Serialize;
@@ -21,6 +24,8 @@ use crate::writer::{Writer, metadata};
 pub(super) struct Traces {
     /// The lease of its agents.
     pub(super) lease: Option<Lease>,
+    /// What they tell of conditions that the API refuses.
+    pub(super) refusals: Vec<Refusal>,
     /// The last writer of its actions.
     pub(super) actions: Option<Writer>,
     /// The last writers of the blocked clusters of ingresses.
@@ -52,6 +57,17 @@ pub(super) struct ReporterLease {
     pub(super) name: &'static str,
     pub(super) exists: bool,
     pub(super) holder: Option<Holder>,
+    /// What the agents told of conditions that the API refuses, for as long as it keeps Events.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// A condition that the API refused.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Refusal {
+    /// The moment at which it was refused first.
+    pub(super) time: Option<MicroTime>,
+    pub(super) note: String,
 }
 
 /// The effect of one Remedy on the cluster.
@@ -126,6 +142,7 @@ impl Traces {
         });
         Ok(Self {
             lease,
+            refusals: refusals(client, cluster).await?,
             actions: found.and_then(|found| Writer::of(&found.metadata, "status", "remedyActions")),
             blocks: blocks.collect(),
         })
@@ -136,4 +153,25 @@ impl Traces {
 pub(crate) fn requires(remedy: &Remedy, action: &str) -> bool {
     let mut actions = remedy.spec.actions.iter().flatten();
     actions.any(|required| required == action)
+}
+
+/// Reads what the agents of `cluster` told of conditions that the API refuses: nothing for a caller who may not read Events.
+async fn refusals(client: &Client, cluster: &str) -> Result<Vec<Refusal>, Error> {
+    let events: Api<Event> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+    let about = format!("regarding.kind=Lease,regarding.name={REPORTER_LEASE},type=Warning");
+    let found = events.list(&ListParams::default().fields(&about)).await;
+    let found = match found {
+        Ok(found) => found.items,
+        Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => Vec::new(),
+        Err(source) => return Err(Error::request("list the Events of its agents", source)),
+    };
+    let mut refusals: Vec<Refusal> = found
+        .into_iter()
+        .map(|event| Refusal {
+            time: event.event_time,
+            note: event.note.unwrap_or_default(),
+        })
+        .collect();
+    refusals.sort_by(|one, other| one.time.cmp(&other.time));
+    Ok(refusals)
 }

@@ -67,6 +67,7 @@ impl Links<'_> {
             name: REPORTER_LEASE,
             exists: lease.is_some(),
             holder: lease.and_then(|lease| Holder::of(lease, self.fleet.now)),
+            refusals: self.traces.refusals.clone(),
         }
     }
 

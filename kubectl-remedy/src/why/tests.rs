@@ -5,6 +5,7 @@ use kube::ResourceExt;
 use objects::Key;
 use serde_json::{Value, from_value, json};
 
+use super::explanation::Refusal;
 use super::*;
 use crate::fixtures::{self, controllers, maintenance, remedy};
 use crate::fleet::put;
@@ -40,6 +41,7 @@ fn traces() -> Traces {
     let spec = json!({ "holderIdentity": "n1_x", "renewTime": "2026-11-20T08:11:57.000000Z" });
     Traces {
         lease: from_value(json!({ "metadata": {}, "spec": spec })).unwrap(),
+        refusals: Vec::new(),
         actions: Some(writer("remedy-controller")),
         blocks: [(Key::new("shop", "shop"), writer("ingress-controller"))].into(),
     }
@@ -93,6 +95,22 @@ fn addresses_are_shown() {
     put(&mut fleet.ingresses, ingress);
     let shown = explain(&fleet, "member1", &traces());
     let line = "    addresses: 192.0.2.1, lb.example.com";
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
+}
+
+/// What the API refuses of its agents is said beside their lease.
+#[test]
+fn refused_condition_is_said() {
+    let refusal = Refusal {
+        time: from_value(json!("2026-11-20T08:09:00.000000Z")).unwrap(),
+        note: "the API refuses it:\npolicy p".to_owned(),
+    };
+    let traces = Traces {
+        refusals: vec![refusal],
+        ..traces()
+    };
+    let shown = explain(&fleet(), "member1", &traces);
+    let line = "  3m ago: the API refuses it: policy p";
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 

@@ -1,11 +1,12 @@
 //! An explanation for people.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY};
 use traffic::ingress::{ServingState, WhenAllBlocked};
 
 use super::explanation::{
-    Actions, BackendState, Explanation, IngressState, RemedyEffect, ReporterLease,
+    Actions, BackendState, Explanation, IngressState, Refusal, RemedyEffect, ReporterLease,
 };
 use crate::age::age;
 use crate::table::{Table, listed};
@@ -52,6 +53,7 @@ impl Explanation {
             lines.extend(message.map(|line| format!("  {line}")));
         }
         lines.push(self.lease.line());
+        lines.extend(self.lease.refusals.iter().map(|told| told.line(now)));
         lines
     }
 
@@ -71,6 +73,7 @@ impl ReporterLease {
             name,
             exists,
             holder,
+            refusals: _,
         } = self;
         let state = match holder {
             None if !exists => "does not exist: no agent has reported".to_owned(),
@@ -79,6 +82,16 @@ impl ReporterLease {
             Some(holder) => format!("is {holder}: no agent reports"),
         };
         format!("lease {namespace}/{name} {state}")
+    }
+}
+
+impl Refusal {
+    fn line(&self, now: Timestamp) -> String {
+        let time = self.time.as_ref();
+        let time = time.map(|MicroTime(time)| Time(*time));
+        // A webhook wrote a part of it, and this is one line.
+        let words: Vec<&str> = self.note.split_whitespace().collect();
+        format!("{} ago: {}", age(time.as_ref(), now), words.join(" "))
     }
 }
 

@@ -316,8 +316,9 @@ async fn look_from_outside(
     for (pod, (_, api)) in pods.iter().zip(apis.endpoints()) {
         availability::check_member(&pod.cluster, [pod.socket, api], updates, tasks);
     }
-    let agents = programs::start_gateway_agents(&apis.kubeconfig(), pods, thresholds);
-    for (program, port) in agents.await? {
+    let kubeconfig = apis.kubeconfig();
+    let agents = programs::start_gateway_agents(&kubeconfig, pods, thresholds).await?;
+    for (program, port) in agents {
         tasks.spawn(async move {
             programs::live(program).await;
             drop(port);

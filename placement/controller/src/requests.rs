@@ -170,7 +170,11 @@ pub(crate) fn exists(error: &WriteError) -> bool {
 /// Returns what the API says where it rejects the content of a write: nothing becomes of it until somebody acts.
 pub(crate) fn rejection(error: &BoxError) -> Option<String> {
     let error = error.downcast_ref::<WriteError>()?;
-    (error.kind() == WriteErrorKind::Invalid).then(|| Chain(error).to_string())
+    match error.kind() {
+        WriteErrorKind::Invalid => Some(Chain(error).to_string()),
+        // A webhook that must answer and does not.
+        _ => error.refusal().map(ToOwned::to_owned),
+    }
 }
 
 /// Returns the result of a write to an object that may be gone by now: the watch is about to show that.
@@ -178,5 +182,28 @@ pub(crate) fn unless_gone(written: Written) -> Written {
     match written {
         Err(error) if error.kind() == WriteErrorKind::Missing => Ok(None),
         written => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    /// What the API rejects is told, also for a webhook that must answer and does not; what a retry may overcome is not.
+    #[test]
+    fn rejections_are_told() {
+        let failed = |code, message: &str| -> BoxError {
+            let status = Status::failure(message, "Reason").with_code(code);
+            WriteError::Api(kube::Error::Api(status.boxed())).into()
+        };
+        let denied = rejection(&failed(403, "policy 'p' denied request")).unwrap();
+        assert!(denied.contains("policy 'p' denied request"), "{denied}");
+        let silent = "Internal error occurred: failed calling webhook \"w\"";
+        let told = rejection(&failed(500, &format!("{silent}: EOF")));
+        assert_eq!(told.as_deref(), Some(silent));
+        assert_eq!(rejection(&failed(503, "away")), None);
+        assert_eq!(rejection(&failed(409, "newer")), None);
     }
 }

@@ -6,10 +6,16 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_runtime::events::EventReason;
+use karmada_runtime::write::by_webhook;
 use kube::runtime::events::{Event, EventType};
 use parking_lot::Mutex;
 
 use crate::reason::Reason;
+
+/// Returns what tells a trouble from another. A webhook may give another reason with each attempt.
+fn told((reason, note): &(Reason, String)) -> (Reason, &str) {
+    (*reason, by_webhook(note).unwrap_or(note))
+}
 
 type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
 
@@ -60,12 +66,14 @@ impl Events {
         self.troubles(regarding, vec![(reason, note)]);
     }
 
-    /// Records the troubles that `regarding` has at once, unless they are those that were recorded last.
+    /// Records the troubles that `regarding` has at once, unless they are those that were recorded last, or of the same webhook.
     pub(crate) fn troubles(&self, regarding: &ObjectReference, troubles: Vec<(Reason, String)>) {
         let mut known = self.troubles.lock();
         let before = known.insert(subject(regarding), troubles.clone());
         drop(known);
-        if before.as_ref() == Some(&troubles) {
+        let same =
+            |before: Vec<(Reason, String)>| before.iter().map(told).eq(troubles.iter().map(told));
+        if before.is_some_and(same) {
             return;
         }
         for (reason, note) in troubles {
@@ -110,4 +118,28 @@ fn named(regarding: &ObjectReference) -> String {
     let (kind, namespace, name) = subject(regarding);
     let parts = [kind, namespace, name].into_iter().flatten();
     parts.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A webhook that words its refusal anew with each attempt is told of once, and again after it has let one pass.
+    #[test]
+    fn reworded_refusal_is_told_once() {
+        let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&notes);
+        let events = Events::new(move |_, event| log.lock().push(event.note.unwrap()));
+        let denied =
+            |at: &str| format!("admission webhook \"w\" denied the request: frozen at {at}");
+        let object = ObjectReference::default();
+        for at in ["1", "2"] {
+            events.trouble(&object, Reason::ApplyPolicyFailed, denied(at));
+        }
+        events.settled(&object);
+        events.trouble(&object, Reason::ApplyPolicyFailed, denied("3"));
+        assert_eq!(*notes.lock(), ["1", "3"].map(denied));
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteErrorKind, WriteMode};
+use karmada_runtime::write::WriteMode;
 use kube::Client;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
@@ -312,7 +312,7 @@ impl TemplateReconciler {
             }
             (Err(error), _) | (_, Err(error)) => {
                 if let TemplateError::Claim(source) | TemplateError::Binding { source, .. } = &error
-                    && source.kind() == WriteErrorKind::Invalid
+                    && source.refusal().is_some()
                 {
                     let note = format!("{error}: {source}");
                     self.events

@@ -14,6 +14,7 @@ use futures::future::join_all;
 use karmada_api::{ClusterView, ResourceBindingSpec};
 use karmada_runtime::error::{Chain, LastError};
 use karmada_runtime::metrics::Registry;
+use karmada_runtime::panics::caught;
 use kube::Client;
 use objects::Metadata;
 use parking_lot::Mutex;
@@ -160,8 +161,9 @@ impl Estimators {
             let replicas = question.send(channel.clone()).await?;
             Ok((channel, replicas))
         };
-        let answered = match timeout(self.args.timeout(), asked).await {
-            Ok(answered) => answered,
+        let answered = match timeout(self.args.timeout(), caught(asked)).await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(panicked)) => Err(EstimatorError::from(panicked)),
             Err(_) => Err(EstimatorError::Timeout(self.args.timeout())),
         };
         self.note(cluster, answered)

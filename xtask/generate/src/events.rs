@@ -12,8 +12,9 @@ pub(crate) fn page() -> Result<String> {
     let mut page = String::from(
         "# Events\n\n\
          An Event is recorded when something changes, and not again while it stays so. Events about objects without a namespace are in the\n\
-         namespace `default`. The agent records none: its conditions are the remedy-controller's to tell of.\n",
+         namespace `default`. Of the agent's conditions the remedy-controller tells.\n",
     );
+    list::<cluster_health_agent::Reason>(cluster_health_agent::NAME, &mut page)?;
     list::<remedy_controller::Reason>(remedy_controller::NAME, &mut page)?;
     list::<ingress_controller::Reason>(ingress_controller::NAME, &mut page)?;
     list::<propagation_controller::Reason>(propagation_controller::NAME, &mut page)?;

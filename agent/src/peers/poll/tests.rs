@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::super::client::LARGEST;
 use super::super::list::{Directory, Peer};
 use super::super::{Identity, OBSERVATION_PATH};
 use super::*;
@@ -95,6 +96,7 @@ impl Polling {
             votes: vote,
             directory: Arc::clone(&directory),
             addresses: names,
+            largest: LARGEST,
             metrics: peer_metrics,
         };
         let (counted, tallies) = watch::channel(None);

@@ -3,8 +3,10 @@ use std::sync::Arc;
 use health::diagnosis::{Diagnosis, Location, Transport};
 use health::dns::DnsClass;
 use health::failure::FailureClass;
+use health::reachability::{REACHABILITY, ReachabilityClass};
 use karmada_api::condition::REPORTER_READY;
 
+use super::super::client::{LARGEST, LARGEST_ON_OTHERS};
 use super::*;
 use crate::vote::on_dns;
 
@@ -149,6 +151,29 @@ fn document_has_an_identifier() {
         let read = serde_json::from_str::<VoteDocument>(&text);
         assert!(read.is_err(), "{text}");
     }
+}
+
+/// The votes of a gateway's agent on as many members as a fleet has are read, also while it reaches none of them.
+#[test]
+fn votes_on_many_members_fit() {
+    let failure = Failure::new(
+        ReachabilityClass::Unreachable,
+        "[2001:db8:1111:2222:3333:4444:5555:6666]:30080"
+            .parse()
+            .unwrap(),
+    );
+    let vote = DatedVote {
+        vote: Some(Vote::Unhealthy(failure)),
+        since: Instant::now(),
+    };
+    let votes = (0..10_000).flat_map(|n| {
+        let name = format!("{n:048}");
+        PerTarget::from_iter([(&REACHABILITY, vote)]).about(&Arc::from(&*name))
+    });
+    let votes: PerTarget<DatedVote> = votes.collect();
+    let document = serde_json::to_vec(&VoteDocument::new(&own(), &votes)).unwrap();
+    let size = document.len();
+    assert!((LARGEST..LARGEST_ON_OTHERS).contains(&size), "{size}");
 }
 
 /// A second signal.

@@ -11,6 +11,7 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use health::observation::{Failure, Observation};
 use health::reachability::{ReachabilityClass, tried};
+use karmada_runtime::panics::caught;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::addresses::Known;
@@ -58,8 +59,8 @@ impl Prober {
     pub(super) async fn round(&self) -> ByCluster {
         let known = self.addresses.by_cluster();
         let observations = known.into_iter().map(|(cluster, addresses)| async move {
-            let observation = self.observe(&addresses).await;
-            (cluster, observation)
+            let observed = caught(self.observe(&addresses)).await;
+            (cluster, observed.unwrap_or(Observation::Internal))
         });
         join_all(observations).await.into_iter().collect()
     }

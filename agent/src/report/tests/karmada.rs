@@ -7,10 +7,11 @@ use axum::http::{self, Method, Response, StatusCode, Uri, header};
 use embedded_apiserver::{ApiServer, ApiService, Body, Fault};
 use http_body_util::{BodyExt, Full};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
 use karmada_api::Cluster;
 use karmada_runtime::client;
 use kube::Config;
-use kube::api::{DeleteParams, DynamicObject, Patch, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PostParams};
 use kube::core::ApiResource;
 use kube::runtime::wait::await_condition;
 use tokio::time::timeout;
@@ -113,6 +114,12 @@ impl Karmada {
 
     pub(super) async fn cluster(&self) -> DynamicObject {
         self.raw.get("member1").await.unwrap()
+    }
+
+    pub(super) async fn events(&self) -> Vec<Event> {
+        let events: Api<Event> = Api::all(Client::new(self.server.service(), "default"));
+        let events = events.list(&ListParams::default()).await.unwrap();
+        events.items
     }
 
     /// Returns the element of type `kind`, or null.

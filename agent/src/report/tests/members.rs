@@ -1,6 +1,7 @@
 //! The agents on a gateway's nodes report on every member.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use health::reachability::{REACHABILITY, ReachabilityClass};
 use karmada_api::Cluster;
@@ -26,9 +27,16 @@ fn votes(of: &[(&str, Option<Vote>)]) -> Votes {
 }
 
 fn start(karmada: &Karmada, votes: Votes) -> Running {
+    start_at(Timestamp::now, karmada, votes)
+}
+
+fn start_at(clock: fn() -> Timestamp, karmada: &Karmada, votes: Votes) -> Running {
     let quorums = PerTarget::from_iter([(&REACHABILITY, QUORUM)]);
     let peers = |own| Peers::for_tests("g1", PERIOD, own, 0);
-    let leads = |_: &mut Program, _, _| Leadership::always();
+    let leads = |program: &mut Program, _, _| {
+        program.clock = clock;
+        Leadership::always()
+    };
     Running::reporting(karmada, Subject::Members, quorums, votes, peers, leads)
 }
 
@@ -72,6 +80,30 @@ async fn each_member_gets_its_verdict() {
     until(&karmada, "m3", REACHABLE, TRUE).await;
     let idle = clusters(&karmada).get("idle").await.unwrap();
     assert!(idle.conditions().is_empty());
+}
+
+/// A fault of the program at one member is told of, and ends no report on another.
+#[tokio::test(start_paused = true)]
+async fn fault_stays_at_its_member() {
+    fn fails_once() -> Timestamp {
+        static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+        assert!(HAS_FAILED.swap(true, Ordering::Relaxed), "deliberate");
+        Timestamp::now()
+    }
+    let karmada = Karmada::new(None).await;
+    for name in ["m1", "m2"] {
+        join(&karmada, name).await;
+    }
+    let both = votes(&[("m1", Some(Vote::Healthy)), ("m2", Some(Vote::Healthy))]);
+    let _running = start_at(fails_once, &karmada, both);
+    for name in ["m2", "m1"] {
+        until(&karmada, name, REACHABLE, TRUE).await;
+    }
+    let events = karmada.events().await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].reason.as_deref(), Some("ReportFailed"));
+    let note = events[0].note.as_deref().unwrap();
+    assert!(note.starts_with("m1 is not reported on"), "{note}");
 }
 
 /// A member without a vote keeps its verdict, which becomes stale; one that leaves is let go.

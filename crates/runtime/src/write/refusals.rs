@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::WriteError;
+use super::{WriteError, by_webhook};
 
-/// The reason for which the last write to each part `K` of what is ours was refused.
+/// The reason for which the last write to each part `K` of what is ours was refused, or the webhook that refused it.
 #[derive(Debug)]
 pub struct Refusals<K>(Mutex<BTreeMap<K, String>>);
 
@@ -26,9 +26,12 @@ impl<K: Ord> Refusals<K> {
                 None
             }
             Err(error) => {
-                let reason = error.refusal()?.to_owned();
-                let before = refusals.insert(part, reason.clone());
-                (before.as_ref() != Some(&reason)).then_some(reason)
+                let reason = error.refusal()?;
+                // A webhook may give another reason with each attempt, such as the time.
+                let by = by_webhook(reason).unwrap_or(reason).to_owned();
+                let is_news = refusals.get(&part) != Some(&by);
+                refusals.insert(part, by);
+                is_news.then(|| reason.to_owned())
             }
         }
     }
@@ -70,6 +73,17 @@ mod tests {
         assert!(told("status", &denied).is_some());
         refusals.forget(&"status");
         assert!(told("status", &denied).is_some());
+    }
+
+    /// A webhook that gives another reason with each attempt is told once, with the first.
+    #[test]
+    fn changing_reason_is_told_once() {
+        let refusals = Refusals::default();
+        let denied =
+            |at: &str| format!("admission webhook \"w\" denied the request: frozen at {at}");
+        let attempts = ["10:00:00", "10:00:30"].map(|at| failed(403, &denied(at)));
+        let told = attempts.map(|result| refusals.note("status", &result));
+        assert_eq!(told, [Some(denied("10:00:00")), None]);
     }
 
     /// A webhook that must answer and does not is told once, by its name: the rest is another text each time.

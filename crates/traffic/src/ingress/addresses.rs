@@ -17,6 +17,11 @@ use serde_json::Value;
 
 use super::facts::Facts;
 
+/// The most endpoints of a slice (Kubernetes, validation of EndpointSlice): a gateway refuses one that has more.
+const MOST_ADDRESSES: usize = 1000;
+/// The most host names of one member that are looked up.
+const MOST_NAMES: usize = 100;
+
 /// An address in a member to which no request can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unusable {
@@ -102,6 +107,7 @@ pub(super) fn reported(
         // By family and by the ports that have no error.
         let mut groups: BTreeMap<(&str, Vec<usize>), BTreeSet<IpAddr>> = BTreeMap::new();
         let (mut names, mut has_address) = (BTreeSet::new(), false);
+        let mut looked_up = 0;
         for entry in entries(item.status.as_ref()) {
             let mut leave_out = |reason: String| {
                 reported.unusable.insert(Unusable {
@@ -124,7 +130,12 @@ pub(super) fn reported(
                     has_address = true;
                     vec![ip]
                 }
+                Ok(Target::Name(_)) if looked_up == MOST_NAMES => {
+                    leave_out(format!("is one of more than {MOST_NAMES} host names"));
+                    continue;
+                }
                 Ok(Target::Name(name)) => {
+                    looked_up += 1;
                     let known = facts.addresses(&name);
                     if !served.is_empty() {
                         names.insert(name.clone());
@@ -248,7 +259,7 @@ fn slice<'a>(
     let numbers = ports.iter().filter_map(|port| port.port);
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     let name = format!("{}/{family}/{}", source(service), numbers.join(","));
-    let endpoints = ips.iter().map(|ip| Endpoint {
+    let endpoints = ips.iter().take(MOST_ADDRESSES).map(|ip| Endpoint {
         addresses: vec![ip.to_string()],
         ..Endpoint::default()
     });

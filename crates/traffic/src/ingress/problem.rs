@@ -211,13 +211,19 @@ fn without_endpoints(backend: &Backend, addresses: BackendAddresses) -> Option<P
     })
 }
 
-/// Returns `true` if a backend names this port of its Service.
+/// Returns `true` if a backend names this port of its Service. One for UDP may have the number of one for TCP, as HTTP/3 has.
 pub(super) fn is_port(named: &ServiceBackendPort, port: &ServicePort) -> bool {
     let named_name = named.name.as_deref().filter(|name| !name.is_empty());
-    match named_name {
+    let is_named = match named_name {
         Some(name) => port.name.as_deref() == Some(name),
         None => named.number == Some(port.port),
-    }
+    };
+    is_named && is_tcp(port)
+}
+
+/// Returns `true` for a port over which HTTP can go.
+pub(super) fn is_tcp(port: &ServicePort) -> bool {
+    port.protocol.as_deref().is_none_or(|it| it == "TCP")
 }
 
 /// Returns the name or the number by which a backend names a port.

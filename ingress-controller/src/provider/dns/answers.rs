@@ -73,6 +73,11 @@ impl Answers {
         problems
     }
 
+    /// Forgets what was published.
+    pub(super) fn clear(&self) {
+        self.by_ingress.lock().clear();
+    }
+
     /// Looks up the hosts that must have followed by now, and returns the ingresses of those that do otherwise than before.
     pub(super) async fn look_up(&self) -> BTreeSet<Key> {
         let looked_up: Vec<_> = stream::iter(self.due(Instant::now()))

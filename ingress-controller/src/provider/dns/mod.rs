@@ -9,7 +9,7 @@ mod args;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -54,6 +54,8 @@ pub(crate) struct Dns {
     /// The ingresses that another keeps from a host, by its object.
     waiting: Mutex<BTreeMap<Key, BTreeSet<Key>>>,
     answers: Answers,
+    /// Of the last write.
+    writer: OnceLock<Writer>,
 }
 
 impl GatewayKind for DnsEndpoint {
@@ -92,6 +94,7 @@ impl Dns {
             answers: Answers::new(addresses, publisher.ttl(), unserved),
             publisher,
             client,
+            writer: OnceLock::new(),
         }
     }
 
@@ -131,6 +134,15 @@ impl Dns {
             return BTreeSet::new();
         }
         self.answers.of(key, own)
+    }
+
+    /// Looks up what is published, and returns the ingresses of hosts that resolve otherwise than before. Who leads no more does not
+    /// know what is published.
+    async fn look_up(&self) -> BTreeSet<Key> {
+        if self.writer.get().is_some_and(|writer| !writer.is_leading()) {
+            self.answers.clear();
+        }
+        self.answers.look_up().await
     }
 
     /// Performs the writes of `plan`, of which none depends on another: all of them are tried. What exists comes first, as a
@@ -208,12 +220,13 @@ impl LoadBalancer for Dns {
         program.run_until_stopped("dns_answers", async move {
             loop {
                 sleep(LOOK_UP_EVERY).await;
-                queue.add_all(self.answers.look_up().await);
+                queue.add_all(self.look_up().await);
             }
         });
     }
 
     async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+        self.writer.get_or_init(|| writer.clone());
         let key = &desired.key;
         let wanted = self.publisher.wanted(desired, &self.objects.of(key));
         let existing = self.objects.existing(key, &wanted.endpoints);

@@ -40,7 +40,7 @@ pub(super) use self::kind::GatewayKind;
 pub(super) use self::objects::GatewayObjects;
 
 use self::error::{GatewayError, GatewayObstacle};
-use self::objects::{Outcome, WriteResult};
+use self::objects::{Outcome, WriteResult, failed};
 
 use super::balancer::{Ensured, LoadBalancer, Obstacle, label, require_none};
 
@@ -164,7 +164,9 @@ impl<R: Routing> GatewayCluster<R> {
             Outcome::Done(obstacle) => return Ok(obstacle),
             Outcome::NoNamespace(key) => key,
         };
-        self.create_namespace(writer, &key.namespace).await?;
+        if let Some(obstacle) = self.create_namespace(writer, &key.namespace).await? {
+            return Ok(Some(obstacle));
+        }
         match objects.write(writer, managed_by, write).await? {
             Outcome::Done(obstacle) => Ok(obstacle),
             // It was deleted again, or is being deleted.
@@ -172,7 +174,7 @@ impl<R: Routing> GatewayCluster<R> {
         }
     }
 
-    async fn create_namespace(&self, writer: &Writer, name: &str) -> Result<(), GatewayError> {
+    async fn create_namespace(&self, writer: &Writer, name: &str) -> WriteResult {
         let mut namespace = Namespace::default();
         namespace.meta_mut().name = Some(name.to_owned());
         let parameters = PostParams::default();
@@ -180,15 +182,11 @@ impl<R: Routing> GatewayCluster<R> {
         match writer.write("gateway_namespace", call).await {
             Ok(_) => {
                 tracing::info!(namespace = name, "Made a namespace in the gateway cluster");
-                Ok(())
+                Ok(None)
             }
             // Another reconcile created it meanwhile.
-            Err(error) if error.kind() == WriteErrorKind::Conflict => Ok(()),
-            Err(error) => Err(GatewayError::Write {
-                kind: "Namespace",
-                key: Key::cluster_scoped(name),
-                source: Box::new(error),
-            }),
+            Err(error) if error.kind() == WriteErrorKind::Conflict => Ok(None),
+            Err(error) => failed("Namespace", Key::cluster_scoped(name), error),
         }
     }
 

@@ -151,7 +151,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
                     Ok(Outcome::Done(Some(obstacle)))
                 }
                 WriteErrorKind::Invalid | WriteErrorKind::Transient => {
-                    failed::<K>(key, error).map(Outcome::Done)
+                    failed(K::KIND, key, error).map(Outcome::Done)
                 }
             },
         }
@@ -179,7 +179,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
                 if error.kind() == WriteErrorKind::Missing {
                     self.index.lock().deleted(&update.existing);
                 }
-                failed::<K>(key, error)
+                failed(K::KIND, key, error)
             }
         }
     }
@@ -209,7 +209,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         match writer.write(K::TARGET, call).await {
             Ok(_) => {}
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
-            Err(error) => return failed::<K>(key, error),
+            Err(error) => return failed(K::KIND, key, error),
         }
         self.contention.stored(attempt, None, Instant::now());
         self.index.lock().deleted(object);
@@ -249,21 +249,14 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 }
 
-/// Separates rejected writes, which a user must resolve, from those to retry.
-fn failed<K: GatewayKind>(key: Key, error: WriteError) -> WriteResult {
-    let kind = K::KIND;
-    match error.kind() {
-        WriteErrorKind::Invalid => Ok(Some(GatewayObstacle::Rejected {
-            kind,
-            key,
-            message: error
-                .refusal()
-                .map_or_else(|| error.to_string(), ToOwned::to_owned),
-        })),
-        WriteErrorKind::Conflict | WriteErrorKind::Missing => {
-            Err(GatewayError::Stale { kind, key })
-        }
-        WriteErrorKind::Transient => {
+/// Separates rejected writes, which a user must resolve, from those to retry. A webhook that must answer and does not rejects, too.
+pub(super) fn failed(kind: &'static str, key: Key, error: WriteError) -> WriteResult {
+    if let WriteErrorKind::Conflict | WriteErrorKind::Missing = error.kind() {
+        return Err(GatewayError::Stale { kind, key });
+    }
+    match error.refusal().map(ToOwned::to_owned) {
+        Some(message) => Ok(Some(GatewayObstacle::Rejected { kind, key, message })),
+        None => {
             let source = Box::new(error);
             Err(GatewayError::Write { kind, key, source })
         }

@@ -4,12 +4,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use karmada_api::provider::{HeldIngress, HeldIngresses, IngressReport, ProviderIngress};
+use karmada_api::provider::{HeldIngress, IngressReport, ProviderIngress};
 use karmada_runtime::client::SentToken;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use objects::Key;
+use objects::qualified_name::is_subdomain;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -53,14 +55,16 @@ impl Endpoint {
         self.send(Method::GET, &path(key), Vec::new()).await?.read()
     }
 
-    /// Returns what the program holds, of other controllers too.
+    /// Returns what the program holds, of other controllers too. An entry that names no ingress is passed over, whoever it is
+    /// of.
     pub(super) async fn list(&self) -> kube::Result<Vec<HeldIngress>> {
         let answer = self.send(Method::GET, "/", Vec::new()).await?;
-        let HeldIngresses { mut ingresses } = answer.read()?;
-        for held in &mut ingresses {
-            held.report = answer.told(std::mem::take(&mut held.report));
-        }
-        Ok(ingresses)
+        let Entries { ingresses } = answer.read()?;
+        let ingresses = ingresses.iter().filter_map(entry).map(|held| HeldIngress {
+            report: answer.told(held.report),
+            ..held
+        });
+        Ok(ingresses.collect())
     }
 
     async fn send(&self, method: Method, path: &str, body: Vec<u8>) -> kube::Result<Answer> {
@@ -86,6 +90,24 @@ impl Endpoint {
             status.with_code(head.status.as_u16()).boxed(),
         ))
     }
+}
+
+/// A list, as [`HeldIngresses`](karmada_api::provider::HeldIngresses), of which one entry spoils no other.
+#[derive(Deserialize)]
+struct Entries {
+    ingresses: Vec<Value>,
+}
+
+/// Reads an entry of a list. Of one that is nonsense otherwise the names count.
+fn entry(entry: &Value) -> Option<HeldIngress> {
+    let text = |field: &str| entry.get(field)?.as_str().map(ToOwned::to_owned);
+    let names = HeldIngress {
+        controller: text("controller")?,
+        namespace: text("namespace").filter(|name| is_subdomain(name))?,
+        name: text("name").filter(|name| is_subdomain(name))?,
+        ..HeldIngress::default()
+    };
+    Some(HeldIngress::deserialize(entry).unwrap_or(names))
 }
 
 fn path(key: &Key) -> String {

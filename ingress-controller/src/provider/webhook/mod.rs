@@ -120,17 +120,21 @@ impl Webhook {
         });
         let mut reading = reading.buffer_unordered(CONCURRENCY);
         let mut read = BTreeMap::new();
+        let mut unanswered = 0;
         while let Some((key, document)) = reading.next().await {
             match document {
                 Ok(Some(document)) => {
                     read.insert(key, document);
                 }
                 Ok(None) => {}
-                // One document that is nonsense holds up no other ingress: its own is sent anew.
-                Err(error @ (ProviderError::Unusable { .. } | ProviderError::Refused { .. })) => {
+                Err(error) => {
+                    unanswered += usize::from(matches!(error, ProviderError::Unanswered { .. }));
+                    if unanswered > CONCURRENCY {
+                        return Err(error);
+                    }
+                    // One document that is nonsense holds up no other ingress: its own is sent anew.
                     tracing::warn!(ingress = %key, error = %Chain(&error), "Cannot read what the provider holds of an ingress");
                 }
-                Err(error) => return Err(error),
             }
         }
         drop(reading);

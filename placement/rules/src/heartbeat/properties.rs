@@ -11,6 +11,7 @@ use fleet_api::names::{
     MEMORY_COST_PROPERTY, VERSION_PROPERTY,
 };
 use jiff::Timestamp;
+use objects::Mistake;
 use objects::condition::Condition;
 use objects::condition::whole_seconds;
 use objects::condition::{FALSE, TRUE};
@@ -39,15 +40,17 @@ pub type Prices = BTreeMap<String, f64>;
 /// Reads prices, a map in YAML or JSON.
 ///
 /// # Errors
-/// Fails with what is wrong with them.
+/// Fails with what is wrong with them, which quotes nothing: it is told on the hub, and the file may be another than was meant.
 pub fn read_prices(text: &str) -> Result<Prices, String> {
-    let prices: Prices = serde_saphyr::from_str(text)
-        .map_err(|error| format!("must be a map of types of machines to prices: {error}"))?;
+    let prices: Prices = serde_saphyr::from_str(text).map_err(|error| {
+        let mistake = Mistake::from(&error);
+        format!("must be a map of types of machines to prices: {mistake}")
+    })?;
     let wrong = prices
-        .iter()
-        .find(|(_, price)| !price.is_finite() || **price < 0.0);
+        .values()
+        .find(|price| !price.is_finite() || **price < 0.0);
     match wrong {
-        Some((name, price)) => Err(format!("the price of {name} is {price}")),
+        Some(price) => Err(format!("a price is {price}")),
         None => Ok(prices),
     }
 }
@@ -291,6 +294,22 @@ mod tests {
         let status = told(&["small", "small", "large"], prices);
         let small = value(&status, "kubernetes.azure.com/vm-sizes/small/count");
         assert_eq!(small, Some("2"));
+    }
+
+    /// What is wrong with prices quotes nothing of a file that may be a Secret.
+    #[test]
+    fn wrong_prices_are_not_quoted() {
+        for text in [
+            "marker",
+            "a: marker",
+            "- marker",
+            "a: {marker: 1}",
+            "marker: -1",
+            "a: [marker",
+        ] {
+            let error = read_prices(text).unwrap_err();
+            assert!(!error.contains("marker"), "{error}");
+        }
     }
 
     /// What is no longer asked for is taken back; what others tell stays.

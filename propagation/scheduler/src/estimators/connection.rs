@@ -10,6 +10,7 @@ use http::Uri;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_runtime::client::{self, Addresses, ClientError, Transport};
+use karmada_runtime::panics::Panicked;
 use kube::{Api, Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -40,6 +41,8 @@ pub(crate) enum EstimatorError {
     },
     #[error("no answer within {0:?}")]
     Timeout(Duration),
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
     #[error("it answered {}: {}", .0.code(), .0.message())]
     Answer(#[from] Box<tonic::Status>),
 }

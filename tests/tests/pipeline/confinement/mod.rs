@@ -17,13 +17,14 @@ use serde_json::{Value, json};
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
 /// The kinds of what is created.
-const KINDS: [(&str, &str); 21] = [
+const KINDS: [(&str, &str); 22] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
     ("clusters", "Cluster"),
     ("configmaps", "ConfigMap"),
     ("deployments", "Deployment"),
     ("endpointslices", "EndpointSlice"),
+    ("events", "Event"),
     ("httproutes", "HTTPRoute"),
     ("ingresses", "Ingress"),
     ("leases", "Lease"),
@@ -53,6 +54,17 @@ fn attempt(method: &'static str, path: &str, body: Value, refused: &'static str)
 
 fn allowed(method: &'static str, path: &str, body: Value) -> Attempt {
     (method, path.to_owned(), body, None)
+}
+
+/// Returns the attempt to record an Event on the Lease of the agents in `namespace`.
+fn recorded_in(namespace: &str, refused: Option<&'static str>) -> Attempt {
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "namespace": namespace, "name": "cluster-health-agent" });
+    let event = json!({ "regarding": lease, "type": "Warning", "reason": "ConditionRefused",
+        "action": "Report", "eventTime": "2026-11-26T08:00:00.000000Z",
+        "reportingController": "cluster-health-agent", "reportingInstance": "cluster-health-agent" });
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+    ("POST", path, named("refused", &event), refused)
 }
 
 fn annotated(key: &str) -> Value {

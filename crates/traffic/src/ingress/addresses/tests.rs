@@ -221,3 +221,18 @@ fn only_addresses_are_news() {
     let other = bound("s", &[("m1", json!([{ "ip": "192.0.2.2" }]))]);
     assert!(!same_reports(&one, &other));
 }
+
+/// Of what a member reports a slice has as much as a gateway takes, and no more names are looked up than make sense.
+#[test]
+fn reports_are_bounded() {
+    let addresses = (0..1200).map(|n| json!({ "ip": format!("10.0.{}.{}", n / 250, n % 250 + 1) }));
+    let names = (0..105).map(|n| json!({ "hostname": format!("lb{n:03}.example.com") }));
+    let entries: Vec<Value> = addresses.chain(names).collect();
+    let fixture = fixture(&[("m1", json!(entries))]);
+    let desired = desired(&fixture, BackendAddresses::LoadBalancers);
+    assert_eq!(endpoints(&desired).len(), MOST_ADDRESSES);
+    assert_eq!(desired.backends[0].names.len(), MOST_NAMES);
+    let unusable = unusable(&desired);
+    assert_eq!(unusable.len(), 5);
+    assert!(unusable[0].ends_with("is one of more than 100 host names"));
+}

@@ -29,9 +29,24 @@ pub fn is_served(lookup: &Lookup) -> bool {
         found,
         is_alias,
     } = lookup;
+    let found: BTreeSet<IpAddr> = found.iter().copied().map(untranslated).collect();
     if *is_alias {
-        !published.is_disjoint(found)
+        !published.is_disjoint(&found)
     } else {
         !found.is_empty() && found.is_subset(published)
+    }
+}
+
+/// Returns the IPv4 address for which a resolver of a network without IPv4 has made an IPv6 address (RFC 6052, section 2.1).
+fn untranslated(ip: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = ip else {
+        return ip;
+    };
+    match v6.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => {
+            let [.., a, b, c, d] = v6.octets();
+            [a, b, c, d].into()
+        }
+        _ => ip,
     }
 }

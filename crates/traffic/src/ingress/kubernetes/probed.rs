@@ -55,7 +55,7 @@ pub fn probed(slice: &EndpointSlice) -> Option<(&str, Vec<SocketAddr>)> {
     let mut ports = slice.ports.iter().flatten();
     // An absent protocol means TCP.
     let tcp = ports.find(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP")?;
-    let port = u16::try_from(tcp.port?).ok()?;
+    let port = u16::try_from(tcp.port?).ok().filter(|&port| port != 0)?;
     let ready = slice.endpoints.iter().flatten().filter(|it| is_ready(it));
     let addresses = ready.flat_map(|endpoint| &endpoint.addresses);
     let ips = addresses.filter_map(|address| address.parse().ok());
@@ -123,6 +123,7 @@ mod tests {
                 "number",
                 slice(|it| it["ports"] = json!([{ "port": 70000 }])),
             ),
+            ("zero", slice(|it| it["ports"] = json!([{ "port": 0 }]))),
             (
                 "local",
                 slice(|it| {

@@ -1,6 +1,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
@@ -11,7 +12,7 @@ use karmada_api::provider::{
 use sha2::{Digest, Sha256};
 
 use crate::ingress::kubernetes::all_rules;
-use crate::ingress::problem::described;
+use crate::ingress::problem::{described, is_tcp};
 use crate::ingress::{Backend, Cached, ControllerName, Desired};
 
 /// Returns the document of `desired` for `controller`. Of what cannot be read it has what is `held` already, but for
@@ -142,7 +143,7 @@ fn port<'a>(backend: &'a Backend, reference: &BackendReference) -> Option<&'a Se
         return None;
     };
     // A name has a letter, so none is a number.
-    ports.iter().find(|port| {
+    ports.iter().filter(|port| is_tcp(port)).find(|port| {
         port.name.as_ref() == Some(&reference.port) || port.port.to_string() == reference.port
     })
 }
@@ -156,7 +157,8 @@ fn of_slice(
     let name = port.name.as_deref().unwrap_or_default();
     let mut ports = slice.ports.iter().flatten();
     let port = ports.find(|port| port.name.as_deref().unwrap_or_default() == name);
-    let port = port.and_then(|port| u16::try_from(port.port?).ok());
+    // A slice may have a port that does not exist.
+    let port = port.and_then(|port| NonZeroU16::new(u16::try_from(port.port?).ok()?));
     let endpoints = slice.endpoints.iter().flatten();
     let source = slice.metadata.name.as_deref().unwrap_or_default();
     endpoints
@@ -165,8 +167,8 @@ fn of_slice(
         .filter_map(move |(address, ready)| {
             Some(RouteEndpoint {
                 // A slice may have host names, which this protocol has not.
-                address: address.parse::<IpAddr>().ok()?.to_string(),
-                port: port?,
+                address: address.parse::<IpAddr>().ok()?.to_canonical().to_string(),
+                port: port?.get(),
                 ready,
                 cluster: cluster.to_owned(),
                 source: source.to_owned(),

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
@@ -10,7 +11,7 @@ use super::*;
 use crate::ingress::fixtures::{
     Fixture, blocked, cluster, deleting, ingress, slice, two_services as fixture,
 };
-use crate::ingress::{Desired, Settings, desired};
+use crate::ingress::{Cached, Desired, Settings, desired};
 
 fn settings() -> Settings {
     Settings::new("example.com/ours".parse().unwrap())
@@ -76,6 +77,27 @@ fn document_has_routes_and_addresses() {
         from_value::<ProviderIngress>(json!(document)).unwrap(),
         document
     );
+}
+
+/// Of two ports of one number that for TCP counts, whichever comes first: the other is HTTP/3's. A port that does not exist is
+/// none, and an IPv4 address is written as one.
+#[test]
+fn usable_ports_and_addresses_are_sent() {
+    let mut desired = wanted(&fixture());
+    let Cached::Present(ports) = &mut desired.backends[0].ports else {
+        panic!("no ports");
+    };
+    let udp = json!({ "name": "http3", "port": 80, "protocol": "UDP" });
+    ports.insert(0, from_value(udp).unwrap());
+    assert_eq!(addresses(&made(&desired, None)), ["10.0.0.1", "10.0.0.2"]);
+    let [m1, m2] = &mut *desired.backends[0].clusters else {
+        panic!("not two clusters");
+    };
+    let m1 = Arc::make_mut(&mut m1.slices[0]);
+    m1.ports.as_mut().unwrap()[0].port = Some(0);
+    let m2 = Arc::make_mut(&mut m2.slices[0]);
+    m2.endpoints.as_mut().unwrap()[0].addresses = vec!["::ffff:10.0.0.2".to_owned()];
+    assert_eq!(addresses(&made(&desired, None)), ["10.0.0.2"]);
 }
 
 /// A default backend gets what no rule covers, a port may have a name, and what is no Service is left out.

@@ -3,6 +3,9 @@
 use std::io::ErrorKind;
 use std::net::IpAddr;
 
+use karmada_runtime::lease::{self, CampaignMode, LeaseConfig};
+use tokio::sync::watch;
+
 use super::*;
 
 /// The host of Service `s` of ingress `i`.
@@ -133,4 +136,26 @@ async fn resolved_name_acknowledges() {
     tokio::time::advance(Duration::from_secs(90)).await;
     *zone.lock() = Box::new(|name| panic!("{name} is asked for"));
     assert!(provider.answers.look_up().await.is_empty());
+}
+
+/// A replica that leads no more says nothing of records that another one keeps.
+#[tokio::test]
+async fn former_leader_forgets() {
+    let api = api().await;
+    let provider = provider(&api, &nowhere());
+    list(&api, &provider).await;
+    let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let never = LeaseConfig {
+        mode: watch::channel(CampaignMode::Off).1,
+        ..LeaseConfig::eager(NAMESPACE.to_owned(), "l", "h".to_owned())
+    };
+    let never = lease::campaign(&mut program, api.client(), never);
+    let former = Writer::new(never, WriteMetrics::default());
+    assert!(provider.writer.set(former).is_ok());
+    let desired = contract::desired("i", &["s"], &["m1"]);
+    assert_eq!(ensure(&provider, &desired).await, []);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(90)).await;
+    // Without, the host that does not resolve would be told of.
+    assert!(provider.look_up().await.is_empty());
 }

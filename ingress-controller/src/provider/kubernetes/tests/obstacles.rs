@@ -56,14 +56,47 @@ async fn rejected_ingress_is_an_obstacle() {
     let update = format!("PATCH {INGRESSES}/i");
     stage.api.refuse(&update, 422, "Invalid", "Invalid it is");
     let ensured = stage.ensure(&desired).await.unwrap();
-    let obstacles: Vec<(Reason, String)> = ensured
-        .obstacles
-        .iter()
-        .map(|obstacle| (obstacle.reason, obstacle.to_string()))
-        .collect();
     let message = "the gateway cluster refuses Ingress ns/i: Invalid it is";
-    assert_eq!(obstacles, [(Reason::GatewayRefused, message.to_owned())]);
+    assert_eq!(refusals(&ensured), [message]);
     assert_eq!(stage.api.calls(), [update]);
+}
+
+/// Returns what the gateway cluster refuses, and nothing else is in the way.
+fn refusals(ensured: &Ensured) -> Vec<String> {
+    let obstacles = ensured.obstacles.iter();
+    let refusals = obstacles.map(|obstacle| {
+        assert_eq!(obstacle.reason, Reason::GatewayRefused);
+        obstacle.to_string()
+    });
+    refusals.collect()
+}
+
+/// A webhook of the gateway that must answer and does not is named, as nobody else would name it; the rest goes on.
+#[tokio::test]
+async fn silent_webhook_is_an_obstacle() {
+    let stage = Stage::new().await;
+    let (service, _) = Stage::names(&open());
+    let called = "Internal error occurred: failed calling webhook \"validate.example.com\"";
+    let message = format!("{called}: dial tcp 10.0.0.9:443: connect: connection refused");
+    let create = format!("POST {SERVICES}");
+    stage.api.refuse(&create, 500, "InternalError", &message);
+    let ensured = stage.ensure(&open()).await.unwrap();
+    let expected = format!("the gateway cluster refuses Service ns/{service}: {called}");
+    assert_eq!(refusals(&ensured), [expected]);
+    assert_eq!(stage.api.calls().len(), 4);
+}
+
+/// A namespace that may not be made is told of.
+#[tokio::test]
+async fn refused_namespace_is_an_obstacle() {
+    let stage = Stage::empty();
+    let create = "POST /api/v1/namespaces";
+    stage
+        .api
+        .refuse(create, 403, "Forbidden", "only teams make namespaces");
+    let ensured = stage.ensure(&open()).await.unwrap();
+    let expected = "the gateway cluster refuses Namespace ns: only teams make namespaces";
+    assert_eq!(refusals(&ensured), [expected]);
 }
 
 /// When the gateway is unavailable one failed write is enough.

@@ -238,6 +238,28 @@ async fn broken_document_is_replaced() {
     assert!(!provider.endpoints(&i).is_empty());
 }
 
+/// Entries that name no ingress, and what is nonsense about one that does, hide no other.
+#[tokio::test]
+async fn broken_entries_spoil_no_list() {
+    let held = |name: &str| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name });
+    let mut odd = held("i");
+    odd["revision"] = json!(7);
+    let list = json!({ "ingresses": [null, "i", {}, { "controller": "c", "name": 7 }, held("../j"),
+        held("a b"), odd, held("j")] });
+    let reply = move |request: Request| {
+        let answer = match request.uri().path() {
+            "/" => list.to_string().into_response(),
+            _ => StatusCode::NOT_FOUND.into_response(),
+        };
+        std::future::ready(answer)
+    };
+    let serving = Serving::start(Router::new().fallback(reply)).await;
+    let provider = provider(&serving.source()).await;
+    let both = [contract::key("i"), contract::key("j")];
+    assert_eq!(provider.list().await.unwrap(), both);
+    assert_eq!(provider.keys(), both);
+}
+
 /// A program that cannot be listed at the start keeps nobody from saying so. Once it can, what it holds is known and woken.
 #[tokio::test]
 async fn late_list_wakes_what_is_held() {

@@ -11,7 +11,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, annotated, attempt, grant, held, labelled, named, play, send,
+    Attempt, SHOP_ROLES, allowed, annotated, attempt, grant, held, labelled, named, play,
+    recorded_in, send,
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
@@ -415,6 +416,8 @@ fn of_gateway_agent() -> Vec<Attempt> {
             condition_of,
         ),
         allowed("PATCH", &status, ready_and("ReachableFromGateway")),
+        recorded_in("default", Some("cannot create resource")),
+        recorded_in("karmada-system", None),
         allowed("PATCH", &status, conditions(&["Ready"])),
     ]
 }
@@ -447,6 +450,8 @@ fn of_agent() -> Vec<Attempt> {
             ready_and("ServiceDomainNameResolutionReady"),
             "cannot patch resource",
         ),
+        recorded_in("karmada-es-member2", Some("cannot create resource")),
+        recorded_in("karmada-es-member1", None),
         allowed(
             "PATCH",
             &status,

@@ -9,7 +9,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, send, until_refused,
+    Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, recorded_in, send,
+    until_refused,
 };
 
 fn of_placement_controller() -> Vec<Attempt> {
@@ -165,6 +166,8 @@ fn of_health_agent() -> Vec<Attempt> {
             Value::Null,
             "cannot list resource",
         ),
+        recorded_in("fleet-member-member2", Some("cannot create resource")),
+        recorded_in("fleet-member-member1", None),
         allowed("PATCH", &status("member1"), signal()),
     ]
 }

@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 
 use super::super::{InvalidParameters, ServerParameters};
 use super::*;
+use crate::ingress::Cached;
 
 /// Returns the servers that `fixture` wants for the Service `s`.
 fn wanted(fixture: &Fixture) -> Vec<String> {
@@ -64,6 +66,25 @@ fn conditions_decide() {
     );
     condition("m2", &mut fixture, &conditions(Some(false), None, None));
     assert_eq!(wanted(&fixture), ["ns_i_s_80 m1 10.0.0.1:8080 Serves"]);
+}
+
+/// Of two ports of one number that for TCP counts, whichever comes first: the other is HTTP/3's.
+#[test]
+fn tcp_port_counts() {
+    let mut desired = desired(&fixture(), &["s"]);
+    let Cached::Present(ports) = &mut desired.backends[0].ports else {
+        panic!("no ports");
+    };
+    let udp = ServicePort {
+        name: Some("http3".to_owned()),
+        port: 80,
+        protocol: Some("UDP".to_owned()),
+        ..ServicePort::default()
+    };
+    ports.insert(0, udp);
+    let wanted = Wanted::new(&desired);
+    let servers: usize = wanted.backends.values().map(BTreeMap::len).sum();
+    assert_eq!(servers, 2);
 }
 
 /// An address that two clusters share is one server.
