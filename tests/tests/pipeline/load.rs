@@ -46,8 +46,8 @@ enum Provider {
 
 /// A proxy, and how the controller leads it.
 enum Proxy {
-    Ingress(Traefik),
-    GatewayApi(Traefik),
+    Ingress { _process: Traefik },
+    GatewayApi { _process: Traefik },
     Haproxy(Haproxy),
 }
 
@@ -57,11 +57,15 @@ impl Proxy {
         Ok(match provider {
             Provider::Kubernetes => {
                 let access = fleet.proxy_access().await?;
-                Self::Ingress(Traefik::start(address, &access, Some(GATEWAY_CLASS)).await?)
+                Self::Ingress {
+                    _process: Traefik::start(address, &access, Some(GATEWAY_CLASS)).await?,
+                }
             }
             Provider::GatewayApi => {
                 gateway_api::write_gateway(fleet.gateway.client(), "All").await?;
-                Self::GatewayApi(gateway_api::traefik(fleet).await?)
+                Self::GatewayApi {
+                    _process: gateway_api::traefik(fleet).await?,
+                }
             }
             Provider::Haproxy => Self::Haproxy(Haproxy::start(address, ingresses)?),
         })
@@ -114,8 +118,8 @@ impl Stage {
     async fn controller(&self, flags: &[&str]) -> Result<Running> {
         let fleet = &self.fleet;
         match &self.proxy {
-            Proxy::Ingress(_) => fleet.ingress_controller_with(flags).await,
-            Proxy::GatewayApi(_) => fleet.ingress_controller_at_gateway(flags).await,
+            Proxy::Ingress { .. } => fleet.ingress_controller_with(flags).await,
+            Proxy::GatewayApi { .. } => fleet.ingress_controller_at_gateway(flags).await,
             Proxy::Haproxy(haproxy) => {
                 let grace = ["--haproxy-drain-grace=1s"];
                 let flags = [&grace, flags].concat();
@@ -139,7 +143,7 @@ impl Stage {
     /// Waits until the proxy has acknowledged that it is to send requests to these members, and to no other.
     async fn acknowledged(&self, members: &[Member]) -> Result<()> {
         match &self.proxy {
-            Proxy::Ingress(_) | Proxy::GatewayApi(_) => self.fleet.serves(members).await,
+            Proxy::Ingress { .. } | Proxy::GatewayApi { .. } => self.fleet.serves(members).await,
             Proxy::Haproxy(haproxy) => {
                 let addresses = members.iter().map(|member| member.backend());
                 haproxy.becomes(&addresses.collect::<Vec<_>>()).await
@@ -150,7 +154,7 @@ impl Stage {
     /// Returns the time after the acknowledgement from which a proxy follows it, by its own documentation.
     fn delay(&self) -> Duration {
         match &self.proxy {
-            Proxy::Ingress(_) | Proxy::GatewayApi(_) => TRAEFIK_DELAY,
+            Proxy::Ingress { .. } | Proxy::GatewayApi { .. } => TRAEFIK_DELAY,
             // Its Runtime API answers once the servers are changed.
             Proxy::Haproxy(_) => Duration::ZERO,
         }
