@@ -120,8 +120,8 @@ impl SnapshotReconciler {
                 self.note(key, &Err(Refusal::of_forbidden(&kind)));
                 false
             }
-            Knowledge::Unanswered(group) => {
-                self.note(key, &Err(Refusal::of_unanswered(&group)));
+            Knowledge::Unanswered(part) => {
+                self.note(key, &Err(Refusal::of_unanswered(&part)));
                 false
             }
         }

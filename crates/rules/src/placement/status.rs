@@ -209,12 +209,13 @@ fn of_selection(
         .flat_map(|status| &status.target_clusters);
     let selected: Vec<_> = decisions.clone().filter(|one| one.selected).collect();
     let refused: Vec<_> = decisions.filter(|one| !one.selected).collect();
-    for group in &selection.unanswered {
-        message.extend([
-            "; the API group ",
-            group,
-            " does not answer: nothing of it is selected",
-        ]);
+    for part in &selection.unanswered {
+        let left_out = [
+            "; the hub does not answer about ",
+            part,
+            ": nothing of it is selected",
+        ];
+        message.extend(left_out);
     }
     for cluster in leaving(facts, &selected) {
         let left = [
