@@ -73,6 +73,8 @@ pub(crate) struct Index {
     /// The profiles of clusters, and whether the hub has the kind.
     pub(crate) profiles: Cache<ClusterProfile>,
     pub(crate) serves_profiles: bool,
+    /// What holds objects that the Works of a binding give up.
+    pub(crate) held: BTreeMap<Key, String>,
     /// What each placement selected last.
     pub(crate) selected: BTreeMap<Key, Selected>,
     pub(crate) awaited: Writes,
@@ -193,9 +195,19 @@ impl Index {
             channels: Cache::default(),
             profiles: Cache::default(),
             serves_profiles: false,
+            held: BTreeMap::new(),
             selected: BTreeMap::new(),
             awaited: Writes::default(),
         }
+    }
+
+    /// Returns what holds objects that a placement gives up, by their clusters.
+    pub(crate) fn held<'p>(&self, placed: &'p Placed) -> Vec<(&'p str, String)> {
+        let held = placed.bindings.iter().filter_map(|binding| {
+            let held = self.held.get(&binding.metadata.key())?;
+            Some((&*binding.spec.target_cluster, held.clone()))
+        });
+        held.collect()
     }
 
     /// Returns the keys of all placements, and of those of which only bindings are left.

@@ -225,6 +225,9 @@ fn of_selection(
         ];
         message.extend(left);
     }
+    for (cluster, held) in facts.held {
+        message.extend(["; in ", cluster, ": ", held]);
+    }
     let clusters = standings(facts, &selected, &after.observed_resource_index);
     after.conditions = vec![scheduled];
     let scope = facts.placement.scope();
