@@ -19,12 +19,12 @@ use karmada_rules::placement::overrides::named_placement;
 use karmada_rules::placement::parents::{binding_of_work, placement_of};
 use karmada_rules::placement::refuse::{self, Refusal};
 use karmada_rules::placement::select::Selection;
-use karmada_rules::placement::snapshot::{latest_policy, whole_group};
+use karmada_rules::placement::snapshot::{latest_policy, latest_resources, whole_group};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 use objects::reverse_index::ReverseIndex;
-use objects::{Key, Metadata};
+use objects::{Key, Metadata, group_kind};
 
 use crate::awaited::Awaited;
 use crate::by_parent::ByParent;
@@ -136,6 +136,23 @@ impl Placed {
             .iter()
             .map(|snapshot| snapshot.meta())
             .collect()
+    }
+
+    /// Returns the groups and kinds of what the placement has selected, by what it said last and by its latest snapshot.
+    pub(crate) fn selected_kinds(&self) -> BTreeSet<(String, String)> {
+        let status = self.placement.status.iter();
+        let told = status.flat_map(|status| &status.selected_resources);
+        let told = told.map(|one| (one.group.clone(), one.kind.clone()));
+        let latest = latest_resources(self.snapshots());
+        let latest = latest.map_or_else(Vec::new, |latest| group(&self.snapshots, latest.name()));
+        let objects = latest
+            .iter()
+            .flat_map(|one| one.object().spec.selected_resources);
+        let placed = objects.map(|object| {
+            let (group, kind) = group_kind(&object);
+            (group.to_owned(), kind.to_owned())
+        });
+        told.chain(placed).collect()
     }
 
     pub(crate) fn bindings(&self) -> Vec<&Binding> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use karmada_api::Scope;
 use karmada_api::fleet::Placement;
-use karmada_api::fleet::placement::{ResourceIdentifier, ResourceSelector};
+use karmada_api::fleet::placement::ResourceSelector;
 use karmada_rules::placement::content::{Hub, is_placeable};
 use karmada_rules::placement::select::Inventory;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
@@ -15,6 +15,8 @@ use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+
+use crate::index::Placed;
 
 /// The time after which the kinds of the hub are looked up again though no definition has changed.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_mins(15);
@@ -102,7 +104,8 @@ impl HubObjects {
     }
 
     /// Returns whether everything is known that a placement may select.
-    pub(crate) fn knows(&self, placement: &Placement) -> Knowledge {
+    pub(crate) fn knows(&self, placed: &Placed) -> Knowledge {
+        let placement = &*placed.placement;
         let mut kinds: BTreeSet<_> = kinds_of(placement).collect();
         let namespaced = self.namespaced();
         let unanswered = self.unanswered_groups();
@@ -110,16 +113,22 @@ impl HubObjects {
             let Some(mut namespaced) = namespaced else {
                 return Knowledge::Growing;
             };
-            // What it has of a group that is not known would look as if it were deleted.
-            let mut groups = selected(placement).map(|one| &one.group);
-            let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
-            if let Some(group) =
-                groups.find(|group| unanswered.contains(*group) && !is_known(group))
-            {
-                return Knowledge::Unanswered(show_group(group));
+            if !unanswered.is_empty() || namespaced.iter().any(|kind| self.is_failing(kind)) {
+                let selected = placed.selected_kinds();
+                // What it has of a group that is not known would look as if it were deleted.
+                let mut groups = selected.iter().map(|(group, _)| group);
+                let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
+                if let Some(group) =
+                    groups.find(|group| unanswered.contains(*group) && !is_known(group))
+                {
+                    return Knowledge::Unanswered(show_group(group));
+                }
+                // A kind that cannot be listed holds up nobody who has nothing of it.
+                let has = |kind: &GroupVersionKind| {
+                    selected.contains(&(kind.group.clone(), kind.kind.clone()))
+                };
+                namespaced.retain(|kind| !self.is_failing(kind) || has(kind));
             }
-            // One that cannot be listed holds up nobody who has nothing of it.
-            namespaced.retain(|kind| !self.is_failing(kind) || has_of(placement, kind));
             kinds.extend(namespaced);
         }
         let mut knowledge = Knowledge::Complete;
@@ -232,17 +241,6 @@ fn gvk(selector: &ResourceSelector) -> GroupVersionKind {
 /// Returns a group of the API as a person reads it.
 fn show_group(group: &str) -> String {
     format!("the API group {group}")
-}
-
-/// Returns what a placement selected when it was told last.
-fn selected(placement: &Placement) -> impl Iterator<Item = &ResourceIdentifier> {
-    let status = placement.status.iter();
-    status.flat_map(|status| &status.selected_resources)
-}
-
-/// Returns `true` if a placement had something of a kind, in whatever version.
-fn has_of(placement: &Placement, kind: &GroupVersionKind) -> bool {
-    selected(placement).any(|one| (&one.group, &one.kind) == (&kind.group, &kind.kind))
 }
 
 /// Returns the kinds on which depends what a placement selects, apart from what is in a namespace that it selects.

@@ -111,7 +111,7 @@ impl SnapshotReconciler {
 
     /// Returns `true` if all is known of which a placement may select something.
     fn knows(&self, key: &Key, placed: &Placed) -> bool {
-        match self.index.hub.knows(&placed.placement) {
+        match self.index.hub.knows(placed) {
             Knowledge::Complete => true,
             // Everything has been listed once the watch of the last kind says so, which wakes it again.
             Knowledge::Growing => false,
