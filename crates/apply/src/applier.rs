@@ -91,7 +91,7 @@ impl<O: Ownership> Applier<O> {
                 units.extend(found.lock().list(kind));
                 units.into_iter().map(Wake::Now).for_each(&wake);
             }
-            DynamicEvent::NotServed | DynamicEvent::Forbidden => {}
+            DynamicEvent::NotServed | DynamicEvent::Forbidden | DynamicEvent::Failing => {}
         };
         let (watches, running) =
             DynamicWatches::new(client.clone(), move |_| selected.clone(), observe);

@@ -2,9 +2,10 @@
 
 use futures::StreamExt;
 use karmada_runtime::write::WriteMode;
-use objects::Metadata;
+use objects::condition::{AnyCondition, TRUE, find};
 use objects::metadata::field;
 use objects::ownership::Removal;
+use objects::{Metadata, group_kind};
 use serde_json::Value;
 
 use crate::applier::{Applier, CONCURRENCY};
@@ -107,6 +108,7 @@ impl<O: Ownership> Applier<O> {
 }
 
 /// What has become of an object that was given up.
+#[derive(Debug, PartialEq, Eq)]
 enum Removed {
     /// It is gone, or not the unit's any more.
     Gone,
@@ -134,8 +136,59 @@ impl Removed {
         };
         let finalizers = field(object, "finalizers").and_then(Value::as_array);
         let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+        let finalizers = finalizers.chain(finalizers_within(object));
         Self::Deleting {
             finalizers: finalizers.map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// Returns the finalizers of what is in a namespace, as far as that says what its deletion waits for.
+fn finalizers_within(object: &Value) -> Option<&str> {
+    if group_kind(object) != ("", "Namespace") {
+        return None;
+    }
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    let remaining = find(conditions, "NamespaceFinalizersRemaining")?;
+    if remaining.status() != TRUE {
+        return None;
+    }
+    let (_, finalizers) = remaining.get("message")?.as_str()?.split_once(": ")?;
+    Some(finalizers)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Case F101: a namespace waits for what is in it, and its status says for which finalizers.
+    #[test]
+    fn namespace_names_its_holders() {
+        let message = "Some content in the namespace has finalizers remaining: example.com/settle in 2 resource instances";
+        let condition = |status: &str| {
+            json!([{ "type": "NamespaceContentRemaining", "status": "True",
+                    "message": "Some resources are remaining: ledgers.example.com has 2 resource instances" },
+                { "type": "NamespaceFinalizersRemaining", "status": status, "message": message }])
+        };
+        for (kind, conditions, expected) in [
+            (
+                "Namespace",
+                condition("True"),
+                vec!["own", "example.com/settle in 2 resource instances"],
+            ),
+            ("Namespace", condition("False"), vec!["own"]),
+            ("Namespace", json!(null), vec!["own"]),
+            ("Secret", condition("True"), vec!["own"]),
+        ] {
+            let object = json!({ "apiVersion": "v1", "kind": kind,
+                "metadata": { "name": "shop", "finalizers": ["own"],
+                    "deletionTimestamp": "2026-11-30T00:00:00Z" },
+                "status": { "conditions": conditions } });
+            let finalizers = expected.into_iter().map(str::to_owned).collect();
+            let removed = Removed::of(Some(&object));
+            assert_eq!(removed, Removed::Deleting { finalizers }, "{object}");
         }
     }
 }

@@ -785,6 +785,23 @@ async fn silence_alone_is_unreachable() {
     assert!(stage.error(&source).await.is_none());
 }
 
+/// An answer that breaks off is asked for once more, and is no news of the cluster.
+#[tokio::test(start_paused = true)]
+async fn broken_answer_is_asked_for_again() {
+    for (fault, verb) in [
+        (Fault::Disconnect, Verb::Get),
+        (Fault::Disconnect, Verb::Patch),
+        (Fault::LoseResponse, Verb::Patch),
+    ] {
+        let stage = Stage::new().await;
+        let once = fault.clone().times(1).kind("configmaps").verbs([verb]);
+        stage.api.server.faults().inject(once);
+        let error = stage.error(&source(&json!([settings()]))).await;
+        assert!(error.is_none(), "{fault:?} {verb:?}: {error:?}");
+        assert_eq!(stage.api.server.faults().hits()[fault.name()], 1);
+    }
+}
+
 /// Writes that are only counted are decided like all others.
 #[tokio::test(start_paused = true)]
 async fn dry_run_only_counts() {

@@ -56,7 +56,7 @@ impl Customizations {
             DynamicEvent::Listed | DynamicEvent::NotServed => {
                 self.listed.insert(kind.clone());
             }
-            DynamicEvent::Unkept(..) | DynamicEvent::Forbidden => {}
+            DynamicEvent::Unkept(..) | DynamicEvent::Forbidden | DynamicEvent::Failing => {}
         }
         let changes = interpreters.replace(self.objects.values().collect());
         if self.are_known() && !were_known {

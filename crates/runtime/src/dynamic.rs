@@ -14,17 +14,20 @@ use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{Cache, Transition};
 use crate::error::{Chain, LastError};
 use crate::untyped::Untyped;
-use crate::watch::{Decoded, WatchLog, attempts, is_forbidden};
+use crate::watch::{Decoded, WatchLog, attempts, is_forbidden, is_refused_list};
 
 /// The pause before a kind that the API did not serve, or about which it did not answer, is looked up
 /// again. Long, because a kind is often named before its definition is installed, and for good.
 const LOOKUP_AGAIN: Duration = Duration::from_secs(10);
+/// The time after which nobody waits any longer for a list that the API answers with errors, as one whose conversion
+/// webhook is gone.
+const FAILS_FOR_LONG: Duration = Duration::from_secs(30);
 
 /// The watches of one API; clones share them.
 #[derive(Clone)]
@@ -57,6 +60,8 @@ pub enum WatchState {
     NotServed,
     /// The API lets nobody of our name list the kind; it is tried again.
     Forbidden,
+    /// The API has answered each list with an error for long; it is tried again.
+    Failing,
     /// Every object has been listed.
     Complete,
 }
@@ -104,6 +109,8 @@ pub enum DynamicEvent {
     NotServed,
     /// The API does not let us list the kind.
     Forbidden,
+    /// The API has answered each list of the kind with an error for long.
+    Failing,
 }
 
 impl DynamicWatches {
@@ -287,9 +294,19 @@ impl Watch {
             labels_at_hand,
         } = (self.select)(&served);
         let mut attempts = std::pin::pin!(attempts(objects, sent));
+        let mut failing_since = None;
         while let Some(result) = attempts.next().await {
-            if result.as_ref().is_err_and(is_forbidden) {
-                self.forbid(stop);
+            match &result {
+                Err(error) if is_forbidden(error) => {
+                    self.block(stop, WatchState::Forbidden, DynamicEvent::Forbidden);
+                }
+                Err(error) if is_refused_list(error) => {
+                    let since = failing_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= FAILS_FOR_LONG {
+                        self.block(stop, WatchState::Failing, DynamicEvent::Failing);
+                    }
+                }
+                _ => {}
             }
             let Some(event) = log.filter(result) else {
                 continue;
@@ -325,17 +342,17 @@ impl Watch {
         }
     }
 
-    /// Notes that the kind may not be listed, unless its objects are known from earlier.
-    fn forbid(&self, stop: &CancellationToken) {
+    /// Notes that the kind cannot be listed, unless its objects are known from earlier.
+    fn block(&self, stop: &CancellationToken, state: WatchState, event: DynamicEvent) {
         let mut is_news = false;
         self.change(stop, |watched| {
-            is_news = watched.state == WatchState::Listing;
+            is_news = ![WatchState::Complete, state].contains(&watched.state);
             if is_news {
-                watched.state = WatchState::Forbidden;
+                watched.state = state;
             }
         });
         if is_news {
-            (self.observe)(&self.kind, DynamicEvent::Forbidden);
+            (self.observe)(&self.kind, event);
         }
     }
 

@@ -79,6 +79,14 @@ pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
 }
 
+/// Returns `true` if the API answered to a list with an error.
+pub(crate) fn is_refused_list(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(_))
+    )
+}
+
 /// Returns the stream of [`events`] with its errors, which are not logged.
 pub(crate) fn attempts<K>(
     api: Api<Decoded<K>>,

@@ -3,7 +3,7 @@
 use std::thread::available_parallelism;
 
 use simulation::harness::{ApiFault, FIRST_SEED, failed_once, run, search, sequence_of};
-use simulation::placement::{Placement, PlacementShape, Policy, Scope, Server, Step};
+use simulation::placement::{Apply, Placement, PlacementShape, Policy, Scope, Server, Step};
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
 const SEQUENCES: u64 = 60;
@@ -16,6 +16,7 @@ const EVERYWHERE: PlacementShape = PlacementShape {
     region: None,
     tolerates: false,
     scope: Scope::Whole,
+    apply: Apply::ClientSide,
 };
 
 #[track_caller]
@@ -107,4 +108,57 @@ fn unhealthy_member_keeps_everything() {
         put(1, EVERYWHERE),
         millis(60_000),
     ]);
+}
+
+/// A placement of a namespace goes where that is, and another in its place where one goes.
+#[test]
+fn namespace_is_followed() {
+    let namespace = |cluster, is_there| Step::MemberNamespace { cluster, is_there };
+    let two = PlacementShape {
+        policy: Policy::Number {
+            clusters: 2,
+            spreads: false,
+        },
+        ..EVERYWHERE
+    };
+    settles(&[
+        put(2, two),
+        namespace(0, true),
+        namespace(1, true),
+        Step::Settle,
+        namespace(1, false),
+        millis(500),
+        namespace(2, true),
+        Step::Settle,
+        Step::DeletePlacement { app: 2 },
+    ]);
+}
+
+/// While a placement only reports, members stay as they are; what they have in excess goes once it applies.
+#[test]
+fn reports_change_nothing() {
+    let with = |apply| {
+        let shape = PlacementShape {
+            apply,
+            ..EVERYWHERE
+        };
+        put(0, shape)
+    };
+    let map = |map, value| Step::PutMap { app: 0, map, value };
+    for end in [Apply::ClientSide, Apply::ServerSide] {
+        settles(&[
+            map(1, 1),
+            Step::Settle,
+            with(Apply::ReportDiff),
+            Step::Settle,
+            map(2, 2),
+            Step::DeleteMap { app: 0, map: 1 },
+            Step::Settle,
+            with(end),
+            Step::Settle,
+            with(Apply::ReportDiff),
+            millis(100),
+            Step::DeletePlacement { app: 0 },
+        ]);
+    }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use fleet_api::conditions::REMOVING;
 use fleet_api::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
 use jiff::Timestamp;
 use karmada_runtime::error::BoxError;
-use objects::condition::find;
 use objects::patch::guarded;
 use objects::{Key, Metadata};
 use placement_rules::deletion::{DeletionFacts, DeletionPlan, FINALIZERS, plan};
@@ -18,19 +16,7 @@ use crate::watch::SharedIndex;
 
 /// Returns what is to be done about a placement that is being deleted.
 pub(crate) fn planned(index: &SharedIndex, placed: &Placed, now: Timestamp) -> DeletionPlan {
-    let (members, works) = index.read(|index| {
-        let works = placed.bindings.iter().flat_map(|binding| {
-            let works = index.works.of(&binding.metadata.key()).into_iter();
-            works.map(move |work| (&*binding.spec.target_cluster, work))
-        });
-        (index.fleet.all(now), works.collect::<Vec<_>>())
-    });
-    let held = works.iter().filter_map(|(cluster, work)| {
-        let status = work.object().status?;
-        let removing = find(&status.conditions, REMOVING)?;
-        Some((*cluster, removing.message.clone()))
-    });
-    let held: Vec<_> = held.collect();
+    let (members, held) = index.read(|index| (index.fleet.all(now), index.held(placed)));
     let clusters: BTreeMap<_, _> = members
         .iter()
         .map(|member| (member.name(), member.reach()))

@@ -19,13 +19,13 @@ use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 use objects::Scope;
 use objects::reverse_index::ReverseIndex;
-use objects::{Key, Metadata};
+use objects::{Key, Metadata, group_kind};
 use placement_rules::eviction::is_decided;
 use placement_rules::overrides::named_placement;
 use placement_rules::parents::{binding_of_work, placement_of};
 use placement_rules::refuse::{self, Refusal};
 use placement_rules::select::Selection;
-use placement_rules::snapshot::{latest_policy, whole_group};
+use placement_rules::snapshot::{latest_policy, latest_resources, whole_group};
 
 use crate::awaited::Awaited;
 use crate::by_parent::ByParent;
@@ -74,6 +74,8 @@ pub(crate) struct Index {
     /// The profiles of clusters, and whether the hub has the kind.
     pub(crate) profiles: Cache<ClusterProfile>,
     pub(crate) serves_profiles: bool,
+    /// What holds objects that the Works of a binding give up.
+    pub(crate) held: BTreeMap<Key, String>,
     /// What each placement selected last.
     pub(crate) selected: BTreeMap<Key, Selected>,
     pub(crate) awaited: Writes,
@@ -137,6 +139,23 @@ impl Placed {
             .collect()
     }
 
+    /// Returns the groups and kinds of what the placement has selected, by what it said last and by its latest snapshot.
+    pub(crate) fn selected_kinds(&self) -> BTreeSet<(String, String)> {
+        let status = self.placement.status.iter();
+        let told = status.flat_map(|status| &status.selected_resources);
+        let told = told.map(|one| (one.group.clone(), one.kind.clone()));
+        let latest = latest_resources(self.snapshots());
+        let latest = latest.map_or_else(Vec::new, |latest| group(&self.snapshots, latest.name()));
+        let objects = latest
+            .iter()
+            .flat_map(|one| one.object().spec.selected_resources);
+        let placed = objects.map(|object| {
+            let (group, kind) = group_kind(&object);
+            (group.to_owned(), kind.to_owned())
+        });
+        told.chain(placed).collect()
+    }
+
     pub(crate) fn bindings(&self) -> Vec<&Binding> {
         self.bindings.iter().map(|binding| &**binding).collect()
     }
@@ -194,9 +213,19 @@ impl Index {
             channels: Cache::default(),
             profiles: Cache::default(),
             serves_profiles: false,
+            held: BTreeMap::new(),
             selected: BTreeMap::new(),
             awaited: Writes::default(),
         }
+    }
+
+    /// Returns what holds objects that a placement gives up, by their clusters.
+    pub(crate) fn held<'p>(&self, placed: &'p Placed) -> Vec<(&'p str, String)> {
+        let held = placed.bindings.iter().filter_map(|binding| {
+            let held = self.held.get(&binding.metadata.key())?;
+            Some((&*binding.spec.target_cluster, held.clone()))
+        });
+        held.collect()
     }
 
     /// Returns the keys of all placements, and of those of which only bindings are left.

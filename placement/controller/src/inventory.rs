@@ -16,6 +16,8 @@ use placement_rules::content::{Hub, is_placeable};
 use placement_rules::select::Inventory;
 use serde_json::{Value, json};
 
+use crate::index::Placed;
+
 /// The time after which the kinds of the hub are looked up again though no definition has changed.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_mins(15);
 /// The same while a group does not answer.
@@ -36,7 +38,7 @@ pub(crate) enum Knowledge {
     Growing,
     /// Nothing of this kind, which the hub does not let us list.
     Forbidden(GroupVersionKind),
-    /// Nothing of this group, which does not answer, and of which the placement has something.
+    /// Nothing of this group or kind, about which the API does not answer, and of which the placement has something.
     Unanswered(String),
 }
 
@@ -102,25 +104,30 @@ impl HubObjects {
     }
 
     /// Returns whether everything is known that a placement may select.
-    pub(crate) fn knows(&self, placement: &Placement) -> Knowledge {
+    pub(crate) fn knows(&self, placed: &Placed) -> Knowledge {
+        let placement = &*placed.placement;
         let mut kinds: BTreeSet<_> = kinds_of(placement).collect();
         let namespaced = self.namespaced();
-        let unanswered = self.unanswered();
+        let unanswered = self.unanswered_groups();
         if is_sweeping(placement) {
-            let Some(namespaced) = namespaced else {
+            let Some(mut namespaced) = namespaced else {
                 return Knowledge::Growing;
             };
-            // What it has of a group that is not known would look as if it were deleted.
-            let selected = placement
-                .status
-                .iter()
-                .flat_map(|one| &one.selected_resources);
-            let mut groups = selected.map(|one| &one.group);
-            let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
-            if let Some(group) =
-                groups.find(|group| unanswered.contains(*group) && !is_known(group))
-            {
-                return Knowledge::Unanswered(group.clone());
+            if !unanswered.is_empty() || namespaced.iter().any(|kind| self.is_failing(kind)) {
+                let selected = placed.selected_kinds();
+                // What it has of a group that is not known would look as if it were deleted.
+                let mut groups = selected.iter().map(|(group, _)| group);
+                let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
+                if let Some(group) =
+                    groups.find(|group| unanswered.contains(*group) && !is_known(group))
+                {
+                    return Knowledge::Unanswered(show_group(group));
+                }
+                // A kind that cannot be listed holds up nobody who has nothing of it.
+                let has = |kind: &GroupVersionKind| {
+                    selected.contains(&(kind.group.clone(), kind.kind.clone()))
+                };
+                namespaced.retain(|kind| !self.is_failing(kind) || has(kind));
             }
             kinds.extend(namespaced);
         }
@@ -129,13 +136,24 @@ impl HubObjects {
             match self.watches.state(&kind) {
                 WatchState::Complete | WatchState::NotServed => {}
                 WatchState::Forbidden => return Knowledge::Forbidden(kind),
+                WatchState::Failing => return Knowledge::Unanswered(kind.to_string()),
                 WatchState::Off | WatchState::Listing if unanswered.contains(&kind.group) => {
-                    return Knowledge::Unanswered(kind.group);
+                    return Knowledge::Unanswered(show_group(&kind.group));
                 }
                 WatchState::Off | WatchState::Listing => knowledge = Knowledge::Growing,
             }
         }
         knowledge
+    }
+
+    fn is_failing(&self, kind: &GroupVersionKind) -> bool {
+        self.watches.state(kind) == WatchState::Failing
+    }
+
+    fn unanswered_groups(&self) -> BTreeSet<String> {
+        let wanted = self.wanted.lock();
+        let namespaced = wanted.namespaced.as_ref();
+        namespaced.map_or_else(BTreeSet::new, |one| one.unanswered.clone())
     }
 
     /// Returns `true` if a placement may select the object `key` of a kind.
@@ -194,9 +212,13 @@ impl Inventory for HubObjects {
     }
 
     fn unanswered(&self) -> BTreeSet<String> {
-        let wanted = self.wanted.lock();
-        let namespaced = wanted.namespaced.as_ref();
-        namespaced.map_or_else(BTreeSet::new, |one| one.unanswered.clone())
+        let groups = self.unanswered_groups();
+        let kinds = self.namespaced().unwrap_or_default();
+        let failing = kinds.iter().filter(|kind| self.is_failing(kind));
+        let groups = groups.iter().map(|group| show_group(group));
+        groups
+            .chain(failing.map(GroupVersionKind::to_string))
+            .collect()
     }
 
     fn list_namespace(&self, namespace: &str) -> Vec<Value> {
@@ -214,6 +236,11 @@ fn gvk(selector: &ResourceSelector) -> GroupVersionKind {
         version: selector.version.clone(),
         kind: selector.kind.clone(),
     }
+}
+
+/// Returns a group of the API as a person reads it.
+fn show_group(group: &str) -> String {
+    format!("the API group {group}")
 }
 
 /// Returns the kinds on which depends what a placement selects, apart from what is in a namespace that it selects.

@@ -109,7 +109,7 @@ impl SnapshotReconciler {
 
     /// Returns `true` if all is known of which a placement may select something.
     fn knows(&self, key: &Key, placed: &Placed) -> bool {
-        match self.index.hub.knows(&placed.placement) {
+        match self.index.hub.knows(placed) {
             Knowledge::Complete => true,
             // Everything has been listed once the watch of the last kind says so, which wakes it again.
             Knowledge::Growing => false,
@@ -118,8 +118,8 @@ impl SnapshotReconciler {
                 self.note(key, &Err(Refusal::of_forbidden(&kind)));
                 false
             }
-            Knowledge::Unanswered(group) => {
-                self.note(key, &Err(Refusal::of_unanswered(&group)));
+            Knowledge::Unanswered(part) => {
+                self.note(key, &Err(Refusal::of_unanswered(&part)));
                 false
             }
         }

@@ -91,6 +91,7 @@ impl StatusReconciler {
         let given = given.map_or_else(Vec::new, |name| group(&placed.snapshots, name));
         let given = given.iter().map(|one| one.object());
         let given: Vec<_> = given.flat_map(|one| one.spec.selected_resources).collect();
+        let held = self.index.read(|index| index.held(placed));
         plan(&StatusFacts {
             placement: &placed.placement,
             selection: selected.as_ref(),
@@ -98,6 +99,7 @@ impl StatusReconciler {
             snapshot,
             given: &given,
             bindings: &bindings,
+            held: &held,
             progress_deadline: self.progress_deadline,
             now,
         })

@@ -314,7 +314,10 @@ impl SharedIndex {
                 }
                 DynamicEvent::Unkept(..) => {}
                 // Only now everything that it selects may be known.
-                DynamicEvent::Listed | DynamicEvent::NotServed | DynamicEvent::Forbidden => {
+                DynamicEvent::Listed
+                | DynamicEvent::NotServed
+                | DynamicEvent::Forbidden
+                | DynamicEvent::Failing => {
                     if depends_on(&placement, kind) {
                         self.queues.snapshots.add(key);
                     }

@@ -11,7 +11,7 @@ use karmada_runtime::error::BoxError;
 use kube::Resource;
 use objects::patch::{guarded, merge_between};
 use objects::{Key, Metadata};
-use placement_rules::deletion::{with_work_finalizer, without_finalizers};
+use placement_rules::deletion::{held, with_work_finalizer, without_finalizers};
 use placement_rules::envelope::Opening;
 use placement_rules::overrides::listed;
 use placement_rules::parents::placement_of;
@@ -105,8 +105,10 @@ impl Controller for WorksReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(known) = Known::read(&self.index, key) else {
+            self.index.change(|index| index.held.remove(key));
             return self.sweep(key).await;
         };
+        self.note_held(&known);
         if let Some(until) = known.awaited {
             self.index.queues.works.add_at(key.clone(), until);
             return Ok(());
@@ -156,6 +158,21 @@ impl Controller for WorksReconciler {
 }
 
 impl WorksReconciler {
+    /// Notes what holds objects that the Works of a binding give up, and has its placement tell if that is news.
+    fn note_held(&self, known: &Known) {
+        let held = held(&known.works);
+        let before = self.index.change(|index| {
+            if held.is_empty() {
+                index.held.remove(&known.key)
+            } else {
+                index.held.insert(known.key.clone(), held.clone())
+            }
+        });
+        if before.unwrap_or_default() != held {
+            self.index.tell(known.placement.clone());
+        }
+    }
+
     /// Gives a binding the finalizer with which it waits for its Works, unless the rollout has, and returns its version
     /// then.
     async fn hold(&self, binding: &Binding) -> Result<String, BoxError> {

@@ -141,7 +141,8 @@ const OF_A_BOUND_CLAIM: [&str; 5] = [
     "volume.kubernetes.io/storage-provisioner",
 ];
 
-/// The annotation of a claim whose volume was chosen by the controller of its cluster, and by nobody else.
+/// The annotation of a claim whose volume, and of a volume whose claim, was chosen by the controller of its cluster, and by
+/// nobody else.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
 /// Returns what KubeFleet's snapshots have of an object: without most of what is true of it on the hub only.
@@ -168,6 +169,7 @@ pub(super) fn portable(content: &Value, allocated: Option<&Allocated>) -> Value 
         allocated.remove_from(&mut object);
     }
     match (objects::api_version(&object), kind(&object)) {
+        ("v1", "PersistentVolume") => strip_volume(&mut object),
         ("v1", "PersistentVolumeClaim") => strip_claim(&mut object),
         ("batch/v1", "Job") if object["spec"]["manualSelector"] != true => {
             remove(&mut object, "/metadata/labels", &OF_A_JOB);
@@ -183,6 +185,16 @@ fn strip_claim(claim: &mut Value) {
     }
     remove(claim, "/metadata/annotations", &OF_A_BOUND_CLAIM);
     remove_empty_annotations(claim);
+}
+
+fn strip_volume(volume: &mut Value) {
+    if volume.annotation(BOUND_BY_CONTROLLER).is_some() {
+        remove(volume, "/spec", &["claimRef"]);
+    }
+    // By the uid of a claim of the hub, another cluster takes the volume for released, and may delete what is in it.
+    remove(volume, "/spec/claimRef", &["resourceVersion", "uid"]);
+    remove(volume, "/metadata/annotations", &[BOUND_BY_CONTROLLER]);
+    remove_empty_annotations(volume);
 }
 
 fn remove_empty_annotations(object: &mut Value) {
@@ -290,9 +302,18 @@ mod tests {
     }
 
     /// Cases F100 and F101: what ties an object to the hub stays there. A
-    /// claim keeps a volume that a user has chosen.
+    /// claim keeps a volume that a user has chosen, and a volume such a claim.
     #[test]
     fn ties_to_the_hub_stay() {
+        let volume = |annotations: Value, claim: Value| {
+            let mut volume = json!({ "apiVersion": "v1", "kind": "PersistentVolume",
+                "metadata": { "name": "disk", "annotations": annotations },
+                "spec": { "claimRef": claim } });
+            remove_empty_annotations(&mut volume);
+            volume
+        };
+        let bound_to =
+            json!({ "namespace": "shop", "name": "orders", "resourceVersion": "7", "uid": "u" });
         let claim = |annotations: Value, spec: Value| {
             let mut claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim",
                 "metadata": { "name": "orders", "annotations": annotations }, "spec": spec });
@@ -325,6 +346,18 @@ mod tests {
                     json!({ "example.com/mine": "a" }),
                     json!({ "volumeName": "mine" }),
                 ),
+            ),
+            (
+                volume(json!({}), bound_to.clone()),
+                volume(json!({}), json!({ "namespace": "shop", "name": "orders" })),
+            ),
+            (
+                volume(
+                    json!({ "pv.kubernetes.io/bound-by-controller": "yes" }),
+                    bound_to,
+                ),
+                json!({ "apiVersion": "v1", "kind": "PersistentVolume",
+                    "metadata": { "name": "disk" }, "spec": {} }),
             ),
             (
                 job,

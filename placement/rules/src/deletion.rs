@@ -10,7 +10,7 @@ use fleet_api::conditions::{REMOVING, of_placement};
 use fleet_api::names::{
     BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
 };
-use fleet_api::{Binding, Placement};
+use fleet_api::{Binding, Placement, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
@@ -93,6 +93,16 @@ pub fn without_finalizers(binding: &Binding, works: usize) -> Option<Vec<String>
     let others: Vec<_> = others.cloned().collect();
     let is_over = binding.metadata.is_deleting() && works == 0;
     (is_over && others.len() < present.len()).then_some(others)
+}
+
+/// Returns what the Works of a binding say of objects that they give up and something holds; empty if they say nothing.
+pub fn held(works: &[Work]) -> String {
+    let statuses = works.iter().filter_map(|work| work.status.as_ref());
+    let removing = statuses.filter_map(|status| find(&status.conditions, REMOVING));
+    removing
+        .map(|removing| &*removing.message)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Returns what the placement says of what is left of it.

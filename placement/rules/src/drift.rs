@@ -151,6 +151,13 @@ fn told((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Vec<To
     (!compared.differences.is_empty()).then(|| told.collect())
 }
 
+/// Hides what a member has, where those who read a difference need not be those who may read the object.
+pub(super) fn hide_found(difference: &mut Told) {
+    if !difference.value_in_member.is_empty() {
+        REDACTED.clone_into(&mut difference.value_in_member);
+    }
+}
+
 /// Returns a difference without its values, as far as they are long.
 pub(super) fn without_values(difference: &Told) -> Told {
     let short = |value: &str| {

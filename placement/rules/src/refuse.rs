@@ -61,13 +61,14 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal of a placement that selects, or has, something of a group of the API that does not answer.
-    pub fn of_unanswered(group: &str) -> Self {
+    /// Returns the refusal of a placement that selects, or has, something of a part of the API that does not answer: a group,
+    /// or a kind.
+    pub fn of_unanswered(part: &str) -> Self {
         Self {
             reason: "InvalidResourceSelectors",
             message: format!(
-                "The API group {group}, of which the placement selects objects, does not answer: mend its APIService, or \
-                 select less"
+                "The hub does not answer about {part}, of which the placement selects objects: mend its APIService, or the \
+                 conversion webhook of its definition, or select less"
             ),
         }
     }

@@ -28,7 +28,7 @@ pub trait Inventory {
     fn list(&self, kind: &GroupVersionKind, namespace: &str) -> Vec<Value>;
     /// Returns the objects of all kinds in a namespace, each in one version.
     fn list_namespace(&self, namespace: &str) -> Vec<Value>;
-    /// Returns the groups whose objects are not known, as the hub's API does not answer about them.
+    /// Returns the groups and kinds whose objects are not known, as the hub's API does not answer about them.
     fn unanswered(&self) -> BTreeSet<String>;
 }
 
@@ -41,7 +41,7 @@ pub struct Selection {
     pub too_large: Vec<ResourceIdentifier>,
     /// The selectors that select nothing, as a person reads them.
     pub idle: Vec<String>,
-    /// The groups of which nothing can be selected, as the hub's API does not answer about them.
+    /// The groups and kinds of which nothing can be selected, as the hub's API does not answer about them.
     pub unanswered: BTreeSet<String>,
     /// The hash by which KubeFleet knows the selection: of more than is placed, for it leaves in what its hub has added.
     pub hash: String,

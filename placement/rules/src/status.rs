@@ -210,12 +210,13 @@ fn of_selection(
         .flat_map(|status| &status.target_clusters);
     let selected: Vec<_> = decisions.clone().filter(|one| one.selected).collect();
     let refused: Vec<_> = decisions.filter(|one| !one.selected).collect();
-    for group in &selection.unanswered {
-        message.extend([
-            "; the API group ",
-            group,
-            " does not answer: nothing of it is selected",
-        ]);
+    for part in &selection.unanswered {
+        let left_out = [
+            "; the hub does not answer about ",
+            part,
+            ": nothing of it is selected",
+        ];
+        message.extend(left_out);
     }
     for cluster in leaving(facts, &selected) {
         let left = [
@@ -224,6 +225,9 @@ fn of_selection(
             " is no longer picked: what it has is being removed",
         ];
         message.extend(left);
+    }
+    for (cluster, held) in facts.held {
+        message.extend(["; in ", cluster, ": ", held]);
     }
     let clusters = standings(facts, &selected, &after.observed_resource_index);
     after.conditions = vec![scheduled];

@@ -123,6 +123,12 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
         Ok(()) => {}
         // Whatever is missing wakes it when it comes.
         Err(Obstacle::Missing) => return UpdatePlan::default(),
+        Err(Obstacle::Awaited(until)) => {
+            return UpdatePlan {
+                wake_at: Some(until),
+                ..UpdatePlan::default()
+            };
+        }
         Err(Obstacle::Fatal(reason)) => {
             has_failed = true;
             step.writes.clear();

@@ -33,6 +33,7 @@ fn stage() -> Stage {
             DynamicEvent::Listed => vec![format!("{kind} listed")],
             DynamicEvent::NotServed => vec![format!("{kind} not served")],
             DynamicEvent::Forbidden => vec![format!("{kind} forbidden")],
+            DynamicEvent::Failing => vec![format!("{kind} failing")],
             DynamicEvent::Unkept(key, Some(_)) => vec![format!("{kind} {key} not kept")],
             DynamicEvent::Unkept(key, None) => vec![format!("{kind} {key} gone, not kept")],
             DynamicEvent::Changed(transitions) => transitions

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::apis::Apis;
 use super::clusters::{self, CLUSTERS, cluster};
 use super::objects::{
-    self, APPS, BINDINGS, MEMBERS, NAMESPACES, PLACEMENT, PLACEMENTS, SNAPSHOTS, app,
+    self, BINDINGS, MEMBERS, NAMESPACES, OF_NAMESPACE, PLACEMENT, SNAPSHOTS, app,
 };
 use super::programs::Programs;
-use super::step::{PlacementShape, Policy, Scope, Server, Step};
+use super::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
 use crate::harness::access::Access;
 use crate::harness::traffic::Traffic;
 use crate::harness::value::{is_deleting, name, text};
@@ -27,7 +27,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Creates three clusters and two applications, each with a map, one of them with a placement. No program runs yet.
+    /// Creates three clusters and three applications, each with a map, one of them with a placement. No program runs yet.
     pub(crate) async fn new(traffic: Traffic) -> Result<Self> {
         let mut fleet = Self {
             apis: Apis::new()?,
@@ -37,7 +37,7 @@ impl Fleet {
             let region = cluster % 2;
             fleet.apply(&Step::Join { cluster, region }).await?;
         }
-        for app in 0..APPS {
+        for app in 0..=OF_NAMESPACE {
             let (map, value) = (0, 0);
             fleet.apply(&Step::PutMap { app, map, value }).await?;
         }
@@ -46,6 +46,7 @@ impl Fleet {
             region: None,
             tolerates: false,
             scope: Scope::Whole,
+            apply: Apply::ClientSide,
         };
         fleet.apply(&Step::PutPlacement { app: 0, shape }).await?;
         Ok(fleet)
@@ -71,7 +72,8 @@ impl Fleet {
             }
             Step::PutPlacement { app, shape } => self.put_placement(app, shape).await?,
             Step::DeletePlacement { app } => {
-                self.delete(&format!("{PLACEMENTS}/{}", objects::app(app)))
+                let placements = objects::placements(app);
+                self.delete(&format!("{placements}/{}", objects::app(app)))
                     .await?;
             }
             Step::Join { cluster, region } => self.join(cluster, region).await?,
@@ -86,6 +88,9 @@ impl Fleet {
             Step::Leave { cluster } => {
                 self.delete(&format!("{MEMBERS}/{}", clusters::cluster(cluster)))
                     .await?;
+            }
+            Step::MemberNamespace { cluster, is_there } => {
+                self.set_namespace(cluster, is_there).await?;
             }
             Step::Drift {
                 cluster,
@@ -145,16 +150,16 @@ impl Fleet {
 
     /// Creates a placement, or changes it unless the API's admission would refuse that.
     async fn put_placement(&self, app: u8, shape: PlacementShape) -> Result<()> {
-        let app = objects::app(app);
-        let placement = objects::placement(&app, shape);
-        if self.write(Method::POST, PLACEMENTS, &placement).await? {
+        let (placements, placement) = (objects::placements(app), objects::placement(app, shape));
+        if self.write(Method::POST, &placements, &placement).await? {
             return Ok(());
         }
-        let path = format!("{PLACEMENTS}/{app}");
+        let path = format!("{placements}/{}", objects::app(app));
         let Some(existing) = self.apis.hub.get(&path).await? else {
             return Ok(());
         };
-        let (before, mut after) = (&existing["spec"]["policy"], objects::policy(shape));
+        let before = &existing["spec"]["policy"];
+        let mut after = placement["spec"]["policy"].clone();
         if is_deleting(&existing) || before["placementType"] != after["placementType"] {
             return Ok(());
         }
@@ -168,6 +173,10 @@ impl Fleet {
                 "op": "replace", "path": "/spec/resourceSelectors",
                 "value": placement["spec"]["resourceSelectors"],
             },
+            {
+                "op": "replace", "path": "/spec/strategy",
+                "value": placement["spec"]["strategy"],
+            },
         ]);
         self.write(Method::PATCH, &path, &change).await?;
         Ok(())
@@ -179,6 +188,18 @@ impl Fleet {
             let path = format!("{MEMBERS}/{}", cluster(nth));
             let labels = json!({ "metadata": { "labels": member["metadata"]["labels"] } });
             self.write(Method::PATCH, &path, &labels).await?;
+        }
+        Ok(())
+    }
+
+    async fn set_namespace(&self, cluster: u8, is_there: bool) -> Result<()> {
+        let (member, namespace) = (self.apis.member(cluster), app(OF_NAMESPACE));
+        if is_there {
+            let namespace = objects::namespace(&namespace);
+            member.write(Method::POST, NAMESPACES, &namespace).await?;
+        } else {
+            let path = format!("{NAMESPACES}/{namespace}");
+            member.write(Method::DELETE, &path, &Value::Null).await?;
         }
         Ok(())
     }

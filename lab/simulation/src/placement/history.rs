@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::clusters::{CLUSTERS, cluster};
 use super::model::{self, Place};
-use super::objects::{APPS, app};
-use super::snapshot::Snapshot;
+use super::objects::{APPS, OF_NAMESPACE, app};
+use super::snapshot::{Maps, Snapshot};
 use super::step::Step;
 use crate::harness::value::{is_deleting, items};
 
@@ -24,10 +24,16 @@ pub(crate) struct History {
     away: BTreeSet<String>,
     /// The clusters and applications whose binding or Work somebody has deleted.
     disturbed: BTreeSet<(String, String)>,
+    /// What the clusters had of each application when the fleet settled.
+    content: BTreeMap<(String, String), Maps>,
+    /// The clusters and applications of which somebody has changed something there.
+    drifted: BTreeSet<(String, String)>,
     /// The applications that had no namespace on the hub all the time.
     emptied: BTreeSet<String>,
     /// What clusters keep that left the fleet with it: nobody owns it until it is placed there again.
     pub(crate) kept: BTreeSet<(String, String)>,
+    /// The clusters that have ever been out of the fleet: they may have kept something.
+    pub(crate) left: BTreeSet<String>,
     /// The maps in clusters that are not in the fleet, by application and name.
     outside: BTreeMap<String, BTreeSet<(String, String)>>,
 }
@@ -44,11 +50,20 @@ impl History {
                 cluster,
                 app,
                 map,
-                deletes: true,
+                deletes,
             }) => {
-                let map = (self::app(*app), format!("map-{map}"));
+                let (cluster, app) = (self::cluster(*cluster), self::app(*app));
+                if *deletes && let Some(maps) = self.outside.get_mut(&cluster) {
+                    maps.remove(&(app.clone(), format!("map-{map}")));
+                }
+                self.drifted.insert((cluster, app));
+            }
+            Some(Step::MemberNamespace {
+                cluster,
+                is_there: false,
+            }) => {
                 if let Some(maps) = self.outside.get_mut(&self::cluster(*cluster)) {
-                    maps.remove(&map);
+                    maps.retain(|(app, _)| *app != self::app(OF_NAMESPACE));
                 }
             }
             _ => {}
@@ -86,6 +101,7 @@ impl History {
             places.insert(Place::of(member));
         } else {
             self.away.insert(cluster.to_owned());
+            self.left.insert(cluster.to_owned());
         }
         for app in (0..APPS).map(app) {
             let key = (cluster.to_owned(), app.clone());
@@ -118,15 +134,24 @@ impl History {
         (!lost.is_empty()).then(what)
     }
 
-    /// Returns what clusters have lost though nobody asked for that: health and taints take nothing away.
+    /// Returns what clusters have lost though nobody asked for that: health and taints take nothing away. Where a placement
+    /// only reports, nothing changes.
     fn lost(&self, snapshot: &Snapshot) -> Vec<String> {
         let mut lost = Vec::new();
         for (app, held) in &self.held {
-            if self.emptied.contains(app) || self.specs[app].len() > 1 {
+            let [spec] = &*self.specs[app] else {
                 continue;
-            }
+            };
+            let only_reports = model::only_reports(spec);
             for cluster in held.iter().filter(|cluster| self.is_calm(cluster, app)) {
-                if !snapshot.members[cluster].apps.contains_key(app) {
+                let is = snapshot.members[cluster].apps.get(app);
+                let key = (cluster.clone(), app.clone());
+                let was = self.content.get(&key);
+                if only_reports && !self.drifted.contains(&key) && is != was {
+                    lost.push(format!(
+                        "{cluster} holds {is:?} of {app} instead of {was:?}"
+                    ));
+                } else if !only_reports && !self.emptied.contains(app) && is.is_none() {
                     lost.push(format!("{cluster} has lost {app}"));
                 }
             }
@@ -150,7 +175,9 @@ impl History {
             specs: placements
                 .map(|(app, placement)| (app.clone(), vec![placement["spec"].clone()]))
                 .collect(),
+            content: content(snapshot),
             kept: std::mem::take(&mut self.kept),
+            left: std::mem::take(&mut self.left),
             outside: std::mem::take(&mut self.outside),
             ..Self::default()
         };
@@ -195,4 +222,15 @@ impl History {
         let specs = self.specs.get(app).into_iter().flatten();
         specs.map(|spec| model::without_number(&spec["policy"]))
     }
+}
+
+/// Returns what each cluster has of each application.
+fn content(snapshot: &Snapshot) -> BTreeMap<(String, String), Maps> {
+    let mut content = BTreeMap::new();
+    for (cluster, member) in &snapshot.members {
+        for (app, maps) in &member.apps {
+            content.insert((cluster.clone(), app.clone()), maps.clone());
+        }
+    }
+    content
 }

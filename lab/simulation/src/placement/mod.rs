@@ -17,7 +17,7 @@
 //! | `apis.rs`, `snapshot.rs` | which servers there are, and what they hold at one moment |
 //! | `history.rs` | what of the past decides, since it may be kept |
 //! | `model.rs` | which clusters the documentation allows, and which it demands |
-//! | `settled.rs` | whether a settled fleet is as the model demands |
+//! | `settled.rs`, `namespaced.rs` | whether a settled fleet is as the model demands |
 //!
 //! Of placements this leaves out: objects of others in the way of ours, workloads that become available slowly or
 //! never (`rules::placement::rollout` has random histories of those), more than one part of a snapshot, preferences and
@@ -28,6 +28,7 @@ mod clusters;
 mod fleet;
 mod history;
 mod model;
+mod namespaced;
 mod objects;
 mod programs;
 mod role;
@@ -38,5 +39,5 @@ mod step;
 mod world;
 
 pub use self::role::Role;
-pub use self::step::{PlacementShape, Policy, Scope, Server, Step};
+pub use self::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
 pub use self::world::{Members, Placement};

@@ -38,6 +38,11 @@ pub(crate) fn number(policy: &Value) -> Option<usize> {
     usize::try_from(number).ok()
 }
 
+/// Returns `true` if a placement of this spec writes nothing in members.
+pub(crate) fn only_reports(spec: &Value) -> bool {
+    text(spec, "/strategy/applyStrategy/type") == "ReportDiff"
+}
+
 /// Returns a policy without its number: another number alone moves nothing.
 pub(crate) fn without_number(policy: &Value) -> Value {
     let mut policy = policy.clone();

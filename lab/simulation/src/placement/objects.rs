@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 
 use super::clusters::cluster;
-use super::step::{PlacementShape, Policy, Scope};
+use super::step::{Apply, PlacementShape, Policy, Scope};
 
 /// The number of applications: a namespace, and a placement of the same name.
 pub(crate) const APPS: u8 = 2;
+/// The application beside them, whose placement is in its namespace.
+pub(crate) const OF_NAMESPACE: u8 = APPS;
 /// The number of maps that an application may have.
 pub(crate) const MAPS: u8 = 3;
 
@@ -34,6 +36,21 @@ pub(crate) fn clusters(bits: u8) -> Vec<String> {
 /// Returns the name of an application, of its namespace and of its placement.
 pub(crate) fn app(nth: u8) -> String {
     format!("app-{nth}")
+}
+
+/// Returns the path of a fleet's kind in the namespace of that application.
+pub(crate) fn in_namespace(plural: &str) -> String {
+    let namespace = app(OF_NAMESPACE);
+    format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/{namespace}/{plural}")
+}
+
+/// Returns the path of the placements among which that of an application is.
+pub(crate) fn placements(nth: u8) -> String {
+    if nth == OF_NAMESPACE {
+        in_namespace("resourceplacements")
+    } else {
+        PLACEMENTS.to_owned()
+    }
 }
 
 /// Returns the namespace that a cluster has on the hub.
@@ -93,18 +110,57 @@ pub(crate) fn taints(is_tainted: bool) -> Value {
     }
 }
 
-pub(crate) fn placement(app: &str, shape: PlacementShape) -> Value {
+/// Returns the placement of an application. That in a namespace selects the maps there, and goes where that is: nothing else
+/// decides.
+pub(crate) fn placement(nth: u8, shape: PlacementShape) -> Value {
+    let app = app(nth);
+    let (kind, selectors, policy) = if nth == OF_NAMESPACE {
+        let maps = json!([{ "group": "", "version": "v1", "kind": "ConfigMap" }]);
+        ("ResourcePlacement", maps, policy(anywhere(shape)))
+    } else {
+        let selectors = selectors(&app, shape.scope);
+        ("ClusterResourcePlacement", selectors, policy(shape))
+    };
     json!({
-        "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacement",
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
         "metadata": { "name": app },
         "spec": {
-            "resourceSelectors": selectors(app, shape.scope), "policy": policy(shape),
-            "strategy": { "type": "RollingUpdate" },
+            "resourceSelectors": selectors, "policy": policy, "strategy": strategy(shape.apply),
         },
     })
 }
 
-pub(crate) fn selectors(app: &str, scope: Scope) -> Value {
+/// Returns a shape by which each cluster is as good as any other.
+fn anywhere(shape: PlacementShape) -> PlacementShape {
+    let policy = match shape.policy {
+        Policy::Number { clusters, .. } => Policy::Number {
+            clusters,
+            spreads: false,
+        },
+        policy => policy,
+    };
+    PlacementShape {
+        policy,
+        region: None,
+        tolerates: true,
+        ..shape
+    }
+}
+
+fn strategy(apply: Apply) -> Value {
+    let mut strategy = json!({ "type": "RollingUpdate" });
+    match apply {
+        Apply::ClientSide => {}
+        Apply::ServerSide => {
+            strategy["applyStrategy"] =
+                json!({ "type": "ServerSideApply", "serverSideApplyConfig": { "force": true } });
+        }
+        Apply::ReportDiff => strategy["applyStrategy"] = json!({ "type": "ReportDiff" }),
+    }
+    strategy
+}
+
+fn selectors(app: &str, scope: Scope) -> Value {
     let of_namespace = |scope: &str| {
         json!({
             "group": "", "version": "v1", "kind": "Namespace", "name": app, "selectionScope": scope,
@@ -120,7 +176,7 @@ pub(crate) fn selectors(app: &str, scope: Scope) -> Value {
     }
 }
 
-pub(crate) fn policy(shape: PlacementShape) -> Value {
+fn policy(shape: PlacementShape) -> Value {
     let mut policy = match shape.policy {
         Policy::All => json!({ "placementType": "PickAll" }),
         Policy::Named(bits) => {

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::clusters::CLUSTERS;
-use super::objects::{APPS, MAPS};
+use super::objects::{APPS, MAPS, OF_NAMESPACE};
 use super::role::Role;
-use super::step::{PlacementShape, Policy, Scope, Server, Step};
+use super::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
 use crate::harness::ApiFault;
 
 /// The most steps of a sequence.
@@ -46,17 +46,18 @@ fn wait() -> impl Strategy<Value = Step> {
 
 fn about_maps() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..APPS, 0..MAPS, 0_u8..10)
+        6 => (0..=OF_NAMESPACE, 0..MAPS, 0_u8..10)
             .prop_map(|(app, map, value)| Step::PutMap { app, map, value }),
-        2 => (0..APPS, 0..MAPS).prop_map(|(app, map)| Step::DeleteMap { app, map }),
+        2 => (0..=OF_NAMESPACE, 0..MAPS).prop_map(|(app, map)| Step::DeleteMap { app, map }),
         1 => (0..APPS).prop_map(|app| Step::DeleteNamespace { app }),
     ]
 }
 
 fn about_placements() -> impl Strategy<Value = Step> {
     prop_oneof![
-        5 => (0..APPS, shape()).prop_map(|(app, shape)| Step::PutPlacement { app, shape }),
-        1 => (0..APPS).prop_map(|app| Step::DeletePlacement { app }),
+        5 => (0..=OF_NAMESPACE, shape())
+            .prop_map(|(app, shape)| Step::PutPlacement { app, shape }),
+        1 => (0..=OF_NAMESPACE).prop_map(|app| Step::DeletePlacement { app }),
     ]
 }
 
@@ -73,12 +74,18 @@ fn shape() -> impl Strategy<Value = PlacementShape> {
         1 => Just(Scope::Alone),
         2 => Just(Scope::Labelled),
     ];
-    let parts = (policy, region, prop::bool::weighted(0.2), scope);
-    parts.prop_map(|(policy, region, tolerates, scope)| PlacementShape {
+    let apply = prop_oneof![
+        3 => Just(Apply::ClientSide),
+        1 => Just(Apply::ServerSide),
+        1 => Just(Apply::ReportDiff),
+    ];
+    let parts = (policy, region, prop::bool::weighted(0.2), scope, apply);
+    parts.prop_map(|(policy, region, tolerates, scope, apply)| PlacementShape {
         policy,
         region,
         tolerates,
         scope,
+        apply,
     })
 }
 
@@ -94,6 +101,9 @@ fn about_clusters() -> impl Strategy<Value = Step> {
 fn by_hand() -> impl Strategy<Value = Step> {
     let place = || (0..CLUSTERS, 0..APPS);
     prop_oneof![
+        3 => (0..CLUSTERS, prop::bool::weighted(0.7)).prop_map(|(cluster, is_there)| {
+            Step::MemberNamespace { cluster, is_there }
+        }),
         4 => (place(), 0..MAPS, any::<bool>()).prop_map(|((cluster, app), map, deletes)| {
             Step::Drift { cluster, app, map, deletes }
         }),

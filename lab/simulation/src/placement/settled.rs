@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::clusters::{CLUSTERS, cluster};
 use super::history::History;
 use super::model::{self, Place};
+use super::namespaced;
 use super::objects::{APPS, app};
 use super::snapshot::Snapshot;
 use crate::harness::value::{is_deleting, items, name, text};
@@ -29,6 +30,7 @@ pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
         let differences = check.differences();
         found.extend(differences.into_iter().map(|one| format!("{app}: {one}")));
     }
+    found.extend(namespaced::differences(snapshot, history));
     found
 }
 
@@ -160,6 +162,8 @@ impl Check<'_> {
         selected: Option<&super::snapshot::Maps>,
     ) -> Vec<String> {
         let mut found = Vec::new();
+        let placement = self.snapshot.placement(self.app);
+        let only_reports = placement.is_some_and(|one| model::only_reports(&one["spec"]));
         for cluster in model::fleet(self.snapshot).into_keys() {
             let content = &self.snapshot.members[&cluster];
             let is_kept = self
@@ -167,7 +171,7 @@ impl Check<'_> {
                 .kept
                 .contains(&(cluster.clone(), self.app.to_owned()));
             let is_bound = bound.contains(&cluster);
-            if is_kept && !is_bound {
+            if is_kept && !is_bound || only_reports && is_bound {
                 continue;
             }
             let must = selected.filter(|_| is_bound);
@@ -204,7 +208,7 @@ impl Check<'_> {
 }
 
 /// Compares what the placement says with what there is.
-fn told(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn told(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     let policy = &placement["spec"]["policy"];
     let wanted = match model::number(policy) {
@@ -222,17 +226,18 @@ fn told(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     }
     let mut types = vec!["Scheduled"];
     if !bound.is_empty() {
-        types.extend([
-            "RolloutStarted",
-            "Overridden",
-            "WorkSynchronized",
-            "Applied",
-            "Available",
-        ]);
+        types.extend(["RolloutStarted", "Overridden", "WorkSynchronized"]);
+        let end: &[&str] = if model::only_reports(&placement["spec"]) {
+            &["DiffReported"]
+        } else {
+            &["Applied", "Available"]
+        };
+        types.extend(end);
     }
     let said = items(placement, "/status/conditions");
+    let said = said.map(|one| text(one, "/type").trim_start_matches("Cluster"));
     let said: Vec<_> = said
-        .map(|one| text(one, "/type").replace("ClusterResourcePlacement", ""))
+        .map(|kind| kind.trim_start_matches("ResourcePlacement"))
         .collect();
     if said != types {
         found.push(format!("tells of {said:?} instead of {types:?}"));
@@ -254,7 +259,7 @@ fn told(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
 
 fn scheduled(placement: &Value) -> (&str, &str) {
     let mut conditions = items(placement, "/status/conditions");
-    let scheduled = conditions.find(|one| one["type"] == "ClusterResourcePlacementScheduled");
+    let scheduled = conditions.find(|one| text(*one, "/type").ends_with("PlacementScheduled"));
     (text(scheduled, "/status"), text(scheduled, "/reason"))
 }
 
@@ -281,7 +286,7 @@ fn told_of_clusters(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> 
 }
 
 /// Returns the clusters that a policy names.
-fn wanted(policy: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn wanted(policy: &Value) -> impl Iterator<Item = &str> {
     items(policy, "/clusterNames").filter_map(Value::as_str)
 }
 

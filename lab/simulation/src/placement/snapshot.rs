@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::apis::Apis;
 use super::clusters::{CLUSTERS, cluster};
 use super::objects::{
-    self, APPS, BINDINGS, MEMBERS, NAMESPACES, OWNERS, PLACEMENT, PLACEMENTS, POLICIES, SNAPSHOTS,
-    app,
+    self, BINDINGS, MEMBERS, NAMESPACES, OF_NAMESPACE, OWNERS, PLACEMENT, PLACEMENTS, POLICIES,
+    SNAPSHOTS, app, in_namespace,
 };
 use crate::harness::access::Access;
 use crate::harness::value::{is_deleting, name, text};
@@ -40,6 +40,38 @@ pub(crate) struct Snapshot {
     /// The Works by cluster and application.
     pub(crate) works: BTreeMap<(String, String), Value>,
     pub(crate) members: BTreeMap<String, Content>,
+    pub(crate) namespaced: Namespaced,
+}
+
+/// What there is of the placement that is in a namespace.
+#[derive(Debug, Default)]
+pub(crate) struct Namespaced {
+    pub(crate) placement: Option<Value>,
+    pub(crate) bindings: Vec<Value>,
+    /// The snapshots, of its policy and of what it selects.
+    pub(crate) snapshots: Vec<Value>,
+}
+
+impl Namespaced {
+    async fn read(hub: &ApiServer) -> Result<Self> {
+        let path = format!(
+            "{}/{}",
+            objects::placements(OF_NAMESPACE),
+            app(OF_NAMESPACE)
+        );
+        let mut snapshots = hub.list(&in_namespace("resourcesnapshots")).await?;
+        snapshots.extend(hub.list(&in_namespace("schedulingpolicysnapshots")).await?);
+        Ok(Self {
+            placement: hub.get(&path).await?,
+            bindings: hub.list(&in_namespace("resourcebindings")).await?,
+            snapshots,
+        })
+    }
+
+    /// Returns the clusters to which the placement is bound.
+    pub(crate) fn bound(&self) -> BTreeSet<String> {
+        targets(self.bindings.iter())
+    }
 }
 
 /// What a member holds.
@@ -61,6 +93,7 @@ impl Snapshot {
             policies: hub.list(POLICIES).await?,
             snapshots: hub.list(SNAPSHOTS).await?,
             bindings: hub.list(BINDINGS).await?,
+            namespaced: Namespaced::read(hub).await?,
             ..Self::default()
         };
         for (cluster, member) in (0..CLUSTERS).map(|nth| (cluster(nth), apis.member(nth))) {
@@ -105,11 +138,13 @@ impl Snapshot {
 
     /// Returns the clusters to which a placement is bound.
     pub(crate) fn bound(&self, app: &str) -> BTreeSet<String> {
-        let bindings = Self::of(&self.bindings, app);
-        bindings
-            .map(|binding| text(binding, "/spec/targetCluster").to_owned())
-            .collect()
+        targets(Self::of(&self.bindings, app))
     }
+}
+
+fn targets<'a>(bindings: impl Iterator<Item = &'a Value>) -> BTreeSet<String> {
+    let targets = bindings.map(|binding| text(binding, "/spec/targetCluster").to_owned());
+    targets.collect()
 }
 
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
@@ -121,7 +156,7 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
 
 async fn apps(server: &ApiServer) -> Result<BTreeMap<String, Maps>> {
     let mut apps = BTreeMap::new();
-    for app in (0..APPS).map(app) {
+    for app in (0..=OF_NAMESPACE).map(app) {
         let path = format!("{NAMESPACES}/{app}");
         if server.get(&path).await?.is_none_or(|one| is_deleting(&one)) {
             continue;

@@ -3,7 +3,7 @@
 use super::role::Role;
 use crate::harness::ApiFault;
 
-/// A step of a sequence.
+/// A step of a sequence. The last application has a placement in its namespace, the others have one of the whole hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
 pub enum Step {
@@ -23,6 +23,8 @@ pub enum Step {
     Taint { cluster: u8, is_tainted: bool },
     /// A cluster is to leave the fleet.
     Leave { cluster: u8 },
+    /// Somebody in a member creates the namespace of the last application, or deletes it with all that is in it.
+    MemberNamespace { cluster: u8, is_there: bool },
     /// Somebody in a member changes or deletes what was placed there.
     Drift {
         cluster: u8,
@@ -81,6 +83,19 @@ pub struct PlacementShape {
     pub tolerates: bool,
     /// What goes with the namespace.
     pub scope: Scope,
+    /// How it is written in members.
+    pub apply: Apply,
+}
+
+/// How objects are written in members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apply {
+    /// As where nothing is said.
+    ClientSide,
+    /// Applied by the server, where the fields of others are taken from them.
+    ServerSide,
+    /// Not at all: it is reported what differs.
+    ReportDiff,
 }
 
 /// The clusters of a placement.

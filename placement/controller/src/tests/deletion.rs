@@ -42,6 +42,34 @@ async fn placement_outlives_its_objects() {
     assert_eq!(left(&stage).await, [0; 5]);
 }
 
+/// Case F101: what something holds in a cluster is named while the placement stays, too, until it is gone.
+#[tokio::test(start_paused = true)]
+async fn held_object_is_named() {
+    let stage = placed().await;
+    let work = work_path("fleet-member-m2", "crp-work");
+    let conditions = stage.get(&work).await["status"]["conditions"].clone();
+    let held = "ConfigMap shop/ledger is held by example.com/settle";
+    let mut removing = conditions.clone();
+    let said = json!({ "type": "Removing", "status": "True", "reason": "HeldByFinalizers",
+        "message": held, "lastTransitionTime": clock(), "observedGeneration": 1 });
+    removing.as_array_mut().unwrap().push(said);
+    let told = format!("; in m2: {held}");
+    for (conditions, is_told) in [(removing, true), (conditions, false)] {
+        let status = json!({ "status": { "conditions": conditions } });
+        stage
+            .send("PATCH", &format!("{work}/status"), &status)
+            .await;
+        stage.settle().await;
+        let stored = stage.get(&format!("{PLACEMENTS}/crp")).await;
+        let scheduled = stored["status"]["conditions"][0]["message"].as_str();
+        assert_eq!(
+            scheduled.unwrap().ends_with(&told),
+            is_told,
+            "{scheduled:?}"
+        );
+    }
+}
+
 /// A placement that was never scheduled goes at once.
 #[tokio::test(start_paused = true)]
 async fn unscheduled_placement_goes() {

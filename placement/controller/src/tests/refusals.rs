@@ -1,6 +1,6 @@
 //! What a placement may not ask for: it is told, and nothing is made of it.
 
-use embedded_apiserver::{Fault, Verb};
+use embedded_apiserver::{Fault, Injection, Verb};
 use objects::Metadata;
 use serde_json::{Value, json};
 
@@ -92,10 +92,19 @@ async fn forbidden_kind_is_named() {
     assert_eq!(names(&stage, SNAPSHOTS).await, ["shop-0-snapshot"]);
 }
 
-/// Case F104: a group that does not answer is named, and holds up nobody but a placement that has
-/// something of it: that would look as if it were deleted.
+/// Case F104: a group that does not answer, and a kind whose list always fails, are named, and hold up nobody but a placement
+/// that has something of them: that would look as if it were deleted.
 #[tokio::test(start_paused = true)]
 async fn dead_group_holds_its_own() {
+    let group = Fault::Unavailable.object("test.io");
+    dead_part_holds_its_own(group, "the API group test.io").await;
+    let kind = Fault::InternalError
+        .kind("puppets")
+        .verbs([Verb::List, Verb::Watch]);
+    dead_part_holds_its_own(kind, "Puppet of test.io/v1").await;
+}
+
+async fn dead_part_holds_its_own(fault: Injection, part: &str) {
     let mut stage = Stage::with_clusters(&["c1"]).await;
     let mut puppets = puppets();
     puppets["spec"]["scope"] = json!("Namespaced");
@@ -111,17 +120,15 @@ async fn dead_group_holds_its_own() {
         stage.change("POST", PLACEMENTS, &new).await;
     }
     stage.kill().await;
-    let dead = stage
-        .server
-        .faults()
-        .inject(Fault::Unavailable.object("test.io"));
+    let dead = stage.server.faults().inject(fault);
     stage.start(&[]).await;
     for namespace in ["shop", "stage"] {
         let map = json!({ "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": "page", "namespace": namespace } });
         stage.create(&map).await;
     }
-    stage.settle().await;
+    // A list that fails is tried for a while before it is told.
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     let latest = async |name: &str| {
         let snapshots = names(&stage, SNAPSHOTS).await;
         let of_it = snapshots.into_iter().filter(|one| one.starts_with(name));
@@ -130,11 +137,12 @@ async fn dead_group_holds_its_own() {
     assert_eq!(latest("shop").await, "shop-1-snapshot");
     let (first, message) = told(&stage, "shop").await;
     assert_eq!(first, "Scheduled True SchedulingPolicyFulfilled");
-    assert!(message.contains("test.io does not answer"), "{message}");
+    let told_of = format!("does not answer about {part}");
+    assert!(message.contains(&told_of), "{message}");
     assert_eq!(latest("stage").await, "stage-0-snapshot");
     let (first, message) = told(&stage, "stage").await;
     assert_eq!(first, "Scheduled False InvalidResourceSelectors");
-    assert!(message.contains("group test.io"), "{message}");
+    assert!(message.contains(&told_of), "{message}");
 
     stage.server.faults().remove(dead);
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;

@@ -352,6 +352,20 @@ async fn bad_run_is_over() {
     }
 }
 
+/// Case F110: of what is written together the run may come first.
+#[tokio::test(start_paused = true)]
+async fn run_may_come_first() {
+    let mut stage = Stage::new();
+    stage.start(&[]).await;
+    for (name, env) in [("c", "canary"), ("p1", "prod"), ("p2", "prod")] {
+        stage.join(name, &json!({ "env": env })).await;
+    }
+    stage.send("POST", RUNS, &run("go", "", "Run")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    place_external(&stage).await;
+    assert_eq!(given(&stage).await, ["c 0-snapshot", "p1 ", "p2 "]);
+}
+
 /// Case F82: a run that is stopped gives nothing more, and goes on once it may.
 #[tokio::test(start_paused = true)]
 async fn stopped_run_gives_nothing() {

@@ -74,6 +74,16 @@ impl RunIndex {
         runs.filter(|(_, run)| !is_finished(run) && !run.metadata.is_deleting())
     }
 
+    /// Returns the runs that name a strategy, and of which something may still become.
+    pub(crate) fn naming(&self, strategy: &Key) -> Vec<Key> {
+        let naming = self.runs.iter().filter(|(key, run)| {
+            key.namespace == strategy.namespace
+                && run.spec.strategy_name == strategy.name
+                && !is_finished(run)
+        });
+        naming.map(|(key, _)| key.clone()).collect()
+    }
+
     /// Returns the uids of the runs of a placement that are to begin with its latest snapshot.
     pub(crate) fn asking(&self, placement: &Key) -> BTreeSet<String> {
         let runs = self.open(placement);

@@ -21,13 +21,19 @@ impl SharedIndex {
         self.queues.updates.add_all(changed);
     }
 
-    /// Applies an event of a strategy. A run has looked at it when it began.
+    /// Applies an event of a strategy, and wakes the runs that may wait for it. One that has begun has looked at it.
     pub(super) fn observe_strategy(
         &self,
         scope: Scope,
         event: Event<Decoded<StagedUpdateStrategy>>,
     ) {
-        self.change(|index| index.runs.strategies.observe(scope, event));
+        let runs = self.change(|index| {
+            let changes = index.runs.strategies.observe(scope, event);
+            let new = changes.iter().filter(|change| change.old.is_none());
+            new.flat_map(|change| index.runs.naming(&change.key))
+                .collect::<Vec<_>>()
+        });
+        self.queues.updates.add_all(runs);
     }
 
     /// Applies an event of an approval request, and wakes its run.

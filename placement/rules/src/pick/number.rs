@@ -9,7 +9,7 @@ use objects::Metadata;
 
 use super::choice::{Choice, Pick, Unfits, explained, filtered};
 use super::facts::{Bindings, SchedulingFacts};
-use crate::filter::Filter;
+use crate::filter::{Filter, namespace_unfit};
 use crate::score::Preferences;
 use crate::spread::{Domains, Spread};
 
@@ -78,11 +78,13 @@ pub(super) fn number<'a>(
 /// Returns the clusters whose domains count: a domain where the placement never may be would stay empty, and let no other
 /// have more than `maxSkew`. As in Kubernetes, a taint does not count.
 fn spreadable<'a>(facts: &SchedulingFacts<'a>, policy: &PlacementPolicy) -> Vec<&'a MemberCluster> {
-    let filter = Filter::of(policy, facts.placement.metadata.namespace());
-    let clusters = facts.clusters.iter();
-    let allowed =
-        clusters.filter(|one| one.obstacle.is_none() && filter.meets_required(one.cluster));
-    allowed.map(|one| one.cluster).collect()
+    let namespace = facts.placement.metadata.namespace();
+    let filter = Filter::of(policy, namespace);
+    let eligible = facts.clusters.iter().filter(|one| one.obstacle.is_none());
+    let allowed = eligible.map(|one| one.cluster).filter(|cluster| {
+        filter.meets_required(cluster) && namespace_unfit(namespace, cluster).is_none()
+    });
+    allowed.collect()
 }
 
 /// Returns the bindings that are missed the least.

@@ -29,6 +29,14 @@ fn cluster(name: &str, labels: &Value) -> MemberCluster {
     from_value(json!({ "metadata": { "name": name, "labels": labels } })).unwrap()
 }
 
+/// Returns a cluster whose agent tells of these namespaces.
+fn telling(mut cluster: MemberCluster, namespaces: &Value) -> MemberCluster {
+    let told = json!({ "namespaces": namespaces,
+        "conditions": [{ "type": "NamespaceCollectionSucceeded", "status": "True" }] });
+    cluster.status = from_value(told).unwrap();
+    cluster
+}
+
 impl World {
     fn new(clusters: Vec<MemberCluster>, policy: &Value) -> Self {
         let mut placement = Placement::default();
@@ -378,23 +386,35 @@ fn excluded_domains_do_not_count() {
     world.ineligible = vec!["c1".to_owned()];
     world.number(2);
     assert_eq!(world.schedule(), ["a1", "a2"]);
+
+    // So of a placement of a namespace, in a domain whose clusters do not have that.
+    let telling = |name: &str, zone: &str, namespaces: &Value| {
+        telling(cluster(name, &json!({ "zone": zone })), namespaces)
+    };
+    let (has, lacks) = (json!({ "shop": "" }), json!({}));
+    let clusters = vec![
+        telling("a1", "a", &has),
+        telling("a2", "a", &has),
+        telling("b1", "b", &lacks),
+        telling("c1", "c", &Value::Null),
+    ];
+    let policy = json!({ "placementType": "PickN",
+        "topologySpreadConstraints": [{ "topologyKey": "zone" }] });
+    let mut world = World::new(clusters, &policy);
+    world.placement.metadata.namespace = Some("shop".to_owned());
+    world.number(2);
+    assert_eq!(world.schedule(), ["a1", "a2"]);
 }
 
 /// Case F92: where its agent tells of namespaces, a cluster without that of the placement is not picked, or is left; of the
 /// others nobody knows.
 #[test]
 fn clusters_without_namespace_are_left() {
-    let telling = |name: &str, namespaces: &Value| {
-        let mut cluster = cluster(name, &json!({}));
-        let told = json!({ "namespaces": namespaces,
-            "conditions": [{ "type": "NamespaceCollectionSucceeded", "status": "True" }] });
-        cluster.status = from_value(told).unwrap();
-        cluster
-    };
+    let named = |name: &str, namespaces: &Value| telling(cluster(name, &json!({})), namespaces);
     let clusters = vec![
-        telling("has", &json!({ "shop": "shop-work" })),
-        telling("lacks", &json!({ "default": "" })),
-        telling("new", &Value::Null),
+        named("has", &json!({ "shop": "shop-work" })),
+        named("lacks", &json!({ "default": "" })),
+        named("new", &Value::Null),
         cluster("silent", &json!({})),
     ];
     let mut world = World::new(clusters, &json!({ "placementType": "PickAll" }));

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::accessible::readable_in;
 use crate::condition::condition;
+use crate::drift::hide_found;
 
 /// A write of a copy.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,7 @@ pub enum CopyWrite {
 }
 
 /// Plans the copy of what a placement says of itself; `existing` is the one that is there. Returns nothing if nobody asks for
-/// one, or it is up to date. Whether there is one is not said in it.
+/// one, or it is up to date. Whether there is one is not said in it, nor what a member has of its own.
 pub fn copy(
     placement: &Placement,
     said: &PlacementStatus,
@@ -35,6 +36,11 @@ pub fn copy(
     let mut said = said.clone();
     let kind = of_placement(placement.scope(), STATUS_SYNCED);
     said.conditions.retain(|one| one.type_ != kind);
+    let clusters = said.placement_statuses.iter_mut();
+    let diffed = clusters.flat_map(|one| &mut one.diffed_placements);
+    diffed
+        .flat_map(|one| &mut one.observed_diffs)
+        .for_each(hide_found);
     let time = whole_seconds(now);
     let Some(existing) = existing else {
         return Some(CopyWrite::Create(Box::new(
@@ -178,6 +184,35 @@ mod tests {
         assert_eq!(patch, expected);
         let failed = with_copied(&placement, other, Err("forbidden"), NOW);
         assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
+    }
+
+    /// Case F113: the users of a namespace are not told what members have there that the placement only looks at.
+    #[test]
+    fn values_of_members_are_hidden() {
+        let placement = placement(&json!([namespace("app-10")]));
+        let recorded = fixture("crp-diff-reported");
+        let status: PlacementStatus = from_value(recorded["status"].clone()).unwrap();
+        let Some(CopyWrite::Create(created)) = copy(&placement, &status, None, NOW) else {
+            panic!("not created");
+        };
+        let differences = |status: &PlacementStatus| {
+            let clusters = status.placement_statuses.iter();
+            let diffed = clusters.flat_map(|one| &one.diffed_placements);
+            let all = diffed.flat_map(|one| &one.observed_diffs).cloned();
+            all.collect::<Vec<_>>()
+        };
+        let (told, copied) = (differences(&status), differences(&created.source_status));
+        assert_eq!(told.len(), copied.len());
+        for (told, copied) in told.iter().zip(&copied) {
+            assert_eq!(
+                (&told.path, &told.value_in_hub),
+                (&copied.path, &copied.value_in_hub)
+            );
+            let hidden = ["", "(redacted for security reasons)"];
+            let expected = hidden[usize::from(!told.value_in_member.is_empty())];
+            assert_eq!(copied.value_in_member, expected, "{}", told.path);
+        }
+        assert_eq!(copy(&placement, &status, Some(&created), NOW), None);
     }
 
     /// Nobody else's status is copied.

@@ -25,6 +25,8 @@ pub struct StatusFacts<'a> {
     pub given: &'a [Value],
     /// Every binding of it.
     pub bindings: &'a [&'a Binding],
+    /// What is held in a cluster that is to lose it, and by what.
+    pub held: &'a [(&'a str, String)],
     /// The time after which a cluster that is not available has made the rollout stuck.
     pub progress_deadline: SignedDuration,
     /// The time.

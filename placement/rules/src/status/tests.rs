@@ -17,6 +17,7 @@ struct World {
     policy: Option<PolicySnapshot>,
     snapshot: ObjectMeta,
     bindings: Vec<Binding>,
+    held: Vec<(&'static str, String)>,
 }
 
 impl World {
@@ -40,6 +41,7 @@ impl World {
             policy: Some(from_value(fixture(policy)).unwrap()),
             snapshot: from_value(snapshot["metadata"].clone()).unwrap(),
             bindings: bindings.collect(),
+            held: Vec::new(),
         }
     }
 
@@ -61,6 +63,7 @@ impl World {
             snapshot: Some(&self.snapshot),
             given: &[],
             bindings: &bindings,
+            held: &self.held,
             progress_deadline: SignedDuration::MAX,
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
         })
@@ -206,6 +209,7 @@ fn of_differences(name: &str) -> World {
         .cloned();
     World {
         bindings: bindings.collect(),
+        held: Vec::new(),
         policy: from_value(policy).unwrap(),
         snapshot: from_value(snapshot).unwrap(),
         selection: Selection {
@@ -366,6 +370,7 @@ fn invalid_selectors_change_one_condition() {
         snapshot: None,
         given: &[],
         bindings: &[],
+        held: &[],
         progress_deadline: SignedDuration::MAX,
         now: "2026-11-25T17:00:00Z".parse().unwrap(),
     });
@@ -396,7 +401,8 @@ fn applying_is_no_failure() {
     assert_eq!((&*last.status, &*last.reason), ("Unknown", "ApplyPending"));
 }
 
-/// An entry is for a cluster that is picked: readers of the API know no other. Of one that is being left the condition tells.
+/// Case F101: an entry is for a cluster that is picked: readers of the API know no other. Of one that is being left the
+/// condition tells, and of what holds something there.
 #[test]
 fn clusters_being_left_are_told() {
     let mut world = World::seed("crp-1-available");
@@ -409,6 +415,13 @@ fn clusters_being_left_are_told() {
     let scheduled = &status.conditions[0].message;
     let told = "; kind-cluster-1 is no longer picked: what it has is being removed";
     assert!(scheduled.ends_with(told), "{scheduled}");
+    let held = "ConfigMap shop/ledger is held by example.com/settle";
+    world.held = vec![("kind-cluster-1", held.to_owned())];
+    let status = world.status().unwrap();
+    let scheduled = &status.conditions[0].message;
+    let told = format!("{told}; in kind-cluster-1: {held}");
+    assert!(scheduled.ends_with(&told), "{scheduled}");
+    world.held.clear();
     world.bindings.pop();
     assert_eq!(world.status(), None);
 }
@@ -548,6 +561,7 @@ fn stuck_rollout_is_named() {
             snapshot: Some(&world.snapshot),
             given: &[],
             bindings: &bindings,
+            held: &[],
             progress_deadline: SignedDuration::from_mins(10),
             now: now.parse().unwrap(),
         })

@@ -3,6 +3,7 @@
 use fleet_api::StagedUpdateRun;
 use fleet_api::names::{DELETION_STAGE, RESOURCE_INDEX};
 use fleet_api::update::{ClusterUpdate, StageStatus, UpdateRunStatus};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
 use objects::qualified_name::is_label_value;
@@ -16,12 +17,18 @@ use crate::condition::put;
 use crate::snapshot::{latest_resources, whole_group};
 use crate::strategy::apply_strategy;
 
+/// The time within which what a run names may come after it: what is written together comes one after the other.
+const TOGETHER: SignedDuration = SignedDuration::from_secs(5);
+
 /// Says what a run is to do.
 ///
 /// # Errors
 /// Fails if it can never begin, or something is missing that is about to come.
 pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
     let facts = step.facts;
+    if let Some(until) = awaited(facts) {
+        return Err(Obstacle::Awaited(until));
+    }
     let run = &facts.run.spec;
     let placement = picked::placement(facts)?;
     let policy = Policy::latest(facts, placement)?;
@@ -68,6 +75,14 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
         dated,
     );
     Ok(())
+}
+
+/// Returns the time until which a run waits for its placement or its strategy, if that is not there yet.
+fn awaited(facts: &UpdateFacts<'_>) -> Option<Timestamp> {
+    let is_whole = facts.placement.is_some() && facts.strategy.is_some();
+    let created = facts.run.metadata.creation_timestamp.as_ref()?;
+    let until = created.0.saturating_add(TOGETHER).ok()?;
+    (!is_whole && facts.now < until).then_some(until)
 }
 
 /// Returns the index of the snapshot that a run is about: that which it uses, or asks for, or else the latest.

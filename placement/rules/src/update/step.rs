@@ -13,6 +13,8 @@ use crate::condition::put;
 pub(super) enum Obstacle {
     /// Something is about to come.
     Missing,
+    /// Something may come until then.
+    Awaited(Timestamp),
     /// It never can, for this reason.
     Fatal(String),
 }

@@ -160,6 +160,7 @@ fn bad_runs_are_told_why() {
     for (spoil, reason) in cases {
         let mut world = World::of_six();
         world.start("go", "");
+        world.seconds += 5;
         spoil(&mut world);
         assert!(world.plan(0).has_failed, "{reason}");
         world.settle();
@@ -243,6 +244,22 @@ fn run_awaits_its_schedule() {
     let scheduled = world.policy.status.take();
     assert_eq!(world.plan(0), UpdatePlan::default());
     world.policy.status = scheduled;
+    world.settle();
+    assert_eq!(world.with("web-0-snapshot"), ["c1"]);
+}
+
+/// Case F110: a run that comes before its strategy waits some seconds for it.
+#[test]
+fn run_awaits_its_strategy() {
+    let mut world = World::of_six();
+    world.start("go", "");
+    let strategy = world.strategy.take();
+    let awaiting = UpdatePlan {
+        wake_at: Some(world.now() + jiff::SignedDuration::from_secs(5)),
+        ..UpdatePlan::default()
+    };
+    assert_eq!(world.plan(0), awaiting);
+    world.strategy = strategy;
     world.settle();
     assert_eq!(world.with("web-0-snapshot"), ["c1"]);
 }

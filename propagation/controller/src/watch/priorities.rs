@@ -12,7 +12,7 @@ impl SharedIndex {
     pub(crate) fn knows_priorities(&self) -> bool {
         match self.templates.state(&priority_class()) {
             WatchState::Complete | WatchState::NotServed | WatchState::Forbidden => true,
-            WatchState::Off | WatchState::Listing => false,
+            WatchState::Off | WatchState::Listing | WatchState::Failing => false,
         }
     }
 

@@ -81,7 +81,9 @@ impl SharedIndex {
     pub(crate) fn is_listed(&self, kind: &GroupVersionKind) -> bool {
         match self.templates.state(kind) {
             WatchState::Complete | WatchState::NotServed => true,
-            WatchState::Off | WatchState::Listing | WatchState::Forbidden => false,
+            WatchState::Off | WatchState::Listing | WatchState::Forbidden | WatchState::Failing => {
+                false
+            }
         }
     }
 
@@ -91,7 +93,7 @@ impl SharedIndex {
         let is_known = |kind: &GroupVersionKind| match self.templates.state(kind) {
             // A claim that cannot be seen cannot be taken off either. It goes once the kind may be listed.
             WatchState::Complete | WatchState::NotServed | WatchState::Forbidden => true,
-            WatchState::Off | WatchState::Listing => false,
+            WatchState::Off | WatchState::Listing | WatchState::Failing => false,
         };
         if !selected.iter().all(is_known) {
             return true;
@@ -249,7 +251,7 @@ impl SharedIndex {
                     self.wake_versions_of(kind);
                 }
             }
-            DynamicEvent::Unkept(..) => {}
+            DynamicEvent::Unkept(..) | DynamicEvent::Failing => {}
             // It is waited for, as if the list were long; its policies say so.
             DynamicEvent::Forbidden => {
                 let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);

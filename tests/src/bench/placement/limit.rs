@@ -7,6 +7,7 @@ use fleet_api::{
     AppliedWork, Binding, Placement, PolicySnapshot, ResourceSnapshot, Work,
     names::PARENT_PLACEMENT,
 };
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -159,6 +160,52 @@ impl Chain {
         merge_status(&works, name(work), status).await?;
         let bindings = untyped::<Binding>(hub.clone(), "");
         merge_status(&bindings, name(binding), &binding["status"]).await
+    }
+
+    /// Makes the writes that an edit of a map takes until it is in all members: those of the controller on the hub, and then
+    /// for each member at the same time those of both programs.
+    pub(super) async fn edit(
+        &self,
+        hub: &Client,
+        members: &[Client],
+        map: &str,
+        edit: &str,
+    ) -> Result<()> {
+        let placement = name(&self.placement);
+        let edited = json!({ "data": { "edit": edit } });
+        let marked = json!({ "metadata": { "annotations": { "bench": edit } } });
+        merge(&untyped::<ConfigMap>(hub.clone(), placement), map, &edited).await?;
+        let snapshots = untyped::<ResourceSnapshot>(hub.clone(), "");
+        let mut snapshot = anew(&self.snapshot);
+        snapshot["metadata"]["name"] = json!(self.edited());
+        snapshot["metadata"]["labels"] = json!({});
+        create(&snapshots, &snapshot).await?;
+        let bringing = self.bindings.iter().zip(members);
+        let bringing = bringing.map(async |((binding, work), member)| {
+            let bindings = untyped::<Binding>(hub.clone(), "");
+            merge(&bindings, name(binding), &marked).await?;
+            let mut started = json!({ "conditions": binding["status"]["conditions"] });
+            started["conditions"][0]["message"] = json!(edit);
+            merge_status(&bindings, name(binding), &started).await?;
+            let works = untyped::<Work>(hub.clone(), &namespace(work));
+            let mut written = marked.clone();
+            written["spec"] = work["spec"].clone();
+            merge(&works, name(work), &written).await?;
+            let copies = untyped::<ConfigMap>(member.clone(), placement);
+            merge(&copies, map, &edited).await
+        });
+        try_join_all(bringing).await.map(drop)
+    }
+
+    /// Deletes the snapshot of an edit.
+    pub(super) async fn forget_edit(&self, hub: &Client) -> Result<()> {
+        let snapshots = untyped::<ResourceSnapshot>(hub.clone(), "");
+        delete(&snapshots, &self.edited()).await
+    }
+
+    /// Returns the name of the snapshot of an edit.
+    fn edited(&self) -> String {
+        format!("{}-edited", name(&self.placement))
     }
 
     /// Deletes what is in a member, and then the Work.

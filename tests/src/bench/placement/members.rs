@@ -64,6 +64,8 @@ pub(super) async fn bench(print: &mut impl FnMut(&str)) -> Result<()> {
     ));
     programs.settled().await?;
     programs.stop().await?;
+    let limit = members.edit_limit().await?;
+    print(&format!("the same writes by a bare client: {limit:.3?}"));
     let programs = members.fleet.run_with(&NO_QUIET).await?;
     programs.settled().await?;
     let edited = members.edit().await?;
@@ -148,6 +150,23 @@ impl Members {
             times.push(seen - began);
             // What follows from one edit must not meet the next.
             tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(median(times))
+    }
+
+    /// Makes the writes of these edits by a bare client. Returns their median time.
+    async fn edit_limit(&self) -> Result<Duration> {
+        let (hub, members) = (self.hub(), self.apis().collect::<Vec<_>>());
+        let mut chains = limit::chains(&hub).await?;
+        let chain = chains.pop().context("no placement")?;
+        let mut times = Vec::new();
+        for nth in 0..2 * EDITS {
+            let name = format!("map-{}", nth / 2 % MAPS);
+            let edit = if nth % 2 == 0 { "on" } else { "off" };
+            let began = Instant::now();
+            chain.edit(&hub, &members, &name, edit).await?;
+            times.push(began.elapsed());
+            chain.forget_edit(&hub).await?;
         }
         Ok(median(times))
     }

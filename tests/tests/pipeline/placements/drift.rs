@@ -9,7 +9,7 @@ use kube::{
 use pipeline_tests::{fleet::Member, propagation::create};
 use serde_json::json;
 
-use super::{KEY, MAP, Stage, edit, maps, names, said, spec_of, stories, values};
+use super::{KEY, MAP, REPORTED, Stage, edit, maps, names, said, spec_of, stories, values};
 
 const MEMBER: Member = Member(1);
 
@@ -76,15 +76,6 @@ async fn additions_are_told(stage: &mut Stage) -> Result<()> {
     stage.until_status(NAME, "as it was", has_none).await?;
     stage.remove(NAME).await
 }
-
-/// What is said of a placement that has only looked.
-const REPORTED: [&str; 5] = [
-    "Scheduled True SchedulingPolicyFulfilled",
-    "RolloutStarted True RolloutStarted",
-    "Overridden True NoOverrideSpecified",
-    "WorkSynchronized True WorkSynchronized",
-    "DiffReported True DiffReportingCompleted",
-];
 
 fn has_differences(status: &PlacementStatus, diffs: &[[&str; 3]]) -> bool {
     let clusters = status.placement_statuses.iter();

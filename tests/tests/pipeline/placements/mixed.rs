@@ -1,4 +1,5 @@
 //! Either of our programs beside KubeFleet's other one. That one is played: it writes what a running one wrote.
+//! `strategies`: what becomes of the fields in a member while the way to write them changes.
 
 use anyhow::Result;
 use fleet_api::{
@@ -19,6 +20,7 @@ use pipeline_tests::{
     fleet::Member,
     on_both,
     placement::{PlacementFleet, PlacementPrograms},
+    programs::Running,
     propagation::create,
     wait::until,
 };
@@ -47,6 +49,8 @@ macro_rules! recorded {
         serde_json::from_str::<Value>(text).unwrap()
     }};
 }
+
+mod strategies;
 
 fn channels(fleet: &PlacementFleet) -> Api<InternalMemberCluster> {
     let namespace = member_namespace(&MEMBER.name());
@@ -179,9 +183,21 @@ impl TheirAgent<'_> {
     }
 }
 
-/// Case F51: our controller goes by what KubeFleet's agent says; ours, which follows that one, writes nothing in the
-/// member until something changes.
-async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
+impl<Programs> Stage<Programs> {
+    /// Waits until the placement says that its only cluster has not ended yet.
+    async fn until_pending(&self, pending: &str) -> Result<()> {
+        self.until_status(PLACEMENT, pending, |status| {
+            said(&status.conditions).contains(&pending.to_owned())
+        })
+        .await
+    }
+}
+
+/// What is said of a placement whose Works are being applied.
+const PENDING: &str = "Applied Unknown ApplyPending";
+
+/// Starts a fleet with our controller, into whose member KubeFleet's agent has placed a namespace.
+async fn placed_by_theirs(server: ApiKind) -> Result<Stage<Running>> {
     let fleet = registered(server, 1).await?;
     let controller = fleet.run_controller(&[]).await?;
     let stage = Stage {
@@ -196,14 +212,18 @@ async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
     let spec = json!({ "resourceSelectors": [selector], "strategy": { "type": "RollingUpdate" } });
     stage.fleet.place(PLACEMENT, spec).await?;
     theirs.begin(1).await?;
-    stage
-        .until_status(PLACEMENT, "in progress", |status| {
-            said(&status.conditions).contains(&"Applied Unknown ApplyPending".to_owned())
-        })
-        .await?;
+    stage.until_pending(PENDING).await?;
     theirs.create_placed().await?;
     theirs.end(1).await?;
     stage.until_complete(PLACEMENT).await?;
+    Ok(stage)
+}
+
+/// Case F51: our controller goes by what KubeFleet's agent says; ours, which follows that one, writes nothing in the
+/// member until something changes.
+async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
+    let stage = placed_by_theirs(server).await?;
+    let theirs = TheirAgent(&stage.fleet);
     stage.edit(PLACED, "edited").await?;
     theirs.begin(2).await?;
     theirs.change_placed("edited").await?;
@@ -273,31 +293,41 @@ fn told(status: &Value) -> Vec<Value> {
     all.collect()
 }
 
-/// Case F51: our agent joins KubeFleet's hub, with the rights that it has there, applies its Works, says of them what its
-/// own agent would, and leaves.
-async fn agent_beside_their_controller(server: ApiKind) -> Result<()> {
-    let fleet = PlacementFleet::start(server, 1).await?;
-    admit(&fleet).await?;
+/// Has our agent join KubeFleet's hub.
+async fn join_theirs(fleet: &PlacementFleet) -> Result<Running> {
+    admit(fleet).await?;
     let ours = fleet.run_agent(MEMBER).await?;
-    let (channels, name) = (channels(&fleet), MEMBER.name());
-    until(&channels, &name, "joined", |found| {
+    until(&channels(fleet), &MEMBER.name(), "joined", |found| {
         found.is_some_and(|channel| is_joined(channel, "Joined True InternalMemberClusterJoined"))
     })
     .await?;
+    Ok(ours)
+}
 
+/// Writes a Work as KubeFleet's controller does, and waits until it is available.
+async fn write_work(fleet: &PlacementFleet) -> Result<()> {
     let recorded = recorded!("crp-all-work");
     let works = fleet.works(MEMBER);
-    let metadata = |name: &str| {
-        json!({ "name": name, "labels": recorded["metadata"]["labels"],
-            "annotations": recorded["metadata"]["annotations"] })
-    };
-    let work = json!({ "metadata": metadata(WORK), "spec": recorded["spec"] });
+    let metadata = json!({ "name": WORK, "labels": recorded["metadata"]["labels"],
+        "annotations": recorded["metadata"]["annotations"] });
+    let work = json!({ "metadata": metadata, "spec": recorded["spec"] });
     create(&works, work).await?;
     until(&works, WORK, "available", |work| {
         let status = work.map(|work| json!(work.status)).unwrap_or_default();
         told(&status) == told(&recorded["status"])
     })
     .await?;
+    Ok(())
+}
+
+/// Case F51: our agent joins KubeFleet's hub, with the rights that it has there, applies its Works, says of them what its
+/// own agent would, and leaves.
+async fn agent_beside_their_controller(server: ApiKind) -> Result<()> {
+    let fleet = PlacementFleet::start(server, 1).await?;
+    let ours = join_theirs(&fleet).await?;
+    let (channels, name) = (channels(&fleet), MEMBER.name());
+    write_work(&fleet).await?;
+    let (recorded, works) = (recorded!("crp-all-work"), fleet.works(MEMBER));
     let member = fleet.member(MEMBER);
     let placed = maps(member, PLACED).get(MAP).await?;
     assert_eq!(placed.data.unwrap_or_default()[KEY], "value");

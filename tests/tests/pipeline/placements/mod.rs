@@ -112,6 +112,15 @@ const COMPLETE: [&str; 6] = [
     "Available True ResourceAvailable",
 ];
 
+/// What is said of a placement that has only looked.
+const REPORTED: [&str; 5] = [
+    "Scheduled True SchedulingPolicyFulfilled",
+    "RolloutStarted True RolloutStarted",
+    "Overridden True NoOverrideSpecified",
+    "WorkSynchronized True WorkSynchronized",
+    "DiffReported True DiffReportingCompleted",
+];
+
 /// A fleet and its programs.
 struct Stage<Programs = PlacementPrograms> {
     fleet: PlacementFleet,
