@@ -12,11 +12,10 @@ use karmada_api::{
 };
 use karmada_rules::endpoints::slice_service;
 use karmada_rules::ingress::{
-    BackendAddresses, Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts,
-    Need, Settings, backend_addresses, binding_names, binding_of, bound_clusters, bound_ingress,
-    bound_service, decide, secrets, service_locations, services,
+    BackendAddresses, Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, ExportChange,
+    ExportFacts, Exporter, Facts, Need, Settings, backend_addresses, binding_names, binding_of,
+    bound_clusters, bound_ingress, bound_service, decide, secrets, service_locations, services,
 };
-use karmada_rules::remedy::{Expiries, RemedyIndex};
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 use objects::Key;
@@ -54,10 +53,8 @@ pub(crate) struct Backends {
     pub(crate) templates: Cache<Service>,
     pub(crate) slices: Cache<EndpointSlice>,
     pub(crate) remedies: Cache<Remedy>,
-    /// The Remedies without matches, by the clusters whose traffic they block.
-    pub(crate) decided: RemedyIndex,
-    /// The moments at which Remedies expire.
-    pub(crate) expiries: Expiries,
+    /// The Remedies without matches.
+    pub(crate) decided: DecidedBlocks,
     /// `None` if Secrets are not copied: then they are not watched.
     pub(crate) secrets: Option<Cache<Secret>>,
     /// `None` if the exports of Services are left to the user.
@@ -355,6 +352,19 @@ impl Backends {
     }
 }
 
+impl ClusterFacts for Index {
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
+        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.backends.as_ref().is_none_or(|backends| {
+            // One that could never be read may be a person's decision.
+            !backends.remedies.unread().is_empty() || backends.decided.cover(cluster)
+        })
+    }
+}
+
 impl Facts for Index {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
         let read = self
@@ -366,18 +376,6 @@ impl Facts for Index {
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
         cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
-    }
-
-    fn cluster(&self, name: &str) -> Cached<&Cluster> {
-        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
-    }
-
-    fn is_decided(&self, cluster: &str) -> bool {
-        self.backends.as_ref().is_none_or(|backends| {
-            // One that could never be read may be a person's decision.
-            !backends.remedies.unread().is_empty()
-                || backends.decided.covering(cluster).next().is_some()
-        })
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

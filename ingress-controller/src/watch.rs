@@ -14,8 +14,8 @@ use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::endpoints::{COLLECTED, slice_cluster, slice_service};
 use karmada_rules::ingress::{
     Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
-    bound_clusters, bound_ingress, bound_service, cut_of_left, decide, decided_scope, desired,
-    excluded, same_reports, services,
+    bound_clusters, bound_ingress, bound_service, cut_of_left, decide, desired, excluded,
+    same_reports, services,
 };
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
@@ -355,15 +355,8 @@ impl Index {
         };
         let mut concerned = Vec::new();
         for Transition { key, old, new } in backends.remedies.observe(event) {
-            backends.expiries.replace(&key.name, new.as_deref());
-            let looked = backends.expiries.looked();
-            let [before, now] =
-                [&old, &new].map(|remedy| remedy.as_deref().and_then(|r| decided_scope(r, looked)));
-            if before == now {
-                continue;
-            }
-            concerned.extend(before.into_iter().chain(now.clone()));
-            backends.decided.replace(&key.name, now);
+            let (old, new) = (old.as_deref(), new.as_deref());
+            concerned.extend(backends.decided.change(&key.name, old, new));
         }
         self.blocked_in(&concerned)
     }

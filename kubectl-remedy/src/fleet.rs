@@ -13,8 +13,8 @@ use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::endpoints::{COLLECTED, slice_service};
 use karmada_rules::ingress::{
-    Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
-    desired,
+    Cached, ClusterFacts, Decision, Desired, Facts, Settings, binding_names, binding_of, decide,
+    decided_scope, desired,
 };
 use karmada_rules::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 use karmada_runtime::cache::Cache;
@@ -197,17 +197,7 @@ where
     }
 }
 
-impl Facts for FleetSnapshot {
-    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
-        let read = self.classes.iter();
-        read.map(|(_, class)| Cached::Present(&**class))
-            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
-    }
-
-    fn class(&self, name: &str) -> Cached<&IngressClass> {
-        find(&self.classes, &Key::cluster_scoped(name))
-    }
-
+impl ClusterFacts for FleetSnapshot {
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
         find(&self.clusters, &Key::cluster_scoped(name))
     }
@@ -219,6 +209,18 @@ impl Facts for FleetSnapshot {
             || remedies.any(|(_, remedy)| {
                 decided_scope(remedy, self.now).is_some_and(|scope| scope.covers(cluster))
             })
+    }
+}
+
+impl Facts for FleetSnapshot {
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let read = self.classes.iter();
+        read.map(|(_, class)| Cached::Present(&**class))
+            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
+    }
+
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
+        find(&self.classes, &Key::cluster_scoped(name))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

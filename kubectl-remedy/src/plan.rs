@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use karmada_api::Remedy;
-use karmada_rules::ingress::{BackendChange, Cached, Facts, backend_changes};
+use karmada_rules::ingress::{BackendChange, Cached, ClusterFacts, backend_changes};
 use karmada_rules::remedy::{self, Forecast, covers, observed, problems};
 use kube::{Client, ResourceExt};
 use serde::Serialize;

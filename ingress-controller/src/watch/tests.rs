@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
-use karmada_rules::ingress::{Facts, service_locations};
+use karmada_rules::ingress::{ClusterFacts, Facts, service_locations};
 use proptest::prelude::*;
 use serde_json::json;
 
