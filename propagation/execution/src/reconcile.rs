@@ -224,6 +224,7 @@ impl Reconciler {
                 manifest,
                 error: one.error.as_ref().map(explained),
                 note: one.note.as_deref(),
+                block: None,
                 object: &one.object,
                 interpreted: interpreted.clone(),
             });
@@ -255,6 +256,7 @@ impl Reconciler {
             manifest,
             error: Some(reason.to_owned()),
             note: None,
+            block: None,
             object: &ObservedObject::Unknown,
             interpreted: Interpreted::default(),
         });

@@ -69,6 +69,7 @@ fn status_after(
         manifest,
         error: error.map(str::to_owned),
         note: None,
+        block: None,
         object,
         interpreted: Interpreted::default(),
     };
@@ -85,6 +86,7 @@ fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> S
         manifest,
         error: None,
         note: None,
+        block: None,
         object,
         interpreted: Interpreted::default(),
     };
@@ -325,6 +327,7 @@ fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) ->
         manifest,
         error: None,
         note: None,
+        block: None,
         object: &ObservedObject::Present(object.clone()),
         interpreted: interpreted.clone(),
     };
@@ -392,6 +395,7 @@ fn equal_errors_are_said_once() {
         manifest: &manifest,
         error: error.map(str::to_owned),
         note: None,
+        block: None,
         object: &ObservedObject::Unknown,
         interpreted: Interpreted::default(),
     });
@@ -414,6 +418,7 @@ fn notes_follow_success() {
         manifest: &manifest,
         error: None,
         note,
+        block: None,
         object: &ObservedObject::Absent,
         interpreted: Interpreted::default(),
     });
