@@ -34,6 +34,7 @@ pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
         key: Key::of(work),
         generation: work.metadata.generation,
         manifests: work.spec.workload.manifests.iter().collect(),
+        withheld: BTreeSet::new(),
         terms: String::new(),
         suspended: work.is_suspended(),
         last_write: match execution::applied(work) {
