@@ -31,6 +31,7 @@ mod rivals;
 mod scripts;
 mod thirdparty;
 mod webhooks;
+mod withheld;
 
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {

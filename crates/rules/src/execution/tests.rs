@@ -114,14 +114,16 @@ fn karmada_status_stays_unwritten() {
     }
 }
 
-/// An object that names another Work, or is not managed, stays. A preserved one loses Karmada's marks only.
+/// An object that names another Work, or is not managed, stays. A preserved one loses Karmada's marks only, when its Work
+/// is deleted.
 #[test]
 fn only_own_object_is_removed() {
     let Recorded {
         mut work, object, ..
     } = deployment();
     let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
-    assert_eq!(removal(&work, &object), Removal::Delete { uid });
+    let deletion = Removal::Delete { uid };
+    assert_eq!(removal(&work, &object), deletion);
     let mut other = object.clone();
     other["metadata"]["annotations"][WORK_NAME] = json!("other");
     assert_eq!(removal(&work, &other), Removal::Nothing);
@@ -129,6 +131,8 @@ fn only_own_object_is_removed() {
     unmanaged["metadata"]["labels"]["karmada.io/managed"] = json!("false");
     assert_eq!(removal(&work, &unmanaged), Removal::Nothing);
     work.spec.preserve_resources_on_deletion = Some(true);
+    assert_eq!(removal(&work, &object), deletion);
+    work.metadata.deletion_timestamp = Some(from_value(json!("2026-11-22T08:00:00Z")).unwrap());
     let Removal::Release { patch } = removal(&work, &object) else {
         panic!("not released");
     };

@@ -23,7 +23,7 @@ fn slices(client: Client) -> Api<EndpointSlice> {
     Api::namespaced(client, "shop")
 }
 
-fn of_member(member: &ServedApi) -> Api<EndpointSlice> {
+pub(super) fn of_member(member: &ServedApi) -> Api<EndpointSlice> {
     slices(Client::new(member.server.service(), "default"))
 }
 
