@@ -15,12 +15,13 @@ use super::super::{
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
-const RIGHTS: [&str; 8] = [
+const RIGHTS: [&str; 9] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
     "propagation/everything/rights.yaml",
     "propagation/cluster/cluster-controller.yaml",
     "propagation/collect-endpoints/rights.yaml",
+    "propagation/east-west/rights.yaml",
     "propagation/rebalance/rights.yaml",
     "propagation/estimators/rights.yaml",
     "renew/rights.yaml",
