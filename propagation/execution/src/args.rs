@@ -20,7 +20,7 @@ pub struct Args {
     /// Collect the EndpointSlices of exported Services from the members, for a fleet without Karmada: a Karmada does that itself.
     #[arg(long, env = "KARMADA_COLLECT_ENDPOINTS", conflicts_with = "pull")]
     pub(crate) collect_endpoints: bool,
-    /// Withhold from each member the EndpointSlices that a MultiClusterService brings there from a cluster with TrafficControl among its remedyActions, as long as another cluster serves the Service.
+    /// Withhold from each member the EndpointSlices that Works bring there from a cluster whose traffic a Remedy blocks, as long as another cluster serves the Service.
     #[arg(
         long,
         env = "KARMADA_BLOCK_MULTICLUSTER_SERVICES",
