@@ -14,4 +14,5 @@ karmada_runtime::event_reasons! {
     MemberTaskFailed: "Cluster", "the objects in the cluster are not watched any more by a fault of the program, and are again a minute later; the log has the fault";
     CollectEndpointsFailed: "ServiceExport", "the endpoints of the Service cannot be collected from a cluster, or not be written; the note gives the reason";
     EndpointsNotOurs: "ServiceExport", "another program, such as a Karmada, collects the endpoints of the Service from a cluster, and they are left to it";
+    DeriveServiceFailed: "ServiceImport", "the API refuses the Service that stands for the import; the note gives its reason";
 }

@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::*;
 
 mod endpoints;
+mod imports;
 mod metrics;
 mod pull;
 mod rivals;

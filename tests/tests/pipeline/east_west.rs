@@ -255,10 +255,6 @@ async fn export(fleet: &PropagationFleet) -> Result<()> {
 async fn import(fleet: &PropagationFleet) -> Result<()> {
     let client = fleet.karmada.client();
     let ports = json!([{ "name": "http", "port": 80 }]);
-    let services: Api<Service> = namespaced(client.clone());
-    let derived = json!({ "metadata": { "name": format!("derived-{SERVICE}") },
-        "spec": { "ports": ports } });
-    create(&services, derived).await?;
     let kind = GroupVersionKind::gvk(IMPORTS, "v1alpha1", "ServiceImport");
     let kind = ApiResource::from_gvk_with_plural(&kind, "serviceimports");
     let imports: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &kind);
