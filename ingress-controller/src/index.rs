@@ -18,10 +18,9 @@ use objects::Key;
 use objects::reverse_index::ReverseIndex;
 use traffic::endpoints::slice_service;
 use traffic::ingress::{
-    Cached, Facts, binding_names, binding_of, bound_ingress, bound_service, secrets,
-    service_locations, services,
+    Cached, ClusterFacts, DecidedBlocks, Facts, binding_names, binding_of, bound_ingress,
+    bound_service, secrets, service_locations, services,
 };
-use traffic::remedy::{Expiries, RemedyIndex};
 
 /// The watched objects, and the ingresses by what they refer to.
 #[derive(Debug, Default)]
@@ -57,10 +56,8 @@ pub(crate) struct Backends {
     pub(crate) templates: Cache<Service>,
     pub(crate) slices: Cache<EndpointSlice>,
     pub(crate) remedies: Cache<Remedy>,
-    /// The Remedies without matches, by the clusters whose traffic they block.
-    pub(crate) decided: RemedyIndex,
-    /// The moments at which Remedies expire.
-    pub(crate) expiries: Expiries,
+    /// The Remedies without matches.
+    pub(crate) decided: DecidedBlocks,
     /// `None` if Secrets are not copied: then they are not watched.
     pub(crate) secrets: Option<Cache<Secret>>,
     /// `None` if the exports of Services are left to the user.
@@ -249,6 +246,19 @@ impl Backends {
     }
 }
 
+impl ClusterFacts for Index {
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
+        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.backends.as_ref().is_none_or(|backends| {
+            // One that could never be read may be a person's decision.
+            !backends.remedies.unread().is_empty() || backends.decided.cover(cluster)
+        })
+    }
+}
+
 impl Facts for Index {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
         let read = self
@@ -260,18 +270,6 @@ impl Facts for Index {
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
         cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
-    }
-
-    fn cluster(&self, name: &str) -> Cached<&Cluster> {
-        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
-    }
-
-    fn is_decided(&self, cluster: &str) -> bool {
-        self.backends.as_ref().is_none_or(|backends| {
-            // One that could never be read may be a person's decision.
-            !backends.remedies.unread().is_empty()
-                || backends.decided.covering(cluster).next().is_some()
-        })
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use traffic::endpoints::COLLECTED;
 use traffic::ingress::{
     Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
-    cut_of_left, decide, decided_scope, desired, excluded, services,
+    cut_of_left, decide, desired, excluded, services,
 };
 
 use self::exports::routing;
@@ -360,15 +360,8 @@ impl Index {
         };
         let mut concerned = Vec::new();
         for Transition { key, old, new } in backends.remedies.observe(event) {
-            backends.expiries.replace(&key.name, new.as_deref());
-            let looked = backends.expiries.looked();
-            let [before, now] =
-                [&old, &new].map(|remedy| remedy.as_deref().and_then(|r| decided_scope(r, looked)));
-            if before == now {
-                continue;
-            }
-            concerned.extend(before.into_iter().chain(now.clone()));
-            backends.decided.replace(&key.name, now);
+            let (old, new) = (old.as_deref(), new.as_deref());
+            concerned.extend(backends.decided.change(&key.name, old, new));
         }
         self.blocked_in(&concerned)
     }

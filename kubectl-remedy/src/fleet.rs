@@ -20,8 +20,8 @@ use objects::Key;
 use serde::de::DeserializeOwned;
 use traffic::endpoints::{COLLECTED, slice_service};
 use traffic::ingress::{
-    Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
-    desired,
+    Cached, ClusterFacts, Decision, Desired, Facts, Settings, binding_names, binding_of, decide,
+    decided_scope, desired,
 };
 use traffic::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 
@@ -197,17 +197,7 @@ where
     }
 }
 
-impl Facts for FleetSnapshot {
-    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
-        let read = self.classes.iter();
-        read.map(|(_, class)| Cached::Present(&**class))
-            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
-    }
-
-    fn class(&self, name: &str) -> Cached<&IngressClass> {
-        find(&self.classes, &Key::cluster_scoped(name))
-    }
-
+impl ClusterFacts for FleetSnapshot {
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
         find(&self.clusters, &Key::cluster_scoped(name))
     }
@@ -219,6 +209,18 @@ impl Facts for FleetSnapshot {
             || remedies.any(|(_, remedy)| {
                 decided_scope(remedy, self.now).is_some_and(|scope| scope.covers(cluster))
             })
+    }
+}
+
+impl Facts for FleetSnapshot {
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let read = self.classes.iter();
+        read.map(|(_, class)| Cached::Present(&**class))
+            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
+    }
+
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
+        find(&self.classes, &Key::cluster_scoped(name))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

@@ -7,7 +7,7 @@ use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
 use proptest::prelude::*;
 use serde_json::json;
-use traffic::ingress::{Facts, service_locations};
+use traffic::ingress::{ClusterFacts, Facts, service_locations};
 
 use super::*;
 use crate::fixtures::{

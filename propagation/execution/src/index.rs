@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use apply::{KindCounts, Wake};
 use jiff::Timestamp;
-use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_api::{ClusterView, Remedy, Work, cluster_of_execution_namespace, execution_namespace};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
-use propagation_rules::execution::Progress;
+use propagation_rules::execution::{Block, Progress, ServiceSlice};
 use traffic::ingress::Cached;
 
 use crate::arrivals::Arrivals;
+use crate::imports::{BlockedSlices, Imports, Known};
 use crate::stored::StoredWork;
 
 /// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
@@ -37,6 +38,8 @@ struct Index {
     clusters: Cache<ClusterView>,
     /// The kinds of manifests, by cluster.
     kinds: BTreeMap<String, KindCounts>,
+    /// Absent if no slices are withheld.
+    imports: Option<Imports>,
 }
 
 /// How far the Works of one member have come.
@@ -67,6 +70,68 @@ impl SharedIndex {
         }
     }
 
+    /// Withholds from now on the slices of blocked clusters.
+    pub(crate) fn withhold(&self) {
+        self.index.lock().imports = Some(Imports::default());
+    }
+
+    /// Returns `true` if the slices of blocked clusters are withheld.
+    pub(crate) fn withholds(&self) -> bool {
+        self.index.lock().imports.is_some()
+    }
+
+    /// Returns what blocks of clusters do to the manifests of a Work of a cluster, in their order.
+    pub(crate) fn blocks(&self, cluster: &str, work: &Work) -> Vec<Option<Block>> {
+        let index = self.index.lock();
+        let block = |manifest| {
+            let imports = index.imports.as_ref().filter(|_| !work.is_suspended())?;
+            let slice = ServiceSlice::of(manifest)?;
+            let blocks = imports.blocks(cluster, &slice.service, index.known());
+            blocks.block(&slice)
+        };
+        work.spec.workload.manifests.iter().map(block).collect()
+    }
+
+    /// Returns `true` if a Work brings slices of other clusters, which may be withheld.
+    pub(crate) fn brings_slices(&self, work: &Key) -> bool {
+        let index = self.index.lock();
+        let work = index.works.get(work).filter(|_| index.imports.is_some());
+        let mut slices = work.iter().flat_map(|work| work.summary.slices.iter());
+        slices.any(|slice| slice.source.is_some())
+    }
+
+    /// Returns the numbers of slices of blocked clusters, by member; none if no slices are withheld.
+    pub(crate) fn blocked_slices(&self) -> BTreeMap<String, BlockedSlices> {
+        let index = self.index.lock();
+        let imports = index.imports.as_ref();
+        imports
+            .map(|imports| imports.counts(index.known()))
+            .unwrap_or_default()
+    }
+
+    /// Takes in an event of the Remedies, and returns the moment at which the next one expires.
+    pub(crate) fn observe_remedies(&self, event: Event<Decoded<Remedy>>) -> Option<Timestamp> {
+        self.change_imports(|imports| imports.observe_remedies(event))
+    }
+
+    /// Takes in a look at the clock, and returns the moment at which the next Remedy expires.
+    pub(crate) fn expire(&self, now: Timestamp) -> Option<Timestamp> {
+        self.change_imports(|imports| imports.expire(now))
+    }
+
+    fn change_imports(
+        &self,
+        change: impl FnOnce(&mut Imports) -> BTreeSet<Key>,
+    ) -> Option<Timestamp> {
+        let mut index = self.index.lock();
+        let imports = index.imports.as_mut()?;
+        let concerned = change(imports);
+        let next = imports.next_expiry();
+        drop(index);
+        self.wake_all(concerned);
+        next
+    }
+
     /// Takes in an event of the Works.
     pub(crate) fn observe_works(&self, event: Event<Decoded<StoredWork>>) -> WorkChanges {
         let mut changes = WorkChanges {
@@ -74,6 +139,7 @@ impl SharedIndex {
             other_kinds: BTreeSet::new(),
             unread_gone: BTreeSet::new(),
         };
+        let mut concerned = BTreeSet::new();
         let mut index = self.index.lock();
         let unread = index.works.unread().clone();
         let works = index.works.observe(event);
@@ -89,8 +155,13 @@ impl SharedIndex {
             if index.count_kinds(cluster, &change) {
                 changes.other_kinds.insert(cluster.to_owned());
             }
+            if let Some(imports) = &mut index.imports {
+                concerned.extend(imports.observe_work(cluster, &change));
+            }
             changes.works.push((cluster.to_owned(), change));
         }
+        drop(index);
+        self.wake_all(concerned);
         changes
     }
 
@@ -99,7 +170,17 @@ impl SharedIndex {
         &self,
         event: Event<Decoded<ClusterView>>,
     ) -> Vec<Transition<ClusterView>> {
-        self.index.lock().clusters.observe(event)
+        let mut index = self.index.lock();
+        let changes = index.clusters.observe(event);
+        let mut concerned = BTreeSet::new();
+        if let Some(imports) = &mut index.imports {
+            for change in &changes {
+                concerned.extend(imports.observe_cluster(change));
+            }
+        }
+        drop(index);
+        self.wake_all(concerned);
+        changes
     }
 
     /// Returns the keys of all Works with their clusters.
@@ -216,9 +297,14 @@ impl SharedIndex {
         let concerned = works.filter(|(_, work)| is_concerned(&work.summary.kinds));
         let keys: Vec<_> = concerned.map(|(key, _)| key.clone()).collect();
         drop(index);
+        self.wake_all(keys);
+    }
+
+    fn wake_all(&self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
             if let Some(cluster) = cluster_of_execution_namespace(&key.namespace) {
-                self.queues.of(cluster).add(key.clone());
+                let queue = self.queues.of(cluster);
+                queue.add(key);
             }
         }
     }
@@ -251,14 +337,25 @@ impl SharedIndex {
     /// Returns the numbers of objects that cannot be read, by kind.
     pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
         let index = self.index.lock();
-        vec![
+        let mut counts = vec![
             ("Work", index.works.undecoded()),
             ("Cluster", index.clusters.undecoded()),
-        ]
+        ];
+        let imports = index.imports.as_ref();
+        counts.extend(imports.map(|imports| ("Remedy", imports.undecoded())));
+        counts
     }
 }
 
 impl Index {
+    /// Returns what a decision about slices depends on.
+    fn known(&self) -> Known<'_> {
+        Known {
+            works: &self.works,
+            clusters: &self.clusters,
+        }
+    }
+
     /// Counts the kinds of a Work, and returns `true` if its cluster has another set of them now.
     fn count_kinds(&mut self, cluster: &str, change: &Transition<StoredWork>) -> bool {
         let of = |work: &Option<Arc<StoredWork>>| {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{MemberError, SyncResult, Synced};
+use apply::{MemberError, SyncResult, Synced, Unit};
 use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::work::APPLIED;
@@ -20,16 +20,16 @@ use kube::api::{Patch, PatchParams};
 use objects::Key;
 use objects::ownership::ObservedObject;
 use objects::patch::guarded;
-use propagation_rules::execution::{Interpreted, Outcome, SyncOutcome};
+use propagation_rules::execution::{Block, Interpreted, Outcome, SyncOutcome};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::customization::SharedCustomizations;
 use crate::finalizer;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Member};
 use crate::identity::NAME;
 use crate::index::SharedIndex;
-use crate::ownership::unit;
+use crate::ownership::{unit, unit_under};
 use crate::report::{Reporter, works};
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
@@ -156,7 +156,9 @@ impl Reconciler {
                 return Err(error.into());
             }
         };
-        let (synced, untouched) = match member.sync(&self.writes, &unit(work)).await {
+        let blocks = self.index.blocks(cluster, work);
+        let unit = unit_under(work, &blocks);
+        let (synced, untouched) = match member.sync(&self.writes, &unit).await {
             SyncResult::Done {
                 manifests,
                 untouched,
@@ -177,8 +179,9 @@ impl Reconciler {
         if let Some(until) = pauses.map(|contested| contested.until).min() {
             self.queues.of(cluster).add_at(Key::of(work), until);
         }
+        let pruned = self.prune(&member, &unit, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
-        let results = (synced.as_slice(), interpreted.as_slice());
+        let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
         if synced.iter().any(|one| one.note.is_some()) {
             let due = Instant::now() + RECHECK;
@@ -186,6 +189,7 @@ impl Reconciler {
         }
         let is_written = synced.iter().any(|one| one.written);
         let errors = synced.into_iter().filter_map(|one| one.error);
+        let errors = errors.chain(pruned.err());
         // An outage is known even if the report of it fails.
         self.judge(cluster, errors.collect())?;
         reported?;
@@ -197,12 +201,26 @@ impl Reconciler {
         }
     }
 
-    /// Reports a sync, at once or after a while, with what scripts say of the objects.
+    /// Takes the slices away that a Work has brought and does not have any more, once it is applied.
+    async fn prune(
+        &self,
+        member: &Member,
+        unit: &Unit<'_, Work>,
+        synced: &[Synced],
+    ) -> Result<(), MemberError> {
+        let is_applied = synced.iter().all(|one| one.error.is_none());
+        if is_applied && self.index.brings_slices(&unit.key) {
+            member.prune(&self.writes, unit).await?;
+        }
+        Ok(())
+    }
+
+    /// Reports a sync, at once or after a while, with what scripts say of the objects and what blocks do to them.
     async fn report(
         &self,
         cluster: &str,
         work: &Work,
-        (synced, interpreted): (&[Synced], &[Interpreted]),
+        (synced, interpreted, blocks): (&[Synced], &[Interpreted], &[Option<Block>]),
         untouched: bool,
     ) -> Result<(), ReconcileError> {
         let is_written = synced.iter().any(|one| one.written);
@@ -218,13 +236,14 @@ impl Reconciler {
             return Ok(());
         }
         let manifests = work.spec.workload.manifests.iter();
-        let results = synced.iter().zip(interpreted);
+        let results = synced.iter().zip(interpreted).zip(blocks);
         let outcomes = manifests
             .zip(results)
-            .map(|(manifest, (one, interpreted))| Outcome {
+            .map(|(manifest, ((one, interpreted), block))| Outcome {
                 manifest,
                 error: one.error.as_ref().map(explained),
                 note: one.note.as_deref(),
+                block: *block,
                 object: &one.object,
                 interpreted: interpreted.clone(),
             });
@@ -256,6 +275,7 @@ impl Reconciler {
             manifest,
             error: Some(reason.to_owned()),
             note: None,
+            block: None,
             object: &ObservedObject::Unknown,
             interpreted: Interpreted::default(),
         });

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use apply::Wake;
 use karmada_api::{ClusterView, execution_namespace};
+use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use tokio::sync::Notify;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
@@ -45,11 +47,32 @@ pub(crate) fn watch(
         program.watch("works", works, every.clone(), observe_works);
         program.watch("clusters", clusters, every, observe_clusters);
     }
+    if index.withholds() {
+        watch_remedies(program, client, index);
+    }
     let (index, endpoints) = (Arc::clone(index), endpoints.map(Arc::clone));
     program.report_undecoded(move || {
         let of_endpoints = endpoints.iter().flat_map(|endpoints| endpoints.undecoded());
         index.undecoded().into_iter().chain(of_endpoints).collect()
     });
+}
+
+/// Watches the Remedies: people's decisions to block a cluster are never overruled, and may expire.
+fn watch_remedies(program: &mut Program, client: &Client, index: &Arc<SharedIndex>) {
+    let changed = Arc::new(Notify::new());
+    let (shared, rescheduled) = (Arc::clone(index), Arc::clone(&changed));
+    let mut next = None;
+    let observe = move |event| {
+        let expiry = shared.observe_remedies(event);
+        if expiry != next {
+            next = expiry;
+            rescheduled.notify_one();
+        }
+    };
+    let remedies = Api::all(client.clone());
+    program.watch_if_served("remedies", remedies, Config::default(), observe);
+    let shared = Arc::clone(index);
+    alarm::spawn(program, "expiries", changed, move |now| shared.expire(now));
 }
 
 fn observe_works(
@@ -76,8 +99,12 @@ fn observe_works(
         };
         index.wake_one(&cluster, wake);
     }
-    if let Some(endpoints) = endpoints {
-        for cluster in changes.unread_gone {
+    for cluster in changes.unread_gone {
+        if index.withholds() {
+            // It may have brought endpoints for which others waited.
+            index.wake(&cluster);
+        }
+        if let Some(endpoints) = endpoints {
             endpoints.observe_unread_gone(&cluster);
         }
     }

@@ -45,19 +45,22 @@ mod withheld;
 
 pub use addresses::{Unusable, same_reports};
 pub use admission::Admission;
+pub(crate) use admission::admission_of;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use choice::{
     BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt,
     WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
-pub use decided::decided_scope;
+pub use decided::{DecidedBlocks, decided_scope};
 pub use decision::{
     Decision, Release, Serve, Settings, backend_addresses, cut_of_left, decide, desired,
 };
 pub use desired::{Backend, ClusterEndpoints, Desired, Held, TlsSecret, excluded};
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
-pub use facts::{Cached, Facts};
+pub use facts::{Cached, ClusterFacts, Facts};
+pub(crate) use fail_open::has_taker;
+pub use fail_open::{Candidate, readmitted};
 pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_locations, services,
