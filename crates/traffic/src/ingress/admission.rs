@@ -53,11 +53,7 @@ impl Admission {
 
 /// Returns the admission of the cluster `name`. An unreadable one remains blocked if it is in
 /// `previous`.
-pub(crate) fn admission_of(
-    name: &str,
-    previous: &[String],
-    facts: &impl ClusterFacts,
-) -> Admission {
+pub fn admission_of(name: &str, previous: &[String], facts: &impl ClusterFacts) -> Admission {
     match facts.cluster(name) {
         Cached::Present(cluster) => Admission::of(cluster),
         Cached::Absent => Admission::ClusterMissing,

@@ -13,6 +13,7 @@ use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::facts::{Cached, ClusterFacts, Facts};
+use super::http_route::route_of;
 use super::locations::{located, secrets, services};
 use crate::endpoints::slice_cluster;
 
@@ -303,7 +304,9 @@ impl Backend {
                     port.app_protocol = Some("http".to_owned());
                 }
             }
-            facts.ingress_binding(&key.namespace, &key.name)
+            let route = route_of(key);
+            let name = &route.as_ref().unwrap_or(key).name;
+            facts.ingress_binding(&key.namespace, name)
         } else {
             facts.binding(&key.namespace, &self.service)
         };

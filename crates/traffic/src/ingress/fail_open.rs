@@ -117,7 +117,7 @@ impl Candidate for ClusterEndpoints {
 }
 
 /// Returns `true` if requests can be sent to an endpoint of the slice that takes them.
-pub(crate) fn has_taker(slice: &EndpointSlice) -> bool {
+pub fn has_taker(slice: &EndpointSlice) -> bool {
     let mut endpoints = slice.endpoints.iter().flatten();
     is_routable(slice)
         && endpoints.any(|endpoint| endpoint.conditions.as_ref().is_none_or(takes_requests))

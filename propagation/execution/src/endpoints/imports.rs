@@ -112,7 +112,10 @@ impl Known {
                 self.queue.add_all(imports);
             }
             DynamicEvent::Listed => self.queue.add_all(self.all()),
-            DynamicEvent::Unkept(..) | DynamicEvent::NotServed | DynamicEvent::Forbidden => {}
+            DynamicEvent::Unkept(..)
+            | DynamicEvent::NotServed
+            | DynamicEvent::Forbidden
+            | DynamicEvent::Failing => {}
         }
     }
 

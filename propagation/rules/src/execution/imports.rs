@@ -8,7 +8,7 @@ use objects::{GroupVersionKind, Key, Metadata};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ingress::{Admission, Candidate, ClusterFacts, admission_of, has_taker, readmitted};
+use traffic::ingress::{Admission, Candidate, ClusterFacts, admission_of, has_taker, readmitted};
 
 /// The endpoints of a Service from one cluster, as a manifest has them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

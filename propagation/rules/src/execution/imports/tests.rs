@@ -5,7 +5,7 @@ use serde_json::{from_value, json};
 
 use super::*;
 use crate::execution::{Interpreted, Outcome, StatusPlan, SyncOutcome, status};
-use crate::ingress::Cached;
+use traffic::ingress::Cached;
 
 /// Clusters in memory, and those that people have blocked.
 #[derive(Default)]

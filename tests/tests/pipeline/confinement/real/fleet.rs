@@ -376,7 +376,7 @@ fn of_ingress_controller() -> Vec<Attempt> {
             "PATCH",
             INGRESS,
             json!({ "spec": { "ingressClassName": "other" } }),
-            "the spec of a MultiClusterIngress is not",
+            "the spec of a MultiClusterIngress or an HTTPRoute is not",
         ),
         allowed("POST", POLICIES, policy("export-a", "ServiceExport", true)),
         allowed("PATCH", INGRESS, held("karmada-rs.io/a")),
