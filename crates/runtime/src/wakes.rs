@@ -1,0 +1,183 @@
+//! The table of what wakes what: for each kind, the keys that its changes wake.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Resource};
+use objects::Key;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use crate::cache::Transition;
+use crate::program::Program;
+use crate::queue::{Queue, QueueKey};
+use crate::store::Store;
+use crate::watch::Decoded;
+
+type Rule<S, K> = Box<dyn FnMut(&mut S, &Transition<K>) + Send>;
+type MendedRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
+
+/// The rows of a kind: what its changes do to the state `S`, which has its store, and which keys they wake. All of it
+/// happens under the lock of the state, so that whoever is woken finds the whole change.
+pub struct Watch<S, K, T = ()> {
+    state: Arc<Mutex<S>>,
+    store: fn(&mut S) -> &mut Store<K, T>,
+    rules: Vec<Rule<S, K>>,
+    mended_rules: Vec<MendedRule<S>>,
+}
+
+impl<S, K, T> Watch<S, K, T> {
+    /// Creates the rows of the kind in `store`.
+    pub fn new(state: &Arc<Mutex<S>>, store: fn(&mut S) -> &mut Store<K, T>) -> Self {
+        Self {
+            state: Arc::clone(state),
+            store,
+            rules: Vec::new(),
+            mended_rules: Vec::new(),
+        }
+    }
+
+    /// Does this at each change, before what the next rows do.
+    #[must_use]
+    pub fn follows(mut self, rule: impl FnMut(&mut S, &Transition<K>) + Send + 'static) -> Self {
+        self.rules.push(Box::new(rule));
+        self
+    }
+
+    /// Adds these keys to `queue` at each change.
+    #[must_use]
+    pub fn wakes<Q, I>(
+        self,
+        queue: &Queue<Q>,
+        mut keys: impl FnMut(&mut S, &Transition<K>) -> I + Send + 'static,
+    ) -> Self
+    where
+        Q: QueueKey,
+        I: IntoIterator<Item = Q>,
+    {
+        let queue = queue.clone();
+        self.follows(move |state, change| queue.add_all(keys(state, change)))
+    }
+
+    /// Adds these keys to `queue` when objects that had never decoded do, or are gone.
+    #[must_use]
+    pub fn when_mended<Q, I>(
+        mut self,
+        queue: &Queue<Q>,
+        mut keys: impl FnMut(&mut S, &BTreeSet<Key>) -> I + Send + 'static,
+    ) -> Self
+    where
+        Q: QueueKey,
+        I: IntoIterator<Item = Q>,
+    {
+        let queue = queue.clone();
+        let rule = move |state: &mut S, mended: &BTreeSet<Key>| queue.add_all(keys(state, mended));
+        self.mended_rules.push(Box::new(rule));
+        self
+    }
+}
+
+impl<S, K: Resource + Clone + Default, T: Clone + Ord> Watch<S, K, T> {
+    /// Applies an event to the state, and wakes whom it concerns.
+    pub fn observe(&mut self, event: Event<Decoded<K>>) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let changes = (self.store)(state).observe(event);
+        for change in &changes.objects {
+            for rule in &mut self.rules {
+                rule(state, change);
+            }
+        }
+        if !changes.mended.is_empty() {
+            for rule in &mut self.mended_rules {
+                rule(state, &changes.mended);
+            }
+        }
+    }
+}
+
+impl<S, K, T> Watch<S, K, T>
+where
+    S: Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
+    T: Clone + Ord + 'static,
+{
+    /// Watches the objects as [`Program::watch`] does, and counts those that do not decode.
+    pub fn start(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        api: Api<Decoded<K>>,
+        selected: Config,
+    ) {
+        let observe = self.into_observer(program);
+        program.watch(name, api, selected, observe);
+    }
+
+    /// Watches like [`Self::start`], as [`Program::watch_elsewhere`] does.
+    pub fn start_elsewhere(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        api: Api<Decoded<K>>,
+        selected: Config,
+    ) {
+        let observe = self.into_observer(program);
+        program.watch_elsewhere(name, api, selected, observe);
+    }
+
+    fn into_observer(
+        mut self,
+        program: &mut Program,
+    ) -> impl FnMut(Event<Decoded<K>>) + Send + use<S, K, T> {
+        let (state, store) = (Arc::clone(&self.state), self.store);
+        program.report_undecoded(move || {
+            let undecoded = store(&mut state.lock()).undecoded();
+            vec![(K::kind(&()), undecoded)]
+        });
+        move |event| self.observe(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct State {
+        maps: Store<ConfigMap>,
+        changes: usize,
+    }
+
+    /// A rule finds what the rows before it have done, and an object that never decoded wakes when it is gone.
+    #[test]
+    fn rows_wake_in_order() {
+        let (state, queue) = (Arc::<Mutex<State>>::default(), Queue::default());
+        let mut watch = Watch::new(&state, |state| &mut state.maps)
+            .follows(|state, _| state.changes += 1)
+            .wakes(&queue, |state, change| {
+                [(change.key.name.clone(), state.changes)]
+            })
+            .when_mended(&queue, |_, mended| {
+                let names = mended.iter().map(|key| (key.name.clone(), 0));
+                names.collect::<Vec<_>>()
+            });
+        let metadata = |name: &str| json!({ "name": name, "resourceVersion": "1" });
+        let map = from_value(json!({ "metadata": metadata("a") })).unwrap();
+        let unreadable = Decoded::Invalid {
+            metadata: Box::new(from_value(metadata("b")).unwrap()),
+            error: "no such field".to_owned(),
+        };
+        watch.observe(Event::Apply(Decoded::Valid(map)));
+        assert_eq!(queue.take_all(), [("a".to_owned(), 1)]);
+        watch.observe(Event::Apply(unreadable.clone()));
+        assert!(queue.is_empty());
+        watch.observe(Event::Delete(unreadable));
+        assert_eq!(queue.take_all(), [("b".to_owned(), 0)]);
+    }
+}
