@@ -29,6 +29,8 @@ pub struct Changes<K> {
     pub objects: Vec<Transition<K>>,
     /// The objects that had never decoded, and now do or are gone.
     pub mended: BTreeSet<Key>,
+    /// True if every object has been listed for the first time.
+    pub is_first_list: bool,
 }
 
 impl<K, T> Default for Store<K, T> {
@@ -127,7 +129,8 @@ impl<K, T: Clone + Ord> Store<K, T> {
 impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Applies an event of the watch, as [`Cache::observe`] does, and returns the changes.
     pub fn observe(&mut self, mut event: Event<Decoded<K>>) -> Changes<K> {
-        self.is_listed |= matches!(event, Event::InitDone);
+        let is_first_list = matches!(event, Event::InitDone) && !self.is_listed;
+        self.is_listed |= is_first_list;
         let is_news = match &mut event {
             Event::Apply(Decoded::Valid(object)) | Event::InitApply(Decoded::Valid(object)) => {
                 (self.keep)(object);
@@ -148,6 +151,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
         Changes {
             mended: mended.cloned().collect(),
             objects,
+            is_first_list,
         }
     }
 }

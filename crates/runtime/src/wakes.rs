@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use futures::StreamExt;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Resource};
 use objects::Key;
@@ -14,10 +15,10 @@ use crate::cache::Transition;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::store::Store;
-use crate::watch::Decoded;
+use crate::watch::{Decoded, events};
 
 type Rule<S, K> = Box<dyn FnMut(&mut S, &Transition<K>) + Send>;
-type MendedRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
+type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
 
 /// The rows of a kind: what its changes do to the state `S`, which has its store, and which keys they wake. All of it
 /// happens under the lock of the state, so that whoever is woken finds the whole change.
@@ -25,7 +26,7 @@ pub struct Watch<S, K, T = ()> {
     state: Arc<Mutex<S>>,
     store: fn(&mut S) -> &mut Store<K, T>,
     rules: Vec<Rule<S, K>>,
-    mended_rules: Vec<MendedRule<S>>,
+    known_rules: Vec<KnownRule<S>>,
 }
 
 impl<S, K, T> Watch<S, K, T> {
@@ -35,7 +36,7 @@ impl<S, K, T> Watch<S, K, T> {
             state: Arc::clone(state),
             store,
             rules: Vec::new(),
-            mended_rules: Vec::new(),
+            known_rules: Vec::new(),
         }
     }
 
@@ -61,9 +62,10 @@ impl<S, K, T> Watch<S, K, T> {
         self.follows(move |state, change| queue.add_all(keys(state, change)))
     }
 
-    /// Adds these keys to `queue` when objects that had never decoded do, or are gone.
+    /// Adds these keys to `queue` when more is known than by any one change: every object was listed for the first time, or
+    /// some that had never decoded do, or are gone.
     #[must_use]
-    pub fn when_mended<Q, I>(
+    pub fn when_known<Q, I>(
         mut self,
         queue: &Queue<Q>,
         mut keys: impl FnMut(&mut S, &BTreeSet<Key>) -> I + Send + 'static,
@@ -74,7 +76,7 @@ impl<S, K, T> Watch<S, K, T> {
     {
         let queue = queue.clone();
         let rule = move |state: &mut S, mended: &BTreeSet<Key>| queue.add_all(keys(state, mended));
-        self.mended_rules.push(Box::new(rule));
+        self.known_rules.push(Box::new(rule));
         self
     }
 }
@@ -90,8 +92,8 @@ impl<S, K: Resource + Clone + Default, T: Clone + Ord> Watch<S, K, T> {
                 rule(state, change);
             }
         }
-        if !changes.mended.is_empty() {
-            for rule in &mut self.mended_rules {
+        if changes.is_first_list || !changes.mended.is_empty() {
+            for rule in &mut self.known_rules {
                 rule(state, &changes.mended);
             }
         }
@@ -128,6 +130,23 @@ where
         program.watch_elsewhere(name, api, selected, observe);
     }
 
+    /// Watches for as long as the program runs, and lets nothing wait for that: it may not be able to.
+    pub fn start_ungated(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        api: Api<Decoded<K>>,
+        selected: Config,
+    ) {
+        let mut observe = self.into_observer(program);
+        program.run_until_stopped(name, async move {
+            let mut changes = std::pin::pin!(events(api, selected));
+            while let Some(event) = changes.next().await {
+                observe(event);
+            }
+        });
+    }
+
     fn into_observer(
         mut self,
         program: &mut Program,
@@ -154,7 +173,7 @@ mod tests {
         changes: usize,
     }
 
-    /// A rule finds what the rows before it have done, and an object that never decoded wakes when it is gone.
+    /// A rule finds what the rows before it have done, and what waits for the whole is woken once that is known.
     #[test]
     fn rows_wake_in_order() {
         let (state, queue) = (Arc::<Mutex<State>>::default(), Queue::default());
@@ -163,10 +182,7 @@ mod tests {
             .wakes(&queue, |state, change| {
                 [(change.key.name.clone(), state.changes)]
             })
-            .when_mended(&queue, |_, mended| {
-                let names = mended.iter().map(|key| (key.name.clone(), 0));
-                names.collect::<Vec<_>>()
-            });
+            .when_known(&queue, |_, mended| [("all".to_owned(), mended.len())]);
         let metadata = |name: &str| json!({ "name": name, "resourceVersion": "1" });
         let map = from_value(json!({ "metadata": metadata("a") })).unwrap();
         let unreadable = Decoded::Invalid {
@@ -178,6 +194,10 @@ mod tests {
         watch.observe(Event::Apply(unreadable.clone()));
         assert!(queue.is_empty());
         watch.observe(Event::Delete(unreadable));
-        assert_eq!(queue.take_all(), [("b".to_owned(), 0)]);
+        assert_eq!(queue.take_all(), [("all".to_owned(), 1)]);
+        watch.observe(Event::InitDone);
+        assert_eq!(queue.take_all(), [("all".to_owned(), 0)]);
+        watch.observe(Event::InitDone);
+        assert!(queue.is_empty());
     }
 }

@@ -14,11 +14,11 @@ use propagation_rules::execution::Progress;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
-use crate::index::{MemberProgress, SharedIndex};
+use crate::index::{MemberProgress, Works};
 
 /// The state of the members and the Works.
 pub(crate) struct FleetMetrics {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<Works>,
     pub(crate) fleet: Arc<Fleet>,
     /// Absent if no endpoints are collected.
     pub(crate) endpoints: Option<Arc<SharedEndpoints>>,
@@ -52,7 +52,7 @@ impl fmt::Debug for FleetMetrics {
 impl Collector for FleetMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let now = (self.clock)();
-        let suspended = count(self.index.suspended());
+        let suspended = count(self.works.index.lock().suspended());
         let metric = encoder.encode_descriptor(
             "suspended_works",
             "Works of which nothing is created or changed in the member, because their dispatching is suspended",
@@ -60,7 +60,9 @@ impl Collector for FleetMetrics {
             MetricType::Gauge,
         )?;
         ConstGauge::new(suspended).encode(metric)?;
-        let progress = self.index.progress(now);
+        let index = self.works.index.lock();
+        let progress = index.progress(&self.works.arrivals, now);
+        drop(index);
         encode_works(&mut encoder, &progress)?;
         let oldest = progress.iter().map(|(member, progress)| {
             let age = progress.oldest_unapplied.as_secs();

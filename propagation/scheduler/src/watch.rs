@@ -30,11 +30,11 @@ pub(crate) fn watch(
     cluster_bindings(index, queue).start(program, "clusterresourcebindings", all, every);
 }
 
-/// Those that have a cluster or may get it, and all while nothing was taken away because it could not be read.
+/// Those that have a cluster or may get it. While one cannot be read nothing is taken away on its account, from any.
 pub(crate) fn clusters(index: &Arc<Mutex<Index>>, queue: &Queue<Key>) -> Watch<Index, ClusterView> {
     Watch::new(index, |index| &mut index.clusters)
         .wakes(queue, Index::concerned_by)
-        .when_mended(queue, |index, _| index.keys())
+        .when_known(queue, |index, _| index.keys())
 }
 
 /// Itself, those that wait for room which was promised to it, and the others of its groups that wait for what it has left.
