@@ -11,6 +11,7 @@ use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, Selected, WatchStat
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 use objects::ownership::ObservedObject;
+use objects::reverse_index::ReverseIndex;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -25,7 +26,7 @@ use crate::requests::Requests;
 use crate::result::{Again, SyncResult, Synced};
 use crate::schemas::Schemas;
 use crate::unit::{LastWrite, ManifestRef, Object, Unit};
-use crate::wake::{Wake, woken};
+use crate::wake::{Wake, unit_named, woken};
 
 /// The time after a start for which a unit waits for the list of its kinds: until then nearly every object
 /// is known to be as its manifest has it, without a request for each.
@@ -48,6 +49,8 @@ pub struct Applier<O> {
     unreached: AtomicBool,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) findings: Arc<Mutex<Findings>>,
+    /// From an object of a kind that is pruned to the unit that it names.
+    pub(crate) prunable: Arc<Mutex<ReverseIndex<Object, Key>>>,
     /// Who changes objects back that we write.
     pub(crate) contention: Contention<Object>,
     /// True if the watches are sent every object of a kind, those of others too.
@@ -73,9 +76,15 @@ impl<O: Ownership> Applier<O> {
         let sees_all = sent.label_selector.is_none() && sent.field_selector.is_none();
         let (owner, waiting) = (Arc::clone(&ownership), Arc::clone(&records));
         let found = Arc::clone(&findings);
+        let prunable = Arc::new(Mutex::new(ReverseIndex::default()));
+        let named = Arc::clone(&prunable);
         let observe = move |kind: &GroupVersionKind, event| match event {
             DynamicEvent::Changed(changes) => {
                 for change in &changes {
+                    if owner.prunes(kind) {
+                        let object = (kind.clone(), change.key.clone());
+                        named.lock().replace(&object, unit_named(&*owner, change));
+                    }
                     woken(&*owner, change).into_iter().for_each(&wake);
                     let new = change.new.as_deref();
                     let looking = found.lock().change(kind, &change.key, new);
@@ -104,6 +113,7 @@ impl<O: Ownership> Applier<O> {
             unreached: AtomicBool::new(false),
             records,
             findings,
+            prunable,
             contention: Contention::default(),
             sees_all,
         };
@@ -185,6 +195,9 @@ impl<O: Ownership> Applier<O> {
         let cached = self.cached(one);
         if one.unit.suspended {
             return self.observe(one, cached).await;
+        }
+        if one.unit.withheld.contains(&one.ordinal) {
+            return self.withhold(writes, one, cached).await;
         }
         let standing = self.findings.lock().standing(one);
         if let Some(verdict) = standing.filter(|_| self.awaits(one)) {

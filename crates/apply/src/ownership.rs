@@ -7,7 +7,7 @@ use objects::difference::Difference;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Adoption, Comparison, Extent, Removal, Versions};
-use objects::{Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 
 use crate::unit::{ManifestRef, Unit};
@@ -107,7 +107,13 @@ pub trait Ownership: Send + Sync + 'static {
         true
     }
 
-    /// Decides what becomes of an object when its unit goes.
+    /// Returns `true` if the objects of a kind go when their unit has no manifest for them any more, by
+    /// [`Applier::prune`](crate::Applier::prune).
+    fn prunes(&self, _kind: &GroupVersionKind) -> bool {
+        false
+    }
+
+    /// Decides what becomes of an object when its unit goes, or its manifest leaves the unit or is withheld.
     fn removal(&self, unit: &Unit<'_, Self::Source>, object: &Value) -> Removal;
 }
 

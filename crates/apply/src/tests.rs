@@ -21,6 +21,7 @@ use super::*;
 
 mod replacement;
 mod rivals;
+mod withheld;
 
 const NAMESPACE: &str = "units";
 
@@ -133,6 +134,7 @@ impl Source {
             key: Key::new(NAMESPACE, "web"),
             generation: Some(self.generation),
             manifests: self.manifests.iter().collect(),
+            withheld: BTreeSet::new(),
             terms: String::new(),
             suspended: self.suspended,
             last_write: self.last_write,
@@ -194,6 +196,10 @@ impl Ownership for TestOwner {
             labels: labels.collect(),
             annotations,
         })
+    }
+
+    fn prunes(&self, kind: &GroupVersionKind) -> bool {
+        kind.kind == "ConfigMap"
     }
 
     fn retains_replicas(&self, manifest: &Value) -> bool {

@@ -33,3 +33,13 @@ pub(crate) fn woken(ownership: &impl Ownership, change: &Transition<Untyped>) ->
     };
     units.into_iter().map(wake).collect()
 }
+
+/// Returns the unit that the object names after the change, if it names one.
+pub(crate) fn unit_named(
+    ownership: &impl Ownership,
+    change: &Transition<Untyped>,
+) -> BTreeSet<Key> {
+    let new = change.new.as_ref().map(|object| object.value());
+    let unit = new.and_then(|object| ownership.unit_of(&object));
+    unit.into_iter().collect()
+}

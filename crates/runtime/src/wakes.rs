@@ -62,11 +62,21 @@ impl<S, K, T> Watch<S, K, T> {
         self.follows(move |state, change| queue.add_all(keys(state, change)))
     }
 
-    /// Adds these keys to `queue` when more is known than by any one change: every object was listed for the first time, or
-    /// some that had never decoded do, or are gone.
+    /// Does this when more is known than by any one change: every object was listed for the first time, or these that had
+    /// never decoded do, or are gone.
     #[must_use]
-    pub fn when_known<Q, I>(
+    pub fn follows_known(
         mut self,
+        rule: impl FnMut(&mut S, &BTreeSet<Key>) + Send + 'static,
+    ) -> Self {
+        self.known_rules.push(Box::new(rule));
+        self
+    }
+
+    /// Adds these keys to `queue` when more is known, as [`Self::follows_known`] has it.
+    #[must_use]
+    pub fn wakes_when_known<Q, I>(
+        self,
         queue: &Queue<Q>,
         mut keys: impl FnMut(&mut S, &BTreeSet<Key>) -> I + Send + 'static,
     ) -> Self
@@ -75,9 +85,7 @@ impl<S, K, T> Watch<S, K, T> {
         I: IntoIterator<Item = Q>,
     {
         let queue = queue.clone();
-        let rule = move |state: &mut S, mended: &BTreeSet<Key>| queue.add_all(keys(state, mended));
-        self.known_rules.push(Box::new(rule));
-        self
+        self.follows_known(move |state, mended| queue.add_all(keys(state, mended)))
     }
 }
 
@@ -182,7 +190,7 @@ mod tests {
             .wakes(&queue, |state, change| {
                 [(change.key.name.clone(), state.changes)]
             })
-            .when_known(&queue, |_, mended| [("all".to_owned(), mended.len())]);
+            .wakes_when_known(&queue, |_, mended| [("all".to_owned(), mended.len())]);
         let metadata = |name: &str| json!({ "name": name, "resourceVersion": "1" });
         let map = from_value(json!({ "metadata": metadata("a") })).unwrap();
         let unreadable = Decoded::Invalid {

@@ -119,6 +119,7 @@ impl Fleet {
         let owner = KarmadaWork {
             namespace: execution_namespace(name),
             interpreters: Arc::clone(&self.interpreters),
+            prunes_slices: self.works.index.lock().imports.is_some(),
         };
         let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
         let (member, watches) = Applier::new(client, owner, wake);

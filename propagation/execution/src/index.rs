@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use apply::{KindCounts, Wake};
 use jiff::Timestamp;
-use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_api::{ClusterView, Work, cluster_of_execution_namespace, execution_namespace};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::store::Store;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
-use propagation_rules::execution::Progress;
+use propagation_rules::execution::{Block, Progress, ServiceSlice};
 
 use crate::arrivals::Arrivals;
+use crate::imports::{BlockedSlices, Imports, Known};
 use crate::stored::StoredWork;
 
 /// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
@@ -36,6 +37,8 @@ pub(crate) struct Index {
     pub(crate) clusters: Store<ClusterView>,
     /// The kinds of manifests, by cluster.
     kinds: BTreeMap<String, KindCounts>,
+    /// Absent if no slices are withheld.
+    pub(crate) imports: Option<Imports>,
 }
 
 /// How far the Works of one member have come.
@@ -59,26 +62,37 @@ impl Works {
     /// Wakes every Work of a cluster.
     pub(crate) fn wake(&self, cluster: &str) {
         let keys = self.index.lock().keys_in(cluster);
-        self.wake_all(cluster, keys);
-    }
-
-    /// Wakes these Works of a cluster.
-    pub(crate) fn wake_all(&self, cluster: &str, keys: Vec<Key>) {
-        if !keys.is_empty() {
-            self.queues.of(cluster).add_all(keys);
-        }
+        self.wake_all(keys);
     }
 
     /// Wakes every Work whose manifests are of kinds that meet the condition.
     pub(crate) fn wake_where(&self, is_concerned: impl Fn(&BTreeSet<GroupVersionKind>) -> bool) {
         let index = self.index.lock();
-        for (key, work) in index.works.iter() {
-            if is_concerned(&work.summary.kinds)
-                && let Some(cluster) = cluster_of_execution_namespace(&key.namespace)
-            {
-                self.queues.of(cluster).add(key.clone());
+        let works = index.works.iter();
+        let concerned = works.filter(|(_, work)| is_concerned(&work.summary.kinds));
+        self.wake_all(concerned.map(|(key, _)| key.clone()));
+    }
+
+    /// Wakes these Works.
+    pub(crate) fn wake_all(&self, keys: impl IntoIterator<Item = Key>) {
+        for key in keys {
+            if let Some(cluster) = cluster_of_execution_namespace(&key.namespace) {
+                let queue = self.queues.of(cluster);
+                queue.add(key);
             }
         }
+    }
+
+    /// Changes what decides about slices, wakes the Works that `change` returns, and returns the moment at which the next
+    /// Remedy expires.
+    pub(crate) fn change_imports(
+        &self,
+        change: impl FnOnce(&mut Imports) -> BTreeSet<Key>,
+    ) -> Option<Timestamp> {
+        let mut index = self.index.lock();
+        let imports = index.imports.as_mut()?;
+        self.wake_all(change(imports));
+        imports.next_expiry()
     }
 
     /// Wakes a Work of a cluster after a change of it or of its objects.
@@ -138,6 +152,40 @@ impl Index {
         let namespace = execution_namespace(cluster);
         let mut unread = self.works.unread().iter();
         unread.any(|key| key.namespace == namespace)
+    }
+
+    /// Returns what blocks of clusters do to the manifests of a Work of a cluster, in their order.
+    pub(crate) fn blocks(&self, cluster: &str, work: &Work) -> Vec<Option<Block>> {
+        let block = |manifest| {
+            let imports = self.imports.as_ref().filter(|_| !work.is_suspended())?;
+            let slice = ServiceSlice::of(manifest)?;
+            let blocks = imports.blocks(cluster, &slice.service, self.known());
+            blocks.block(&slice)
+        };
+        work.spec.workload.manifests.iter().map(block).collect()
+    }
+
+    /// Returns `true` if a Work brings slices of other clusters, which may be withheld.
+    pub(crate) fn brings_slices(&self, work: &Key) -> bool {
+        let work = self.works.get(work).filter(|_| self.imports.is_some());
+        let mut slices = work.iter().flat_map(|work| work.summary.slices.iter());
+        slices.any(|slice| slice.source.is_some())
+    }
+
+    /// Returns the numbers of slices of blocked clusters, by member; none if no slices are withheld.
+    pub(crate) fn blocked_slices(&self) -> BTreeMap<String, BlockedSlices> {
+        let imports = self.imports.as_ref();
+        imports
+            .map(|imports| imports.counts(self.known()))
+            .unwrap_or_default()
+    }
+
+    /// Returns what a decision about slices depends on.
+    fn known(&self) -> Known<'_> {
+        Known {
+            works: &self.works,
+            clusters: &self.clusters,
+        }
     }
 
     /// Returns the kinds of a cluster's manifests.

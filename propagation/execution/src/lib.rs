@@ -11,6 +11,7 @@
 //!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How long does an edit take? `arrivals`, and `metrics` of all Works and members.
+//! - Which slices of other clusters are withheld, with `--block-multicluster-services`? `imports` has what decides that.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `propagation_rules::execution`.
 //! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
@@ -25,6 +26,7 @@ mod events;
 mod finalizer;
 mod fleet;
 mod identity;
+mod imports;
 mod index;
 mod metrics;
 mod ownership;
@@ -53,6 +55,7 @@ use crate::customization::SharedCustomizations;
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 pub use crate::identity::{IDENTITY, NAME};
+use crate::imports::Imports;
 use crate::index::Works;
 use crate::metrics::FleetMetrics;
 pub use crate::reason::Reason;
@@ -108,6 +111,9 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
     let queues = MemberQueues::default();
     let arrivals = Arrivals::register(&mut program.registry);
     let works = Arc::new(Works::new(queues.clone(), arrivals));
+    if args.block_multicluster_services {
+        works.index.lock().imports = Some(Imports::default());
+    }
     let (recorder, index) = (events.clone(), Arc::clone(&works.index));
     let background = Background::spawn(program, "members", move |cluster, panicked| {
         let cluster = index.lock().cluster(cluster);

@@ -12,9 +12,9 @@ use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Adoption, Removal};
-use objects::{Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::customization::Operation;
-use propagation_rules::execution;
+use propagation_rules::execution::{self, Block};
 use propagation_rules::interpret;
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub(crate) struct KarmadaWork {
     pub(crate) namespace: String,
     /// Who has a say in how objects are replaced.
     pub(crate) interpreters: Arc<Interpreters>,
+    /// True if `EndpointSlice`s go when their Work has them no longer: two providers may share one.
+    pub(crate) prunes_slices: bool,
 }
 
 /// Returns the manifests of a Work as one unit.
@@ -34,6 +36,7 @@ pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
         key: Key::of(work),
         generation: work.metadata.generation,
         manifests: work.spec.workload.manifests.iter().collect(),
+        withheld: BTreeSet::new(),
         terms: String::new(),
         suspended: work.is_suspended(),
         last_write: match execution::applied(work) {
@@ -42,6 +45,16 @@ pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
             None => LastWrite::Unknown,
         },
         notes: execution::notes(work),
+    }
+}
+
+/// Returns the same without the manifests that the `blocks` of their clusters withhold.
+pub(crate) fn unit_under<'a>(work: &'a Work, blocks: &[Option<Block>]) -> Unit<'a, Work> {
+    let places = blocks.iter().enumerate();
+    let withheld = places.filter(|(_, block)| **block == Some(Block::Withheld));
+    Unit {
+        withheld: withheld.map(|(place, _)| place).collect(),
+        ..unit(work)
     }
 }
 
@@ -99,6 +112,10 @@ impl Ownership for KarmadaWork {
 
     fn adoption(&self, unit: &Unit<'_, Work>, manifest: &Value, object: &Value) -> Adoption {
         execution::adoption(unit.source, manifest, object)
+    }
+
+    fn prunes(&self, kind: &GroupVersionKind) -> bool {
+        self.prunes_slices && execution::is_slice(kind)
     }
 
     fn removal(&self, unit: &Unit<'_, Work>, object: &Value) -> Removal {

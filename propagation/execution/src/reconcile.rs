@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{MemberError, SyncResult, Synced};
+use apply::{MemberError, SyncResult, Synced, Unit};
 use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::work::APPLIED;
@@ -20,16 +20,16 @@ use kube::api::{Patch, PatchParams};
 use objects::Key;
 use objects::ownership::ObservedObject;
 use objects::patch::guarded;
-use propagation_rules::execution::{Interpreted, Outcome, SyncOutcome};
+use propagation_rules::execution::{Block, Interpreted, Outcome, SyncOutcome};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::customization::SharedCustomizations;
 use crate::finalizer;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Member};
 use crate::identity::NAME;
 use crate::index::Works;
-use crate::ownership::unit;
+use crate::ownership::{unit, unit_under};
 use crate::report::{Reporter, works};
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
@@ -159,7 +159,9 @@ impl Reconciler {
                 return Err(error.into());
             }
         };
-        let (synced, untouched) = match member.sync(&self.writes, &unit(work)).await {
+        let blocks = self.works.index.lock().blocks(cluster, work);
+        let unit = unit_under(work, &blocks);
+        let (synced, untouched) = match member.sync(&self.writes, &unit).await {
             SyncResult::Done {
                 manifests,
                 untouched,
@@ -180,8 +182,9 @@ impl Reconciler {
         if let Some(until) = pauses.map(|contested| contested.until).min() {
             self.queues.of(cluster).add_at(Key::of(work), until);
         }
+        let pruned = self.prune(&member, &unit, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
-        let results = (synced.as_slice(), interpreted.as_slice());
+        let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
         if synced.iter().any(|one| one.note.is_some()) {
             let due = Instant::now() + RECHECK;
@@ -189,6 +192,7 @@ impl Reconciler {
         }
         let is_written = synced.iter().any(|one| one.written);
         let errors = synced.into_iter().filter_map(|one| one.error);
+        let errors = errors.chain(pruned.err());
         // An outage is known even if the report of it fails.
         self.judge(cluster, errors.collect())?;
         reported?;
@@ -200,12 +204,27 @@ impl Reconciler {
         }
     }
 
-    /// Reports a sync, at once or after a while, with what scripts say of the objects.
+    /// Takes the slices away that a Work has brought and does not have any more, once it is applied.
+    async fn prune(
+        &self,
+        member: &Member,
+        unit: &Unit<'_, Work>,
+        synced: &[Synced],
+    ) -> Result<(), MemberError> {
+        let is_applied = synced.iter().all(|one| one.error.is_none());
+        let brings_slices = self.works.index.lock().brings_slices(&unit.key);
+        if is_applied && brings_slices {
+            member.prune(&self.writes, unit).await?;
+        }
+        Ok(())
+    }
+
+    /// Reports a sync, at once or after a while, with what scripts say of the objects and what blocks do to them.
     async fn report(
         &self,
         cluster: &str,
         work: &Work,
-        (synced, interpreted): (&[Synced], &[Interpreted]),
+        (synced, interpreted, blocks): (&[Synced], &[Interpreted], &[Option<Block>]),
         untouched: bool,
     ) -> Result<(), ReconcileError> {
         let is_written = synced.iter().any(|one| one.written);
@@ -221,13 +240,14 @@ impl Reconciler {
             return Ok(());
         }
         let manifests = work.spec.workload.manifests.iter();
-        let results = synced.iter().zip(interpreted);
+        let results = synced.iter().zip(interpreted).zip(blocks);
         let outcomes = manifests
             .zip(results)
-            .map(|(manifest, (one, interpreted))| Outcome {
+            .map(|(manifest, ((one, interpreted), block))| Outcome {
                 manifest,
                 error: one.error.as_ref().map(explained),
                 note: one.note.as_deref(),
+                block: *block,
                 object: &one.object,
                 interpreted: interpreted.clone(),
             });
@@ -259,6 +279,7 @@ impl Reconciler {
             manifest,
             error: Some(reason.to_owned()),
             note: None,
+            block: None,
             object: &ObservedObject::Unknown,
             interpreted: Interpreted::default(),
         });

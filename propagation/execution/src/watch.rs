@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use apply::Wake;
 use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
+use tokio::sync::Notify;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
@@ -37,25 +39,69 @@ pub(crate) fn watch(
         of_works.start(program, "works", works, every.clone());
         of_clusters.start(program, "clusters", clusters, every);
     }
+    if works.index.lock().imports.is_some() {
+        watch_remedies(program, client, works);
+    }
 }
 
-/// Itself, and the endpoints of the Services that it brings to its cluster.
+/// Watches the Remedies: people's decisions to block a cluster are never overruled, and may expire.
+fn watch_remedies(program: &mut Program, client: &Client, works: &Arc<Works>) {
+    let changed = Arc::new(Notify::new());
+    let (shared, rescheduled) = (Arc::clone(works), Arc::clone(&changed));
+    let mut next = None;
+    let observe = move |event| {
+        let expiry = shared.change_imports(|imports| imports.observe_remedies(event));
+        if expiry != next {
+            next = expiry;
+            rescheduled.notify_one();
+        }
+    };
+    let remedies = Api::all(client.clone());
+    program.watch_if_served("remedies", remedies, Config::default(), observe);
+    let shared = Arc::clone(works);
+    alarm::spawn(program, "expiries", changed, move |now| {
+        shared.change_imports(|imports| imports.expire(now))
+    });
+    let index = Arc::clone(&works.index);
+    program.report_undecoded(move || {
+        let index = index.lock();
+        let imports = index.imports.iter();
+        imports
+            .map(|imports| ("Remedy", imports.undecoded()))
+            .collect()
+    });
+}
+
+/// Itself, those whose slices of other clusters depend on its own, and the endpoints of the Services that it brings to its
+/// cluster.
 fn work_rows(
     works: &Arc<Works>,
     fleet: &Arc<Fleet>,
     endpoints: Option<&Arc<SharedEndpoints>>,
 ) -> Watch<Index, StoredWork> {
     let (shared, members) = (Arc::clone(works), Arc::clone(fleet));
-    let rows = Watch::new(&works.index, |index| &mut index.works).follows(move |index, change| {
-        shared.arrivals.observe(change);
-        if let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) {
+    let unread_gone = Arc::clone(works);
+    let rows = Watch::new(&works.index, |index| &mut index.works)
+        .follows(move |index, change| {
+            shared.arrivals.observe(change);
+            let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) else {
+                return;
+            };
             if index.count_kinds(cluster, change) {
                 shared.retire(index, cluster);
                 members.rewatch(cluster, index.kinds(cluster));
             }
+            if let Some(imports) = &mut index.imports {
+                shared.wake_all(imports.observe_work(cluster, change));
+            }
             shared.wake_one(cluster, wake_of(change));
-        }
-    });
+        })
+        .follows_known(move |index, mended| {
+            // They may have brought endpoints for which others waited.
+            let mended = mended.iter().filter(|_| index.imports.is_some());
+            let clusters = mended.filter_map(|key| cluster_of_execution_namespace(&key.namespace));
+            unread_gone.wake_all(clusters.flat_map(|cluster| index.keys_in(cluster)));
+        });
     match endpoints {
         Some(endpoints) => endpoints.add_rows(rows),
         None => rows,
@@ -63,7 +109,7 @@ fn work_rows(
 }
 
 /// Every Work of a cluster that is reached in another way, serves other kinds, is ready or not any more, or about to leave;
-/// and the endpoints in it.
+/// those with slices of one that is blocked, or no longer; and the endpoints in it.
 fn cluster_rows(
     works: &Arc<Works>,
     fleet: &Arc<Fleet>,
@@ -73,6 +119,9 @@ fn cluster_rows(
     let endpoints = endpoints.map(Arc::clone);
     Watch::new(&works.index, |index| &mut index.clusters).follows(move |index, change| {
         let cluster = &change.key.name;
+        if let Some(imports) = &mut index.imports {
+            shared.wake_all(imports.observe_cluster(change));
+        }
         let is_new = change.old.is_none();
         if !is_new && change.differs(|old, new| !old.spec.has_same_access(&new.spec)) {
             members.disconnect(cluster);
@@ -82,7 +131,7 @@ fn cluster_rows(
         }
         if change.differs(is_served_otherwise) {
             shared.queues.hurry(cluster);
-            shared.wake_all(cluster, index.keys_in(cluster));
+            shared.wake_all(index.keys_in(cluster));
             if let Some(endpoints) = &endpoints {
                 endpoints.observe_cluster(cluster, index.is_gone(cluster));
             }

@@ -34,7 +34,7 @@ pub(crate) fn watch(
 pub(crate) fn clusters(index: &Arc<Mutex<Index>>, queue: &Queue<Key>) -> Watch<Index, ClusterView> {
     Watch::new(index, |index| &mut index.clusters)
         .wakes(queue, Index::concerned_by)
-        .when_known(queue, |index, _| index.keys())
+        .wakes_when_known(queue, |index, _| index.keys())
 }
 
 /// Itself, those that wait for room which was promised to it, and the others of its groups that wait for what it has left.

@@ -103,7 +103,7 @@ impl SharedEndpoints {
                 });
                 origins.collect::<Vec<_>>()
             })
-            .when_known(&self.queue, |index, _| index.origins())
+            .wakes_when_known(&self.queue, |index, _| index.origins())
     }
 
     /// Returns what the collected slices wake, whoever collected them: the endpoints that they are of.
@@ -115,7 +115,7 @@ impl SharedEndpoints {
                     queue.add_paced(origin, PACE);
                 }
             })
-            .when_known(&self.queue, |index, _| index.origins())
+            .wakes_when_known(&self.queue, |index, _| index.origins())
     }
 
     /// Adds to the `rows` of Works what they wake here: the endpoints of the Services that are brought to a cluster now, or
@@ -138,7 +138,7 @@ impl SharedEndpoints {
             }
             concerned
         })
-        .when_known(&self.queue, move |_, works| {
+        .wakes_when_known(&self.queue, move |_, works| {
             let index = mended.lock();
             let namespaces = works.iter().map(|key| key.namespace.as_str());
             let clusters = namespaces.filter_map(cluster_of_execution_namespace);

@@ -10,11 +10,13 @@
 //! - `dispatched`: which Services do Works bring to which clusters? No others are collected.
 //! - `index`: what is known of exports, members and collected slices, and whom a change of it wakes.
 //! - `member`: the watch in a member. It runs as long as an exported Service is there, on those slices only.
+//! - `imports`: keeps the Services for which the collected slices are where a ServiceImport takes them.
 //! - `reconcile`: carries out what `traffic::endpoints` plans, and `news` tells users what is in the way.
 //!
 //! Trouble with any of it holds up no Work: exports and slices have no gate of readiness, and a queue of their own.
 
 mod dispatched;
+mod imports;
 mod index;
 pub(crate) mod member;
 mod news;
@@ -52,6 +54,13 @@ pub(crate) fn spawn(
         endpoints.collected_rows(),
     );
     rows.start_ungated(program, "slices", Api::all(client.clone()), collected);
+    imports::spawn(
+        program,
+        client.clone(),
+        writes.clone(),
+        events.clone(),
+        leadership.clone(),
+    );
     let queue = endpoints.queue();
     let collector = Collector {
         endpoints,

@@ -83,6 +83,7 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     let style = KarmadaWork {
         namespace,
         interpreters: nobody(),
+        prunes_slices: false,
     };
     apply::plan(&style, &one, object, style.write_style(&unit), last)
 }
