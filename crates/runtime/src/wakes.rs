@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -114,19 +114,13 @@ where
     K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
     T: Clone + Ord + 'static,
 {
-    /// Watches the objects as [`Program::watch`] does, and counts those that do not decode.
-    pub fn start(
-        self,
-        program: &mut Program,
-        name: &'static str,
-        api: Api<Decoded<K>>,
-        selected: Config,
-    ) {
+    /// Watches all objects as [`Program::watch`] does. This and the others count those that do not decode.
+    pub fn start(self, program: &mut Program, client: &Client, name: &'static str) {
         let observe = self.into_observer(program);
-        program.watch(name, api, selected, observe);
+        program.watch(name, Api::all(client.clone()), Config::default(), observe);
     }
 
-    /// Watches like [`Self::start`], as [`Program::watch_elsewhere`] does.
+    /// Watches objects as [`Program::watch_elsewhere`] does.
     pub fn start_elsewhere(
         self,
         program: &mut Program,
@@ -138,17 +132,18 @@ where
         program.watch_elsewhere(name, api, selected, observe);
     }
 
-    /// Watches for as long as the program runs, and lets nothing wait for that: it may not be able to.
+    /// Watches selected objects, which may not be possible: nothing waits for it.
     pub fn start_ungated(
         self,
         program: &mut Program,
+        client: &Client,
         name: &'static str,
-        api: Api<Decoded<K>>,
         selected: Config,
     ) {
         let mut observe = self.into_observer(program);
+        let all = Api::all(client.clone());
         program.run_until_stopped(name, async move {
-            let mut changes = std::pin::pin!(events(api, selected));
+            let mut changes = std::pin::pin!(events(all, selected));
             while let Some(event) = changes.next().await {
                 observe(event);
             }

@@ -37,31 +37,26 @@ pub(crate) fn watch(
     queue: &Queue<Key>,
     probing: Probing,
 ) {
-    let every = Config::default();
-    let all = Api::all(client.clone());
-    clusters(index, queue, probing).start(program, "clusters", all, every.clone());
+    clusters(index, queue, probing).start(program, client, "clusters");
     let heard = Arc::clone(index);
     let leases = Api::<Decoded<Lease>>::namespaced(client.clone(), CLUSTER_NAMESPACE);
-    program.watch("leases", leases, every.clone(), move |event| {
+    program.watch("leases", leases, Config::default(), move |event| {
         if let Event::Apply(Decoded::Valid(lease)) | Event::InitApply(Decoded::Valid(lease)) = event
         {
             heard.lock().observe_lease(&lease);
         }
     });
-    let all = Api::all(client.clone());
     Watch::new(index, |index| &mut index.namespaces)
         .wakes(queue, |_, change| {
             cluster_of_execution_namespace(&change.key.name).map(Key::cluster_scoped)
         })
-        .start(program, "namespaces", all, every.clone());
-    let all = Api::all(client.clone());
+        .start(program, client, "namespaces");
     Watch::new(index, |index| &mut index.bindings)
         .wakes(queue, |_, change| left(change))
-        .start(program, "resourcebindings", all, every.clone());
-    let all = Api::all(client.clone());
+        .start(program, client, "resourcebindings");
     Watch::new(index, |index| &mut index.cluster_bindings)
         .wakes(queue, |_, change| left(change))
-        .start(program, "clusterresourcebindings", all, every);
+        .start(program, client, "clusterresourcebindings");
 }
 
 /// Watches one cluster alone, from inside it.

@@ -28,16 +28,15 @@ pub(crate) fn watch(
 ) {
     let of_works = work_rows(works, fleet, endpoints);
     let of_clusters = cluster_rows(works, fleet, endpoints);
-    let (every, clusters) = (Config::default(), Api::all(client.clone()));
     if let Some(own) = own {
+        let all = Config::default();
         let works = Api::namespaced(client.clone(), &execution_namespace(own));
-        of_works.start_elsewhere(program, "works", works, every.clone());
-        let own = every.fields(&format!("metadata.name={own}"));
-        of_clusters.start_elsewhere(program, "clusters", clusters, own);
+        of_works.start_elsewhere(program, "works", works, all.clone());
+        let (clusters, own) = (Api::all(client.clone()), format!("metadata.name={own}"));
+        of_clusters.start_elsewhere(program, "clusters", clusters, all.fields(&own));
     } else {
-        let works = Api::all(client.clone());
-        of_works.start(program, "works", works, every.clone());
-        of_clusters.start(program, "clusters", clusters, every);
+        of_works.start(program, client, "works");
+        of_clusters.start(program, client, "clusters");
     }
     if works.index.lock().imports.is_some() {
         watch_remedies(program, client, works);

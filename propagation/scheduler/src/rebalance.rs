@@ -14,7 +14,6 @@ use karmada_runtime::store::Store;
 use karmada_runtime::wakes::Watch;
 use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
@@ -41,10 +40,9 @@ pub(crate) fn watch(
     queue: &Queue<Key>,
 ) -> Arc<Mutex<Store<WorkloadRebalancer>>> {
     let requests: Arc<Mutex<Store<WorkloadRebalancer>>> = Arc::default();
-    let all = Api::all(client.clone());
     Watch::new(&requests, |requests| requests)
         .wakes(queue, |_, change| [change.key.clone()])
-        .start(program, "workloadrebalancers", all, Config::default());
+        .start(program, client, "workloadrebalancers");
     requests
 }
 

@@ -6,8 +6,7 @@ use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::wakes::Watch;
-use kube::runtime::watcher::Config;
-use kube::{Api, Client};
+use kube::Client;
 use objects::Key;
 use parking_lot::Mutex;
 
@@ -21,13 +20,9 @@ pub(crate) fn watch(
     index: &Arc<Mutex<Index>>,
     queue: &Queue<Key>,
 ) {
-    let every = Config::default();
-    let all = Api::all(client.clone());
-    clusters(index, queue).start(program, "clusters", all, every.clone());
-    let all = Api::all(client.clone());
-    bindings(index, queue).start(program, "resourcebindings", all, every.clone());
-    let all = Api::all(client.clone());
-    cluster_bindings(index, queue).start(program, "clusterresourcebindings", all, every);
+    clusters(index, queue).start(program, client, "clusters");
+    bindings(index, queue).start(program, client, "resourcebindings");
+    cluster_bindings(index, queue).start(program, client, "clusterresourcebindings");
 }
 
 /// Those that have a cluster or may get it. While one cannot be read nothing is taken away on its account, from any.

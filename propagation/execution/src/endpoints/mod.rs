@@ -30,8 +30,8 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::Program;
 use karmada_runtime::write::WriteMode;
+use kube::Client;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client};
 use traffic::endpoints::COLLECTED;
 
 pub(crate) use self::index::SharedEndpoints;
@@ -47,13 +47,10 @@ pub(crate) fn spawn(
     events: Option<EventRecorder>,
     leadership: Leadership,
 ) {
-    let (every, rows) = (Config::default(), endpoints.export_rows());
-    rows.start_ungated(program, "exports", Api::all(client.clone()), every);
-    let (collected, rows) = (
-        Config::default().labels(COLLECTED),
-        endpoints.collected_rows(),
-    );
-    rows.start_ungated(program, "slices", Api::all(client.clone()), collected);
+    let (exports, collected) = (endpoints.export_rows(), endpoints.collected_rows());
+    exports.start_ungated(program, &client, "exports", Config::default());
+    let ours = Config::default().labels(COLLECTED);
+    collected.start_ungated(program, &client, "slices", ours);
     imports::spawn(
         program,
         client.clone(),
