@@ -14,7 +14,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use placement_rules::heartbeat::{Namespaces, brought_by};
 
-use crate::index::SharedIndex;
+use crate::index::Agent;
 
 /// The least time between two heartbeats on account of namespaces.
 const PACE: Duration = Duration::from_secs(1);
@@ -25,19 +25,15 @@ pub(crate) struct MemberNamespaces(Mutex<Store<PartialObjectMeta<Namespace>>>);
 
 impl MemberNamespaces {
     /// Keeps the namespaces known, and wakes the membership when they change.
-    pub(crate) fn watch(
-        program: &mut Program,
-        member: &Client,
-        index: Arc<SharedIndex>,
-    ) -> Arc<Self> {
+    pub(crate) fn watch(program: &mut Program, member: &Client, agent: Arc<Agent>) -> Arc<Self> {
         let namespaces = Arc::new(Self::default());
         let known = Arc::clone(&namespaces);
         let all: Api<Decoded<PartialObjectMeta<Namespace>>> = Api::all(member.clone());
         program.watch("namespaces", all, Config::default(), move |event| {
-            if known.observe(event)
-                && let Some(channel) = index.channel()
-            {
-                let membership = &index.queues.membership;
+            let is_news = known.observe(event);
+            let channel = agent.index.lock().channel();
+            if let Some(channel) = channel.filter(|_| is_news) {
+                let membership = &agent.queues.membership;
                 membership.add_paced(Key::of(&*channel), PACE);
             }
         });
