@@ -1,6 +1,7 @@
 //! The watched objects, and what depends on their history.
 
 mod decided;
+mod groups;
 mod room;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use propagation_rules::schedule::{
 use crate::assumptions::AssumedBindings;
 use crate::binding::{AnyBinding, Reports, keep};
 use crate::decisions::Decisions;
-use crate::groups::{self, Group};
+use crate::groups::{Group, groups_of};
 
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
@@ -100,7 +101,7 @@ impl Snapshot {
 impl Index {
     pub(crate) fn new(scheduler: Scheduler, heeded: Heeded) -> Self {
         let bindings = if heeded.groups {
-            Store::by(groups::of)
+            Store::by(groups_of)
         } else {
             Store::default()
         };
