@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use karmada_api::{Cluster, ClusterStatus, ClusterView, Remedy, execution_namespace};
-use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::cache::{Transition, Undecoded};
+use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
@@ -26,15 +27,15 @@ pub(crate) struct Imports {
     /// From a Work to the clusters whose slices it has.
     by_source: ReverseIndex<Key, String>,
     clusters: BTreeMap<String, Cluster>,
-    remedies: Cache<Remedy>,
+    remedies: Store<Remedy>,
     decided: DecidedBlocks,
 }
 
 /// The objects of the fleet on which a decision depends besides.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
-    pub(crate) works: &'a Cache<StoredWork>,
-    pub(crate) clusters: &'a Cache<ClusterView>,
+    pub(crate) works: &'a Store<StoredWork>,
+    pub(crate) clusters: &'a Store<ClusterView>,
 }
 
 impl Imports {
@@ -77,7 +78,7 @@ impl Imports {
     pub(crate) fn observe_remedies(&mut self, event: Event<Decoded<Remedy>>) -> BTreeSet<Key> {
         let was_read = self.remedies.unread().is_empty();
         let mut scopes = Vec::new();
-        for Transition { key, old, new } in self.remedies.observe(event) {
+        for Transition { key, old, new } in self.remedies.observe(event).objects {
             let (old, new) = (old.as_deref(), new.as_deref());
             scopes.extend(self.decided.change(&key.name, old, new));
         }
@@ -205,7 +206,7 @@ pub(crate) struct BlockedSlices {
 /// The clusters and people's decisions, as a decision asks for them.
 struct Fleet<'a> {
     imports: &'a Imports,
-    clusters: &'a Cache<ClusterView>,
+    clusters: &'a Store<ClusterView>,
 }
 
 impl ClusterFacts for Fleet<'_> {

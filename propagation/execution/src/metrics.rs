@@ -15,11 +15,11 @@ use propagation_rules::execution::Progress;
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 use crate::imports::BlockedSlices;
-use crate::index::{MemberProgress, SharedIndex};
+use crate::index::{MemberProgress, Works};
 
 /// The state of the members and the Works.
 pub(crate) struct FleetMetrics {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<Works>,
     pub(crate) fleet: Arc<Fleet>,
     /// Absent if no endpoints are collected.
     pub(crate) endpoints: Option<Arc<SharedEndpoints>>,
@@ -58,7 +58,7 @@ impl fmt::Debug for FleetMetrics {
 impl Collector for FleetMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let now = (self.clock)();
-        let suspended = count(self.index.suspended());
+        let suspended = count(self.works.index.lock().suspended());
         let metric = encoder.encode_descriptor(
             "suspended_works",
             "Works of which nothing is created or changed in the member, because their dispatching is suspended",
@@ -66,9 +66,12 @@ impl Collector for FleetMetrics {
             MetricType::Gauge,
         )?;
         ConstGauge::new(suspended).encode(metric)?;
-        let progress = self.index.progress(now);
+        let index = self.works.index.lock();
+        let progress = index.progress(&self.works.arrivals, now);
+        let blocked = index.blocked_slices();
+        drop(index);
         encode_works(&mut encoder, &progress)?;
-        encode_blocked(&mut encoder, &self.index.blocked_slices())?;
+        encode_blocked(&mut encoder, &blocked)?;
         let oldest = progress.iter().map(|(member, progress)| {
             let age = progress.oldest_unapplied.as_secs();
             (member.as_str(), i64::try_from(age).unwrap_or(i64::MAX))

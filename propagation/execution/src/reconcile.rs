@@ -28,7 +28,7 @@ use crate::customization::SharedCustomizations;
 use crate::finalizer;
 use crate::fleet::{Fleet, Member};
 use crate::identity::NAME;
-use crate::index::SharedIndex;
+use crate::index::Works;
 use crate::ownership::{unit, unit_under};
 use crate::report::{Reporter, works};
 
@@ -38,7 +38,7 @@ const RECHECK: Duration = Duration::from_mins(1);
 
 /// Reconciles Works.
 pub(crate) struct Reconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<Works>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) customizations: Arc<SharedCustomizations>,
     pub(crate) client: Client,
@@ -63,7 +63,7 @@ impl MemberController for Reconciler {
 
     fn keys(&self) -> Vec<(String, Key)> {
         self.reporter.pending.clear();
-        self.index.keys()
+        self.works.index.lock().keys()
     }
 
     async fn reconcile(&self, cluster: &str, key: &Key) -> Result<Contact, ReconcileError> {
@@ -72,9 +72,11 @@ impl MemberController for Reconciler {
             self.fleet.forget(cluster, key);
             return Ok(Contact::None);
         };
-        let Some(view) = self.index.cluster(cluster) else {
+        let view = self.works.index.lock().cluster(cluster);
+        let Some(view) = view else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
-            if is_deleting(&work) && self.index.is_gone(cluster) {
+            let is_gone = self.works.index.lock().is_gone(cluster);
+            if is_deleting(&work) && is_gone {
                 self.finalize(&work).await?;
             }
             return Ok(Contact::None);
@@ -104,7 +106,7 @@ impl MemberController for Reconciler {
         key: &Key,
         reason: &(dyn Error + Send + Sync + 'static),
     ) {
-        let view = self.index.cluster(cluster);
+        let view = self.works.index.lock().cluster(cluster);
         let is_ours = view.is_some_and(|view| self.is_ours(&view));
         let Some(work) = self.work(key).filter(|work| is_ours && waits(work)) else {
             return;
@@ -124,7 +126,8 @@ impl MemberController for Reconciler {
 impl Reconciler {
     /// Returns a Work with what was reported last.
     fn work(&self, key: &Key) -> Option<Work> {
-        let mut work = self.index.work(key)?.object();
+        let stored = self.works.index.lock().work(key)?;
+        let mut work = stored.object();
         self.reporter.pending.catch_up(key, &mut work);
         Some(work)
     }
@@ -156,7 +159,7 @@ impl Reconciler {
                 return Err(error.into());
             }
         };
-        let blocks = self.index.blocks(cluster, work);
+        let blocks = self.works.index.lock().blocks(cluster, work);
         let unit = unit_under(work, &blocks);
         let (synced, untouched) = match member.sync(&self.writes, &unit).await {
             SyncResult::Done {
@@ -172,7 +175,7 @@ impl Reconciler {
         };
         if synced.iter().all(|one| one.error.is_none()) {
             let is_written = synced.iter().any(|one| one.written);
-            self.index.arrivals.applied(work, is_written);
+            self.works.arrivals.applied(work, is_written);
         }
         self.reporter.record_contested(cluster, work, &synced);
         let pauses = synced.iter().filter_map(|one| one.contested.as_ref());
@@ -209,7 +212,8 @@ impl Reconciler {
         synced: &[Synced],
     ) -> Result<(), MemberError> {
         let is_applied = synced.iter().all(|one| one.error.is_none());
-        if is_applied && self.index.brings_slices(&unit.key) {
+        let brings_slices = self.works.index.lock().brings_slices(&unit.key);
+        if is_applied && brings_slices {
             member.prune(&self.writes, unit).await?;
         }
         Ok(())

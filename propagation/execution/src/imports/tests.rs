@@ -6,8 +6,8 @@ use super::*;
 #[derive(Default)]
 struct Seen {
     imports: Imports,
-    works: Cache<StoredWork>,
-    clusters: Cache<ClusterView>,
+    works: Store<StoredWork>,
+    clusters: Store<ClusterView>,
 }
 
 impl Seen {
@@ -34,7 +34,7 @@ impl Seen {
             "spec": { "workload": { "manifests": [manifest] } },
         });
         let work = Decoded::Valid(from_value(work).unwrap());
-        let changes = self.works.observe(Event::Apply(work));
+        let changes = self.works.observe(Event::Apply(work)).objects;
         let woken = changes
             .iter()
             .map(|change| self.imports.observe_work("m3", change));
@@ -45,7 +45,7 @@ impl Seen {
         let cluster =
             json!({ "metadata": { "name": name }, "status": { "remedyActions": actions } });
         let cluster = Decoded::Valid(from_value(cluster).unwrap());
-        let changes = self.clusters.observe(Event::Apply(cluster));
+        let changes = self.clusters.observe(Event::Apply(cluster)).objects;
         let woken = changes
             .iter()
             .map(|change| self.imports.observe_cluster(change));
