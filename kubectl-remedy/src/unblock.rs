@@ -56,7 +56,8 @@ pub(crate) async fn run(
     Ok(block.is_some().into())
 }
 
-async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> Result<(), Error> {
+/// Deletes a Remedy, and no other of its name.
+pub(crate) async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> Result<(), Error> {
     if dry_run == DryRun::Client {
         return Ok(());
     }

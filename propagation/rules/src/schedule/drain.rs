@@ -274,19 +274,16 @@ pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
         return None;
     }
     let replicas = replicas_in(binding, cluster)?.to_string();
-    Some(annotate(binding, json!({ note: replicas })))
+    // Whatever else changes meanwhile, the note stays true.
+    Some(annotations(json!({ note: replicas })))
 }
 
 fn note_of(cluster: &str) -> String {
     format!("{NOTE}{cluster}")
 }
 
-fn annotate(binding: BindingRef<'_>, annotations: Value) -> Value {
-    let version = binding.metadata.resource_version.as_deref();
-    guarded(
-        version,
-        json!({ "metadata": { "annotations": annotations } }),
-    )
+fn annotations(annotations: Value) -> Value {
+    json!({ "metadata": { "annotations": annotations } })
 }
 
 /// Returns the replicas that a binding has in a cluster; `None` if it is not there.
@@ -326,13 +323,14 @@ pub fn next_return(
     let noted = binding.metadata.annotation(&note)?.parse().unwrap_or(0);
     let has = replicas_in(binding, cluster);
     let is_whole = has.is_some_and(|replicas| replicas >= noted);
+    let version = binding.metadata.resource_version.as_deref();
     Some(if !is_whole && is_leaving(binding, cluster) {
         Return::Leaving
     } else if !is_whole && is_requested(binding) {
         Return::Scheduling
     } else if is_whole || (has.is_some() && requested > 0) || requested >= MOST_REQUESTS {
         Return::Settled {
-            patch: annotate(binding, json!({ note: null })),
+            patch: guarded(version, annotations(json!({ note: null }))),
             is_back: has.is_some(),
         }
     } else {
