@@ -238,7 +238,7 @@ async fn report(client: Client) {
     }
 }
 
-/// A drain empties a cluster, the traffic first, and its end gives everything back.
+/// A drain empties a cluster, the traffic first, and its end gives everything back. Case T21.
 #[tokio::test(start_paused = true)]
 async fn drain_is_taken_back() {
     let stage = Stage::new(20).await;
@@ -274,7 +274,7 @@ async fn drain_is_taken_back() {
     assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::No);
 }
 
-/// While the traffic does not leave, no workload has to.
+/// While the traffic does not leave, no workload has to. Case T21.
 #[tokio::test(start_paused = true)]
 async fn workloads_wait_for_traffic() {
     let stage = Stage::new(20).await;
@@ -298,7 +298,7 @@ async fn workloads_wait_for_traffic() {
     assert_eq!(after.annotations, [""; 0]);
 }
 
-/// A drain that dies before any of its writes is taken back.
+/// A drain that dies before any of its writes is taken back. Case T22.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {
     for allowed in 0.. {
@@ -322,7 +322,7 @@ async fn any_write_may_be_last() {
     }
 }
 
-/// What lacks room elsewhere is not drained, unless that is asked for, and nothing is written.
+/// What lacks room elsewhere is not drained, unless that is asked for, and nothing is written. Case T23.
 #[tokio::test(start_paused = true)]
 async fn lack_of_room_refuses() {
     let stage = Stage::new(2).await;
@@ -342,7 +342,7 @@ async fn lack_of_room_refuses() {
 }
 
 /// Of two who drain two clusters at once, of which the fleet can do without one, not both succeed, and who does not has
-/// written nothing that stays.
+/// written nothing that stays. Case T23.
 #[tokio::test(start_paused = true)]
 async fn rivals_do_not_both_drain() {
     let stage = Stage::new(4).await;

@@ -57,7 +57,7 @@ async fn hub(policy: &Value) -> Stage {
     Stage { api }
 }
 
-/// A placement is evicted, and what the drain has written goes; the taints of others stay.
+/// A placement is evicted, and what the drain has written goes; the taints of others stay. Case T24.
 #[tokio::test(start_paused = true)]
 async fn evicted_placement_leaves() {
     let tolerated = json!([{ "key": "gpu", "operator": "Exists" }]);
@@ -94,7 +94,7 @@ async fn evicted_placement_leaves() {
     assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::No);
 }
 
-/// A placement that finds no other cluster is not evicted, and what names its clusters stays.
+/// A placement that finds no other cluster is not evicted, and what names its clusters stays. Case T23.
 #[tokio::test(start_paused = true)]
 async fn placement_without_place_refuses() {
     let untolerated = json!({ "placementType": "PickN", "numberOfClusters": 1 });

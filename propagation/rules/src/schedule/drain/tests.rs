@@ -64,7 +64,7 @@ fn short(bindings: &[ResourceBinding], rooms: [u32; 3], drained: &[&str]) -> Sho
     )
 }
 
-/// Workloads that would each find room do not all find it, and what they ask for together is told.
+/// Workloads that would each find room do not all find it, and what they ask for together is told. Case T23.
 #[test]
 fn room_is_counted_once() {
     let all = ["a", "b"].map(|name| workload(name, &aggregated(), &[("m1", 3)]));
@@ -81,7 +81,7 @@ fn room_is_counted_once() {
     assert_eq!((&*short.needed["cpu"], &*short.free["cpu"]), ("6", "5"));
 }
 
-/// Of two clusters that are drained at once neither is room for the other.
+/// Of two clusters that are drained at once neither is room for the other. Case T23.
 #[test]
 fn drained_clusters_are_no_room() {
     let all = [workload("a", &aggregated(), &[("m1", 2)])];
@@ -140,7 +140,7 @@ fn patched(binding: &ResourceBinding, patch: &Value) -> ResourceBinding {
     from_value(json).unwrap()
 }
 
-/// The way back: what has moved is scheduled anew once its former copy is gone, and the note goes when it is back.
+/// The way back: what has moved is scheduled anew once its former copy is gone, and the note goes when it is back. Case T21.
 #[test]
 fn moved_workload_returns() {
     let step = |binding: &ResourceBinding, requested| {
