@@ -62,7 +62,7 @@ impl Target {
     /// # Errors
     /// Fails if there is none, or it is being deleted.
     pub(super) async fn find(name: &str, client: &Client) -> Result<Self, Error> {
-        let mut refused = None;
+        let (mut refused, mut is_absent) = (None, false);
         for home in [Home::Fleet, Home::Hub] {
             let kind = home.kind();
             let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -82,7 +82,7 @@ impl Target {
                         kind,
                     });
                 }
-                Ok(None) => {}
+                Ok(None) => is_absent = true,
                 // Whether the kind is served is not told to who has no right to it.
                 Err(kube::Error::Api(status)) if status.code == 403 => {
                     refused.get_or_insert(kube::Error::Api(status));
@@ -91,8 +91,8 @@ impl Target {
             }
         }
         Err(match refused {
-            Some(source) => unread(name, source),
-            None => Error::Unusable(format!("there is no cluster {name}")),
+            Some(source) if !is_absent => unread(name, source),
+            _ => Error::Unusable(format!("there is no cluster {name}")),
         })
     }
 
