@@ -83,6 +83,7 @@ async fn empty(
         return Ok(report(cluster, &left));
     }
     drive_out(args, target, &observed.state, client).await?;
+    progress.restart();
     if args.wait.is_none() {
         return Ok(Answer::Yes);
     }

@@ -49,6 +49,11 @@ impl Progress {
         }
     }
 
+    /// Lets stand what is shown: something else was printed below.
+    pub(super) fn restart(&mut self) {
+        self.shown.clear();
+    }
+
     /// Returns the lines that follow those which are shown.
     fn next(&mut self, steps: &[Left]) -> Vec<String> {
         let lines: Vec<String> = steps.iter().map(|left| self.line(left)).collect();
@@ -118,6 +123,9 @@ mod tests {
             second,
             ["\x1b[1A\x1b[Jtraffic    [##########----------] 1/2  b"]
         );
+        bars.restart();
+        let third = bars.next(&left(&["b"]));
+        assert_eq!(third, ["traffic    [##########----------] 1/2  b"]);
     }
 
     /// A step of which nothing was ever left is done.

@@ -90,7 +90,9 @@ async fn bring_back(args: &UncordonArgs, client: &Client) -> Result<(Answer, usi
     let watching = async {
         loop {
             if observed.is_complete() {
-                returning.step(&mut observed.state).await?;
+                if returning.step(&mut observed.state).await? {
+                    progress.restart();
+                }
                 if returning.found > 0 {
                     progress.show(&returning.shown());
                 }
@@ -138,8 +140,8 @@ impl Returning<'_> {
         }]
     }
 
-    /// Takes the next step of each workload.
-    async fn step(&mut self, state: &mut State) -> Result<(), Error> {
+    /// Takes the next step of each workload. Returns `true` if it has printed something.
+    async fn step(&mut self, state: &mut State) -> Result<bool, Error> {
         let now = Timestamp::now();
         let (mut requests, mut ends) = (Vec::new(), Vec::new());
         self.left.clear();
@@ -169,7 +171,9 @@ impl Returning<'_> {
             });
         }
         self.found = self.found.max(self.left.len() + ends.len());
-        self.write(requests, ends, state).await
+        let has_writes = !(requests.is_empty() && ends.is_empty());
+        self.write(requests, ends, state).await?;
+        Ok(has_writes)
     }
 
     async fn write(
