@@ -178,6 +178,19 @@ impl Hub {
         })
     }
 
+    /// Returns the placements that are leaving the cluster, each in words.
+    fn leaving(&self, cluster: &str) -> Vec<String> {
+        let leaving = self.bindings.iter().filter(|binding| {
+            binding.metadata.is_deleting() && binding.spec.target_cluster == cluster
+        });
+        let leaving = leaving.map(|binding| {
+            let placement = binding.metadata.label(PARENT_PLACEMENT);
+            let placement = placement.unwrap_or_default();
+            format!("ClusterResourcePlacement {placement} is leaving")
+        });
+        leaving.collect()
+    }
+
     /// Returns what becomes of each placement that is in the cluster.
     fn departures(&self, cluster: &str, now: Timestamp) -> BTreeMap<String, Departure> {
         let mut drained: BTreeSet<String> = self
@@ -292,9 +305,10 @@ async fn empty(args: &DrainArgs, client: &Client) -> Result<Answer, Error> {
 /// those that are left.
 async fn evict_all(cluster: &str, client: &Client, dry_run: DryRun) -> Result<Left, Error> {
     let now = Timestamp::now();
-    let departures = Hub::read(client).await?.departures(cluster, now);
+    let hub = Hub::read(client).await?;
+    let departures = hub.departures(cluster, now);
     let evictions = evictions(cluster, client).await?;
-    let mut items = Vec::new();
+    let mut items = hub.leaving(cluster);
     for (placement, departure) in departures {
         if !departure.is_evictable() {
             continue;
