@@ -19,6 +19,7 @@ use crate::answer::Answer;
 use crate::args::{DryRun, UncordonArgs};
 use crate::block::is_ours;
 use crate::error::Error;
+use crate::fleet::FleetSnapshot;
 use crate::{terminal, unblock};
 
 /// Takes a drain back.
@@ -46,6 +47,9 @@ pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, 
     }
     let answer = match target.map(|target| target.home) {
         Some(Home::Fleet) => {
+            let fleet = FleetSnapshot::read_remedies(client, Timestamp::now()).await?;
+            let ended = block.as_ref().and_then(|block| block.uid());
+            unblock::tell_others(&fleet, cluster, ended.as_deref(), client).await?;
             let (answer, found) = bring_back(args, client).await?;
             was_drained |= found > 0;
             answer
