@@ -19,7 +19,7 @@ use crate::manifest::Format;
 
 pub(crate) mod join;
 
-/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, installs the agents of clusters, prints the rights to propagate a kind, and tells what interpreters say of an object.
+/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, takes the traffic away from a cluster and gives it back, empties one for a while, installs the agents of clusters, prints the rights to propagate a kind, and tells what interpreters say of an object.
 #[derive(clap::Parser, Debug)]
 #[command(
     name = crate::identity::NAME,
@@ -86,6 +86,12 @@ pub(crate) enum FleetCommand {
     Block(BlockArgs),
     /// Ends what `block` began.
     Unblock(UnblockArgs),
+    /// Empties a cluster for a time: nothing new comes, the traffic leaves, and with --workloads so do the workloads. Exits with 1 if the other clusters cannot do without it, or something is left after --wait.
+    Drain(DrainArgs),
+    /// Takes back what `drain` has written, and nothing else: the workloads that it moved are asked back. Exits with 1 if there is no drain, or not all are back after --wait.
+    Uncordon(UncordonArgs),
+    /// Takes the traffic away from a cluster to see whether the others can do without it, gives it back at once if they cannot, and records the outcome. Exits with 1 if they cannot.
+    Practice(PracticeArgs),
     /// Approves what a staged update run of a KubeFleet asks a person for, before or after a stage. Exits with 1 if it asks for nothing.
     Approve(ApproveArgs),
     /// Takes a placement of a KubeFleet from a cluster, by an eviction, which its disruption budget bounds.
@@ -246,6 +252,59 @@ pub(crate) struct UnblockArgs {
     pub(crate) cluster: String,
     #[command(flatten)]
     pub(crate) dry_run: DryRunArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct DrainArgs {
+    /// The cluster.
+    pub(crate) cluster: String,
+    /// Time after which the traffic may come back by itself, such as 2h or 1h30m. Draining again sets it anew.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "2h")]
+    pub(crate) length: Duration,
+    /// Words for others about why.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Have the workloads leave, too, once the traffic has.
+    #[arg(long)]
+    pub(crate) workloads: bool,
+    /// Show the progress for this long, such as 15m, until nothing is left, or tell what holds it up.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) wait: Option<Duration>,
+    /// Drain even if the other clusters cannot do without it.
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRunArgs,
+    #[command(flatten)]
+    pub(crate) controllers: ControllerArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct UncordonArgs {
+    /// The cluster.
+    pub(crate) cluster: String,
+    /// Wait this long until the workloads that were moved are back.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15m")]
+    pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRunArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PracticeArgs {
+    /// The cluster.
+    pub(crate) cluster: String,
+    /// Time for which the others do without it.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "10m")]
+    pub(crate) length: Duration,
+    /// Prometheus that is asked whether all is well, too.
+    #[arg(long, value_name = "URL", requires = "holds")]
+    pub(crate) prometheus: Option<http::Uri>,
+    /// PromQL that must hold: an answer of which each value is other than 0, such as `sum(rate(errors[1m])) < bool 5`.
+    #[arg(long, value_name = "PROMQL", requires = "prometheus")]
+    pub(crate) holds: Option<String>,
+    #[command(flatten)]
+    pub(crate) controllers: ControllerArgs,
 }
 
 #[derive(clap::Args, Debug)]

@@ -1,5 +1,6 @@
 //! `kubectl remedy block`: a Remedy without conditions that ends by itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -29,16 +30,13 @@ pub(crate) async fn run(
     let fleet = FleetSnapshot::read(client, namespace, now).await?;
     fleet.require(&args.cluster)?;
     let end = expiry(now, args.length)?;
-    let remedy = block(&args.cluster, end, args.reason.as_deref());
-    let name = remedy.name_any();
-    let key = objects::Key::cluster_scoped(&name);
-    let known = fleet.remedies.get(&key).cloned();
-    if known.as_ref().is_some_and(|known| !is_ours(known)) || fleet.remedies.unread().contains(&key)
-    {
-        return Err(Error::Unusable(format!(
-            "Remedy {name} exists and is not of `kubectl remedy block`: rename it, or delete it"
-        )));
-    }
+    let remedy = blocking(
+        &name(&args.cluster),
+        &args.cluster,
+        end,
+        args.reason.as_deref(),
+    );
+    let known = own(&fleet, &remedy.name_any())?;
     let plan = Plan::of(fleet, vec![remedy.clone()], &args.controllers);
     plan.warn();
     terminal::print_error(plan.to_string().trim_end());
@@ -50,10 +48,7 @@ pub(crate) async fn run(
         return Ok(Answer::No);
     }
     let dry_run = args.dry_run.dry_run;
-    let written = match dry_run {
-        DryRun::Client => remedy,
-        DryRun::None | DryRun::Server => write(client, &remedy, dry_run).await?,
-    };
+    let written = write(client, &remedy, dry_run).await?;
     if dry_run == DryRun::None {
         terminal::print_error(&format!(
             "The block ends at {end}, or with `kubectl remedy unblock {}`.",
@@ -63,18 +58,43 @@ pub(crate) async fn run(
     if let Some(format) = args.output {
         terminal::print(&manifest::text(&written, format)?);
     } else {
-        let done = if known.is_some() {
-            "configured"
-        } else {
-            "created"
-        };
-        let suffix = dry_run.suffix();
-        terminal::print(&format!("remedy.remedy.karmada.io/{name} {done}{suffix}\n"));
+        tell(&remedy.name_any(), known.is_some(), dry_run);
     }
     Ok(Answer::Yes)
 }
 
-async fn write(client: &Client, remedy: &Remedy, dry_run: DryRun) -> Result<Remedy, Error> {
+/// Returns the Remedy of this name, if it exists.
+///
+/// # Errors
+/// Fails if somebody else has made it, or that cannot be read.
+pub(crate) fn own(fleet: &FleetSnapshot, name: &str) -> Result<Option<Arc<Remedy>>, Error> {
+    let key = objects::Key::cluster_scoped(name);
+    let known = fleet.remedies.get(&key).cloned();
+    if known.as_ref().is_some_and(|known| !is_ours(known)) || fleet.remedies.unread().contains(&key)
+    {
+        return Err(Error::Unusable(format!(
+            "Remedy {name} exists and is not of `kubectl remedy`: rename it, or delete it"
+        )));
+    }
+    Ok(known)
+}
+
+/// Prints that a Remedy was written.
+pub(crate) fn tell(name: &str, is_known: bool, dry_run: DryRun) {
+    let done = if is_known { "configured" } else { "created" };
+    let suffix = dry_run.suffix();
+    terminal::print(&format!("remedy.remedy.karmada.io/{name} {done}{suffix}\n"));
+}
+
+/// Writes a Remedy, unless nothing is to be sent, and returns it as it is then.
+pub(crate) async fn write(
+    client: &Client,
+    remedy: &Remedy,
+    dry_run: DryRun,
+) -> Result<Remedy, Error> {
+    if dry_run == DryRun::Client {
+        return Ok(remedy.clone());
+    }
     let name = remedy.name_any();
     // A block that exists is ours, and this one replaces it whoever has edited it.
     let path = Remedy::url_path(&(), None);
@@ -83,7 +103,7 @@ async fn write(client: &Client, remedy: &Remedy, dry_run: DryRun) -> Result<Reme
 }
 
 /// Returns the moment `length` after `now`, in whole seconds.
-fn expiry(now: Timestamp, length: Duration) -> Result<Timestamp, Error> {
+pub(crate) fn expiry(now: Timestamp, length: Duration) -> Result<Timestamp, Error> {
     let too_long = |_| Error::Unusable("--for is longer than time is counted".to_owned());
     let length = SignedDuration::try_from(length).map_err(too_long)?;
     let end = now.checked_add(length).map_err(too_long)?;
@@ -91,7 +111,7 @@ fn expiry(now: Timestamp, length: Duration) -> Result<Timestamp, Error> {
 }
 
 /// Returns the Remedy that blocks `cluster` until `end`.
-fn block(cluster: &str, end: Timestamp, reason: Option<&str>) -> Remedy {
+pub(crate) fn blocking(name: &str, cluster: &str, end: Timestamp, reason: Option<&str>) -> Remedy {
     let spec = RemedySpec {
         cluster_affinity: Some(ClusterAffinity {
             cluster_names: Some(vec![cluster.to_owned()]),
@@ -99,7 +119,7 @@ fn block(cluster: &str, end: Timestamp, reason: Option<&str>) -> Remedy {
         decision_matches: None,
         actions: Some(vec![TRAFFIC_CONTROL.to_owned()]),
     };
-    let mut remedy = Remedy::new(&name(cluster), spec);
+    let mut remedy = Remedy::new(name, spec);
     let labels = remedy.labels_mut();
     labels.insert(MANAGED_BY.to_owned(), NAME.to_owned());
     let annotations = remedy.annotations_mut();
@@ -115,7 +135,7 @@ pub(crate) fn name(cluster: &str) -> String {
     format!("block-{cluster}")
 }
 
-/// Returns `true` if `remedy` was made by [`run`].
+/// Returns `true` if `remedy` was made by a command of this program.
 pub(crate) fn is_ours(remedy: &Remedy) -> bool {
     remedy.labels().get(MANAGED_BY).is_some_and(|by| by == NAME)
 }
@@ -131,7 +151,7 @@ mod tests {
     fn block_decides_about_one_cluster() {
         let now: Timestamp = "2026-11-20T08:00:00.7Z".parse().unwrap();
         let end = expiry(now, Duration::from_hours(2)).unwrap();
-        let made = block("m1", end, Some("kernel"));
+        let made = blocking(&name("m1"), "m1", end, Some("kernel"));
         assert_eq!(made.name_any(), "block-m1");
         assert!(is_ours(&made));
         assert_eq!(made.annotations()[EXPIRES_AT], "2026-11-20T10:00:00Z");

@@ -14,27 +14,10 @@ use crate::terminal;
 
 /// Creates an eviction, and says how to learn what becomes of it.
 pub(crate) async fn run(args: &EvictArgs, client: &Client) -> Result<Answer, Error> {
-    let eviction = eviction(args);
+    let placement = args.placement.strip_prefix("crp/");
+    let placement = placement.unwrap_or(&args.placement);
     let dry_run = args.dry_run.dry_run;
-    let mut name = format!(
-        "{}…",
-        eviction.metadata.generate_name.as_deref().unwrap_or("")
-    );
-    if dry_run != DryRun::Client {
-        let parameters = PostParams {
-            dry_run: dry_run == DryRun::Server,
-            ..PostParams::default()
-        };
-        let evictions: Api<Eviction> = Api::all(client.clone());
-        let created = evictions.create(&parameters, &eviction).await;
-        let attempt = "create a ClusterResourcePlacementEviction";
-        let created = created.map_err(|source| Error::request(attempt, source))?;
-        created.metadata.name().clone_into(&mut name);
-    }
-    let suffix = dry_run.suffix();
-    terminal::print(&format!(
-        "clusterresourceplacementeviction.placement.kubernetes-fleet.io/{name} created{suffix}\n"
-    ));
+    let name = create(&eviction(placement, &args.target), client, dry_run).await?;
     if dry_run == DryRun::None {
         terminal::print_error(&format!(
             "`kubectl wait crpe/{name} --for condition=Executed` waits for it, and `kubectl describe crpe/{name}` tells why not"
@@ -43,22 +26,45 @@ pub(crate) async fn run(args: &EvictArgs, client: &Client) -> Result<Answer, Err
     Ok(Answer::Yes)
 }
 
-fn eviction(args: &EvictArgs) -> Eviction {
-    let EvictArgs {
-        placement, target, ..
-    } = args;
-    let placement = placement.strip_prefix("crp/").unwrap_or(placement);
+/// Creates an eviction, and returns its name.
+pub(crate) async fn create(
+    eviction: &Eviction,
+    client: &Client,
+    dry_run: DryRun,
+) -> Result<String, Error> {
+    let prefix = eviction.metadata.generate_name.as_deref();
+    let mut name = format!("{}…", prefix.unwrap_or_default());
+    if dry_run != DryRun::Client {
+        let parameters = PostParams {
+            dry_run: dry_run == DryRun::Server,
+            ..PostParams::default()
+        };
+        let evictions: Api<Eviction> = Api::all(client.clone());
+        let created = evictions.create(&parameters, eviction).await;
+        let attempt = "create a ClusterResourcePlacementEviction";
+        let created = created.map_err(|source| Error::request(attempt, source))?;
+        created.metadata.name().clone_into(&mut name);
+    }
+    let suffix = dry_run.suffix();
+    terminal::print(&format!(
+        "clusterresourceplacementeviction.placement.kubernetes-fleet.io/{name} created{suffix}\n"
+    ));
+    Ok(name)
+}
+
+/// Returns the eviction of a placement from a cluster.
+pub(crate) fn eviction(placement: &str, cluster: &str) -> Eviction {
     Eviction {
         api_version: Eviction::API_VERSION.to_owned(),
         kind: Eviction::KIND.to_owned(),
         metadata: ObjectMeta {
             // Each is decided once: another attempt is another one.
-            generate_name: Some(format!("{placement}-from-{target}-")),
+            generate_name: Some(format!("{placement}-from-{cluster}-")),
             ..ObjectMeta::default()
         },
         spec: EvictionSpec {
             placement_name: placement.to_owned(),
-            cluster_name: target.clone(),
+            cluster_name: cluster.to_owned(),
         },
         status: None,
     }

@@ -2,14 +2,19 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::Parser;
+use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::condition::DNS_READY;
 use karmada_api::{
     Cluster, MultiClusterIngress, Remedy, ResourceBinding, TRAFFIC_CONTROL, execution_namespace,
 };
+use karmada_runtime::program::Program;
+use kube::Client;
 use serde_json::{Value, from_value, json};
 use traffic::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
+use traffic::ingress::kubernetes::Ingresses;
 
 use crate::args::{Args, Command, ControllerArgs, FleetCommand};
 use crate::fleet::{FleetSnapshot, put};
@@ -161,9 +166,29 @@ pub(crate) fn fleet() -> FleetSnapshot {
 /// Returns the flags of the controllers, given these.
 pub(crate) fn controllers(flags: &[&str]) -> ControllerArgs {
     let line = ["kubectl-remedy", "why", "member1"];
-    let args = <Args as clap::Parser>::try_parse_from(line.iter().chain(flags)).unwrap();
+    let args = Args::try_parse_from(line.iter().chain(flags)).unwrap();
     match args.command {
         Command::Fleet(FleetCommand::Why(args)) => args.controllers,
         _ => unreachable!("the line has the command why"),
     }
+}
+
+/// Runs the remedy-controller with these flags.
+pub(crate) fn run_remedy_controller(karmada: Client, flags: &[&str]) {
+    let mut program = Program::new(remedy_controller::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let line = [remedy_controller::NAME].into_iter();
+    let args = remedy_controller::Args::try_parse_from(line.chain(flags.iter().copied()));
+    remedy_controller::assemble(&args.unwrap(), karmada, &mut program);
+    tokio::spawn(program.run_until(async || std::future::pending().await));
+}
+
+/// Runs the ingress-controller, which writes what it serves into a gateway cluster.
+pub(crate) fn run_ingress_controller(karmada: Client, gateway: Client) {
+    let mut program = Program::new(ingress_controller::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let flags = [ingress_controller::NAME, "--export-services=false"];
+    let args = ingress_controller::Args::try_parse_from(flags).unwrap();
+    let routing = Ingresses::new(&CONTROLLER.parse().unwrap(), None);
+    let balancer = NamedBalancer::only(Kubernetes::new(gateway, routing));
+    ingress_controller::assemble(args, karmada, balancer, &mut program);
+    tokio::spawn(program.run_until(async || std::future::pending().await));
 }

@@ -1,6 +1,6 @@
 //! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
-//! and why, tells what a Remedy would do, blocks and unblocks clusters, prints the rights to propagate a kind, and tells
-//! what interpreters say of an object. It installs the agents of clusters, and lets clusters join a fleet without
+//! and why, tells what a Remedy would do, blocks and unblocks clusters, empties one for a while, practises that, prints the
+//! rights to propagate a kind, and tells what interpreters say of an object. It installs the agents of clusters, and lets clusters join a fleet without
 //! Karmada: `membership`. Of a fleet's placements it says where they stand, approves stages, and evicts.
 //!
 //! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints.
@@ -17,6 +17,7 @@ mod check;
 mod clusters;
 mod completion;
 mod credentials;
+mod drain;
 mod error;
 mod evict;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod membership;
 mod namespace;
 mod placement;
 mod plan;
+mod practice;
 mod propagation;
 mod requests;
 mod rights;
@@ -132,6 +134,9 @@ async fn execute(args: Args) -> Result<Answer, Error> {
         FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
         FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
         FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
+        FleetCommand::Drain(args) => drain::run(&args, &client, now).await,
+        FleetCommand::Uncordon(args) => drain::uncordon(&args, &client).await,
+        FleetCommand::Practice(args) => practice::run(&args, &client, now).await,
         FleetCommand::Approve(args) => {
             let own = namespace.unwrap_or_else(|| client.default_namespace());
             approve::run(&args, &client, own, now).await

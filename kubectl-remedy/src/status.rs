@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use karmada_api::condition::{Condition, DNS_READY, OWNED, REPORTER_READY};
-use karmada_api::{Cluster, MultiClusterIngress};
+use karmada_api::remedy::{DRAIN, REASON};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
+use traffic::remedy::Expiry;
 
 use crate::age::age;
 use crate::answer::Answer;
@@ -32,6 +34,22 @@ struct Line {
     /// Those that act on the cluster.
     remedies: Vec<Acting>,
     ingresses: Ingresses,
+    /// The drain that nobody has taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drain: Option<Drain>,
+}
+
+/// A drain of a cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Drain {
+    /// The time until which the traffic stays away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// True if that is over.
+    is_over: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,7 +110,8 @@ impl Report {
         if table.is_empty() {
             return "No clusters found\n".to_owned();
         }
-        table.to_string()
+        let drains = self.clusters.iter().filter_map(Line::drained);
+        table.to_string() + &drains.collect::<String>()
     }
 }
 
@@ -111,7 +130,25 @@ impl Line {
                 })
                 .collect(),
             ingresses,
+            drain: drain_of(cluster, fleet),
         }
+    }
+
+    /// Returns the line about the drain of the cluster.
+    fn drained(&self) -> Option<String> {
+        let (drain, name) = (self.drain.as_ref()?, &self.name);
+        let reason = drain.reason.as_ref();
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        let until = drain.until.as_ref();
+        let until = until.map_or_else(String::new, |end| format!(" until {end}"));
+        let state = if drain.is_over {
+            format!("was drained{until}{reason}, and still is")
+        } else {
+            format!("is drained{until}{reason}")
+        };
+        Some(format!(
+            "\n{name} {state}: `kubectl remedy uncordon {name}` takes that back\n"
+        ))
     }
 
     fn condition(&self, kind: &str) -> Option<&Condition> {
@@ -139,6 +176,23 @@ impl Line {
         }
         cells
     }
+}
+
+/// Returns the drain of a cluster, by its Remedy.
+fn drain_of(cluster: &Cluster, fleet: &FleetSnapshot) -> Option<Drain> {
+    let name = cluster.name_any();
+    let mut remedies = fleet.remedies.iter().map(|(_, remedy)| &**remedy);
+    let is_own = |remedy: &&Remedy| remedy.annotations().get(DRAIN) == Some(&name);
+    let remedy = remedies.find(is_own)?;
+    let end = match Expiry::of(remedy) {
+        Expiry::At(end) => Some(end),
+        Expiry::Never | Expiry::Unreadable => None,
+    };
+    Some(Drain {
+        until: end.map(|end| end.to_string()),
+        is_over: end.is_some_and(|end| end <= fleet.now),
+        reason: remedy.annotations().get(REASON).cloned(),
+    })
 }
 
 /// Returns the numbers for each cluster that an ingress names.

@@ -37,26 +37,39 @@ pub(crate) async fn run(
             "no block of {cluster} by `kubectl remedy block` exists"
         ));
     }
+    let ended = block.and_then(|block| block.uid());
+    tell_others(&fleet, cluster, ended.as_deref(), client).await?;
+    Ok(block.is_some().into())
+}
+
+/// Names what else blocks a cluster, but for the Remedy with the uid `ended`.
+pub(crate) async fn tell_others(
+    fleet: &FleetSnapshot,
+    cluster: &str,
+    ended: Option<&str>,
+    client: &Client,
+) -> Result<(), Error> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let found = clusters.get_opt(cluster).await;
     let found = found.map_err(|source| Error::request(format!("get cluster {cluster}"), source))?;
     let Some(found) = found else {
         terminal::print_error(&format!("there is no cluster {cluster}"));
-        return Ok(block.is_some().into());
+        return Ok(());
     };
-    let ended = block.and_then(|block| block.uid());
     for (other, cause) in fleet.acting_on(&found) {
-        if requires(other, TRAFFIC_CONTROL) && (ended.is_none() || other.uid() != ended) {
+        let is_ended = ended.is_some() && other.metadata.uid.as_deref() == ended;
+        if requires(other, TRAFFIC_CONTROL) && !is_ended {
             let other = other.name_any();
             terminal::print_error(&format!(
                 "{cluster} stays blocked by Remedy {other}: {cause}"
             ));
         }
     }
-    Ok(block.is_some().into())
+    Ok(())
 }
 
-async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> Result<(), Error> {
+/// Deletes a Remedy, and no other of its name.
+pub(crate) async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> Result<(), Error> {
     if dry_run == DryRun::Client {
         return Ok(());
     }

@@ -158,7 +158,7 @@ where
 }
 
 /// Fails if the watch will never show anything.
-fn give_up<K: Resource<DynamicType = ()>>(error: WatchError) -> Result<(), Error> {
+pub(crate) fn give_up<K: Resource<DynamicType = ()>>(error: WatchError) -> Result<(), Error> {
     match error {
         WatchError::InitialListFailed(source) | WatchError::WatchStartFailed(source) if matches!(&source, kube::Error::Api(status) if [401, 403, 404].contains(&status.code)) => {
             Err(refused(format!("watch {}", K::plural(&())), source))

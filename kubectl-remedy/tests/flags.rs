@@ -33,6 +33,9 @@ fn missing_argument_is_named() {
         (&["block", "m1", "--for=0s"], "must be longer than 0s"),
         (&["plan"], "--filename <FILE>"),
         (&["unblock", "m1", "--dry-run=maybe"], "--dry-run"),
+        (&["drain"], "<CLUSTER>"),
+        (&["drain", "m1", "--wait=never"], "--wait <DURATION>"),
+        (&["practice", "m1", "--holds=up"], "--prometheus <URL>"),
         (&["rights"], "<GROUP/RESOURCE>"),
         (
             &["rights", "shirts.example.com"],

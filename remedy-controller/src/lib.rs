@@ -78,6 +78,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     };
     let labels = [
         ("clusters_with_action", "action"),
+        ("overdue_drains", "member"),
         ("remedies", "state"),
         ("silent_reporters", "member"),
         ("traffic_blocked", "member"),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use karmada_api::TRAFFIC_CONTROL;
+use karmada_api::remedy::DRAIN;
 use karmada_runtime::metrics::Registry;
+use kube::ResourceExt;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -87,10 +89,15 @@ fn gauge(value: usize) -> ConstGauge<i64> {
 
 fn gauges(index: &Index) -> Vec<Gauge> {
     let mut states: BTreeMap<State, usize> = BTreeMap::new();
-    let mut expiring = 0;
+    let (mut expiring, mut overdue) = (0, BTreeMap::new());
     for view in index.views() {
         let state = State::of(&view.remedy, &view.problems, &view.reach, view.now);
         *states.entry(state).or_default() += 1;
+        if state == State::Expired
+            && let Some(member) = view.remedy.annotations().get(DRAIN)
+        {
+            overdue.insert(member.clone(), 1);
+        }
         if let Expiry::At(end) = Expiry::of(&view.remedy)
             && end > view.now
             && end.duration_since(view.now) <= SOON
@@ -134,6 +141,11 @@ fn gauges(index: &Index) -> Vec<Gauge> {
             "remedies_expiring",
             "Remedies that expire within an hour",
             Shown::Value(expiring),
+        ),
+        (
+            "overdue_drains",
+            "1 for a cluster that `kubectl remedy drain` has drained until a time that is over, and that nobody has uncordoned",
+            Shown::ByLabel("member", overdue.into_iter().collect()),
         ),
     ]
 }

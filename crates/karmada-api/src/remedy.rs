@@ -24,6 +24,13 @@ pub const WHEN: &str = "remedy.karmada-rs.io/when";
 /// The annotation with the words of whoever made a Remedy about why it exists.
 pub const REASON: &str = "remedy.karmada-rs.io/reason";
 
+/// The key of the taints by which `kubectl remedy drain` empties a cluster, and the annotation of its Remedy, whose value
+/// is the cluster.
+pub const DRAIN: &str = "remedy.karmada-rs.io/drain";
+
+/// The condition of a Remedy that says how the last practice run by it ended: True if all was well until its end.
+pub const PRACTICED: &str = "Practiced";
+
 /// The condition of a Remedy that is True if it is carried out as it is written.
 pub const ACCEPTED: &str = "Accepted";
 

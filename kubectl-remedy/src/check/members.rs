@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use karmada_api::ClusterView;
 use karmada_api::cluster_view::PUSH;
 use karmada_api::condition::TRUE;
+use karmada_api::remedy::DRAIN;
 use karmada_runtime::client::Validity;
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{AccessError, ConnectError, MemberAccess};
@@ -54,6 +55,7 @@ pub(super) async fn section(client: &Client, now: Timestamp) -> Result<Section, 
         let credentials = credentials?;
         hidden += usize::from(matches!(credentials, Credentials::Hidden));
         findings.extend(member(cluster, &credentials, &own.git_version, now));
+        findings.extend(drained(cluster));
     }
     if hidden > 0 {
         findings.push(Finding::doubtful(
@@ -83,6 +85,18 @@ async fn credentials(client: &Client, cluster: &ClusterView) -> Result<Credentia
         Err(ConnectError::Unread(source)) => Err(Error::request("get a member's Secret", source)),
         Err(error) => Ok(Credentials::Unusable(Chain(&error).to_string())),
     }
+}
+
+/// Returns what is to be said about a member that somebody has drained.
+fn drained(cluster: &ClusterView) -> Option<Finding> {
+    let mut taints = cluster.spec.taints.iter();
+    taints.any(|taint| taint.key == DRAIN).then(|| {
+        let name = cluster.metadata.name();
+        Finding::doubtful(
+            format!("{name} is drained: nothing new comes there"),
+            format!("`kubectl remedy uncordon {name}` takes that back"),
+        )
+    })
 }
 
 /// Returns what is to be said about a member, whose control plane has the version `own`.
@@ -187,6 +201,17 @@ mod tests {
         assert_eq!(shown.len(), 1, "{shown:?}");
         let shown = anstream::adapter::strip_str(&shown[0].to_string()).to_string();
         shown.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// A member that somebody has drained is told of, and one with another taint is not.
+    #[test]
+    fn drained_member_is_told() {
+        for (key, expected) in [(DRAIN, true), ("gpu", false)] {
+            let cluster = json!({ "metadata": { "name": "m1" },
+                "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } });
+            let found = drained(&from_value(cluster).unwrap());
+            assert_eq!(found.is_some(), expected, "{key}");
+        }
     }
 
     /// A member is well while it is ready, and not much older than the control plane.

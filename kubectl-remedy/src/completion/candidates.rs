@@ -1,13 +1,16 @@
 //! The candidates that the API of the line knows.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 
+use fleet_api::MemberCluster;
 use karmada_api::Cluster;
 use karmada_runtime::client::{Source, connect};
 use kube::api::ListParams;
 use kube::discovery::{ApiGroup, Discovery, verbs};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use propagation_rules::rights::GroupResource;
+use serde::de::DeserializeOwned;
 
 use crate::identity::NAME;
 use crate::propagation::{Named, Served, served};
@@ -22,13 +25,24 @@ pub(super) async fn api(words: &[String]) -> Option<Client> {
     connect(&source, NAME).await.ok()
 }
 
-/// Returns the names of the clusters.
+/// Returns the names of the clusters, of a Karmada or of a hub.
 pub(super) async fn clusters(client: &Client) -> Vec<(String, String)> {
-    let clusters: Api<Cluster> = Api::all(client.clone());
-    let listed = clusters.list_metadata(&ListParams::default()).await;
+    let (mut all, members) = tokio::join!(
+        names(Api::<Cluster>::all(client.clone())),
+        names(Api::<MemberCluster>::all(client.clone())),
+    );
+    all.extend(members);
+    all
+}
+
+async fn names<K>(objects: Api<K>) -> Vec<(String, String)>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let listed = objects.list_metadata(&ListParams::default()).await;
     let names = listed.into_iter().flatten();
     names
-        .map(|cluster| (cluster.name_any(), String::new()))
+        .map(|object| (object.name_any(), String::new()))
         .collect()
 }
 

@@ -52,6 +52,38 @@ fn acting_remedies_are_named() {
     assert_eq!(report.clusters[1].actions, [""; 0], "not done yet");
 }
 
+/// A drain stands below the table, and is told when nobody has taken it back in time.
+#[test]
+fn drain_is_told() {
+    let mut drained = maintenance(&["member2"]);
+    let annotations = drained.annotations_mut();
+    for (key, value) in [
+        (DRAIN, "member2"),
+        (REASON, "kernel"),
+        ("remedy.karmada-rs.io/expires-at", "2026-11-20T08:00:00Z"),
+    ] {
+        annotations.insert(key.to_owned(), value.to_owned());
+    }
+    for (now, expected) in [
+        (
+            "2026-11-20T07:00:00Z",
+            "is drained until 2026-11-20T08:00:00Z (kernel)",
+        ),
+        (
+            "2026-11-20T08:00:00Z",
+            "was drained until 2026-11-20T08:00:00Z (kernel), and still is",
+        ),
+    ] {
+        let mut fleet = fleet();
+        fleet.now = now.parse().unwrap();
+        put(&mut fleet.remedies, drained.clone());
+        let table = Report::of(&fleet).table(false, fleet.now);
+        let line = table.lines().last().unwrap();
+        let end = "`kubectl remedy uncordon member2` takes that back";
+        assert_eq!(line, format!("member2 {expected}: {end}"));
+    }
+}
+
 /// The report is for programs too.
 #[test]
 fn report_is_machine_readable() {

@@ -22,7 +22,8 @@ use super::condition::{condition, put};
 use super::strategy::part_of;
 
 const VALID: &str = "Valid";
-const EXECUTED: &str = "Executed";
+/// The condition of an eviction: whether it was executed.
+pub const EXECUTED: &str = "Executed";
 
 const BEING_REMOVED: &str = "Eviction is allowed, resources propagated by placement is currently being removed from cluster targeted by eviction";
 const HAS_FAILED: &str = "Eviction is allowed, placement has failed";

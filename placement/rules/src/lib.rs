@@ -20,7 +20,8 @@
 //! - [`pick`]: the clusters of a placement, with what `filter`, `score`, `spread` and `property` say of each.
 //! - [`rollout`]: the next step of a change, within the budget of the placement's [`strategy`].
 //! - [`update`]: the next step of a run through stages, where the strategy leaves changes to such.
-//! - [`eviction`]: whether a cluster loses what is placed there because somebody asks for it.
+//! - [`eviction`]: whether a cluster loses what is placed there because somebody asks for it; [`drain`]: what becomes of
+//!   a placement whose clusters are emptied.
 //! - [`envelope`]: what is in an envelope; [`overrides`]: what differs between clusters.
 //! - [`works`]: the Works of a binding, and what the binding says of them.
 //! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is; [`takeover`]:
@@ -35,6 +36,7 @@ pub mod availability;
 mod condition;
 pub mod content;
 pub mod deletion;
+pub mod drain;
 pub mod drift;
 pub mod eligible;
 pub mod envelope;

@@ -5,7 +5,7 @@ mod fleet;
 use embedded_apiserver::{Fault, Verb};
 use jiff::Timestamp;
 use karmada_api::condition::DNS_READY;
-use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};
+use karmada_api::remedy::{ACCEPTED, ACTIVE, DRAIN, EXPIRES_AT, OBSERVE_ONLY};
 use karmada_api::{Cluster, TRAFFIC_CONTROL};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{from_value, json};
@@ -33,7 +33,7 @@ fn pair(status: &str, reason: &str) -> (String, String) {
 #[tokio::test(start_paused = true)]
 async fn expired_remedy_lets_go() {
     let mut fleet = Fleet::start(true, &[]).await;
-    let window = [(EXPIRES_AT, "2026-11-20T10:00:00Z")];
+    let window = [(EXPIRES_AT, "2026-11-20T10:00:00Z"), (DRAIN, "m1")];
     fleet
         .create("window", at_once(&["m1", "m2"]), &window)
         .await;
@@ -62,6 +62,7 @@ async fn expired_remedy_lets_go() {
     assert_eq!(fleet.status("window").await.active_clusters, Some(0));
     assert_eq!(fleet.events("window", "RemedyExpired").await, 1);
     assert_eq!(fleet.metric("remedies{state=\"expired\"}"), 1);
+    assert_eq!(fleet.metric("overdue_drains{member=\"m1\"}"), 1);
     assert_eq!(fleet.metric("remedies_expiring"), 0);
 
     // The next leader finds it as the former one has left it.

@@ -54,6 +54,7 @@ fn deleting_spares_karmada() {
         "pull",
         "monitoring",
         "renew",
+        "practice",
     ] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");
@@ -78,6 +79,7 @@ fn page_lists_every_account() {
         ("placement/member", ""),
         ("pull", ""),
         ("renew", ""),
+        ("practice", ""),
     ] {
         let objects = installed(place);
         for account in of_kind(&objects, "ServiceAccount") {
@@ -93,7 +95,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 19);
+    assert_eq!(listed, 20);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.
@@ -134,6 +136,7 @@ fn images_have_no_owner() {
         "pull/member",
         "renew/host",
         "renew/programs",
+        "practice/host",
     ] {
         let path = cargo::root().join("manifests").join(place);
         let text = fs::read_to_string(path.join("kustomization.yaml")).unwrap();
@@ -144,7 +147,7 @@ fn images_have_no_owner() {
             named += 1;
         }
     }
-    assert_eq!(named, 14);
+    assert_eq!(named, 15);
 }
 
 /// Pods run on Linux nodes with an account of their own and no priority class.

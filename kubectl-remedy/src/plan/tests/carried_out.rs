@@ -6,24 +6,21 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use clap::Parser;
 use embedded_apiserver::ApiServer;
-use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL, condition::DNS_READY};
-use karmada_runtime::program::Program;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
-use traffic::ingress::kubernetes::Ingresses;
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, NAMESPACE, binding, class, cluster, controllers, ingress, remedy, slice,
+    NAMESPACE, binding, class, cluster, controllers, ingress, remedy, run_ingress_controller,
+    run_remedy_controller, slice,
 };
 
 const CLUSTERS: [&str; 4] = ["m0", "m1", "m2", "m3"];
@@ -177,19 +174,8 @@ impl Played {
 
     fn run_controllers(&self, drawn: &Drawn) {
         let bound = format!("--max-blocked-clusters={}", drawn.max_blocked);
-        let nowhere = ([127, 0, 0, 1], 0).into();
-        let mut program = Program::new(remedy_controller::IDENTITY, nowhere);
-        let flags = [remedy_controller::NAME, &bound];
-        let args = remedy_controller::Args::try_parse_from(flags).unwrap();
-        remedy_controller::assemble(&args, self.client(), &mut program);
-        tokio::spawn(program.run_until(async || std::future::pending().await));
-        let mut program = Program::new(ingress_controller::IDENTITY, nowhere);
-        let flags = [ingress_controller::NAME, "--export-services=false"];
-        let args = ingress_controller::Args::try_parse_from(flags).unwrap();
-        let routing = Ingresses::new(&CONTROLLER.parse().unwrap(), None);
-        let balancer = NamedBalancer::only(Kubernetes::new(self.gateway(), routing));
-        ingress_controller::assemble(args, self.client(), balancer, &mut program);
-        tokio::spawn(program.run_until(async || std::future::pending().await));
+        run_remedy_controller(self.client(), &[&bound]);
+        run_ingress_controller(self.client(), self.gateway());
     }
 
     async fn put(&self, remedy: &Remedy) {

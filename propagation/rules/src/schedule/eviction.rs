@@ -35,7 +35,7 @@ pub(super) fn evicted(facts: Facts<'_>) -> Option<SchedulePlan> {
 
 /// Returns the tasks that begin: one for each target with a `NoExecute` taint that is not tolerated, or not any
 /// longer.
-fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
+pub(super) fn new_evictions(facts: Facts<'_>) -> Vec<GracefulEvictionTask> {
     let (binding, now) = (facts.binding, facts.pass.now);
     if !facts.scheduler.evicts {
         return Vec::new();

@@ -18,6 +18,7 @@
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
 //! - When divided replicas move at all: `trigger`.
+//! - What a cluster leaves behind that is emptied for a while, and what brings it back: [`drain`].
 //! - What users read: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
 mod asked;
@@ -28,6 +29,7 @@ mod cluster_selector;
 mod constraint;
 mod cycle;
 mod divide;
+pub mod drain;
 mod estimates;
 mod eviction;
 mod facts;

@@ -2,7 +2,10 @@
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use karmada_api::{TRAFFIC_CONTROL, remedy::EXPIRES_AT};
+use karmada_api::{
+    TRAFFIC_CONTROL,
+    remedy::{EXPIRES_AT, PRACTICED},
+};
 use kube::{Api, ResourceExt, api::PostParams};
 use pipeline_tests::{
     control_plane::ApiKind,
@@ -27,16 +30,7 @@ impl Operated {
     async fn start(server: ApiKind) -> Result<Self> {
         let members = [Member(1), Member(2)];
         let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
-        let client = fleet.karmada.client();
-        manifests::apply(&client, "karmada/kubectl-remedy.yaml").await?;
-        let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-            "name": "karmada-rs:kubectl-remedy" });
-        let binding: ClusterRoleBinding = serde_json::from_value(json!({
-            "metadata": { "name": USER }, "roleRef": role,
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }],
-        }))?;
-        let bindings: Api<ClusterRoleBinding> = Api::all(client);
-        bindings.create(&PostParams::default(), &binding).await?;
+        grant(&fleet, "kubectl-remedy").await?;
         let operated = Self {
             kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
             remedies: fleet.remedy_controller().await?,
@@ -64,6 +58,21 @@ impl Operated {
         self.remedies.stop().await?;
         self.ingresses.stop().await
     }
+}
+
+/// Gives the user the rights of a manifest, whose ClusterRole is called like its file.
+async fn grant(fleet: &Fleet, file: &str) -> Result<()> {
+    let client = fleet.karmada.client();
+    manifests::apply(&client, &format!("karmada/{file}.yaml")).await?;
+    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+        "name": format!("karmada-rs:{file}") });
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": { "name": format!("{USER}-{file}") }, "roleRef": role,
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }],
+    }))?;
+    let bindings: Api<ClusterRoleBinding> = Api::all(client);
+    bindings.create(&PostParams::default(), &binding).await?;
+    Ok(())
 }
 
 /// Returns `true` if a line of `text` has exactly these words.
@@ -155,6 +164,56 @@ async fn block_expires(server: ApiKind) -> Result<()> {
     let block = json!({ "name": "block-member1", "acts": false, "actions": [TRAFFIC_CONTROL],
         "because": "it has expired", "expiresAt": end });
     assert_eq!(why["remedies"], json!([block]));
+    operated.stop().await
+}
+
+/// A drained cluster gets no traffic and nothing new until it is uncordoned, and a practice has an outcome, by a user who
+/// has no other rights.
+async fn drain_is_taken_back(server: ApiKind) -> Result<()> {
+    let operated = Operated::start(server).await?;
+    let fleet = &operated.fleet;
+    grant(fleet, "kubectl-remedy-drain").await?;
+    while operated.run(&["uncordon", "member1"]).await?.code != Some(1) {}
+    let drain = ["drain", "member1", "--workloads", "--wait=2m"];
+    let drained = operated.run(&drain).await?;
+    assert_eq!(
+        drained.stdout,
+        "cluster.cluster.karmada.io/member1 tainted\n\
+         remedy.remedy.karmada.io/drain-member1 created\n\
+         cluster.cluster.karmada.io/member1 tainted\n",
+        "{drained:?}"
+    );
+    assert_eq!(drained.code, Some(0), "{drained:?}");
+    fleet.has_blocked(&[Member(1)]).await?;
+    fleet.serves(&[Member(2)]).await?;
+    let status = operated.run(&["status"]).await?.stdout;
+    let line = status.lines().last().unwrap_or_default();
+    assert!(line.starts_with("member1 is drained until "), "{status}");
+
+    let uncordoned = operated.run(&["uncordon", "member1"]).await?;
+    assert_eq!(
+        uncordoned.stdout,
+        "cluster.cluster.karmada.io/member1 untainted\n\
+         remedy.remedy.karmada.io/drain-member1 deleted\n",
+        "{uncordoned:?}"
+    );
+    assert_eq!(uncordoned.code, Some(0), "{uncordoned:?}");
+    fleet.has_blocked(&[]).await?;
+    fleet.serves(&[Member(1), Member(2)]).await?;
+
+    let practiced = operated.run(&["practice", "member1", "--for=20s"]).await?;
+    let end = "member1: the others did without it for 20s\n";
+    assert!(practiced.stdout.ends_with(end), "{practiced:?}");
+    let remedy = fleet.remedies().get("practice-member1").await?;
+    let conditions = remedy.status.and_then(|status| status.conditions);
+    let mut conditions = conditions.into_iter().flatten();
+    assert!(conditions.any(|one| one.type_ == PRACTICED && one.status == "True"));
+    fleet
+        .has_event("Remedy", "practice-member1", "PracticeSucceeded")
+        .await?;
+    let unknown = operated.run(&["drain", "member9"]).await?;
+    assert_eq!(unknown.stderr, "error: there is no cluster member9\n");
+    assert_eq!(unknown.code, Some(2));
     operated.stop().await
 }
 
@@ -292,6 +351,7 @@ on_both!(
     long:
     block_moves_traffic,
     block_expires,
+    drain_is_taken_back,
     last_cluster_needs_force,
     plan_comes_true,
     check_names_the_leaderless,

@@ -1,0 +1,256 @@
+//! The cluster that is drained, and its taints.
+
+use fleet_api::MemberCluster;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::Cluster;
+use karmada_api::remedy::DRAIN;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::{Api, Client};
+use objects::Metadata;
+use objects::patch::guarded;
+use objects::taint::{NO_EXECUTE, NO_SCHEDULE};
+use serde_json::{Value, json};
+
+use crate::args::DryRun;
+use crate::error::Error;
+use crate::identity::NAME;
+use crate::terminal;
+
+/// The attempts at a write of taints that others write, too.
+const ATTEMPTS: usize = 5;
+
+/// The API that has a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// A Karmada, or a fleet of its own.
+    Fleet,
+    /// A hub of KubeFleet's placements.
+    Hub,
+}
+
+impl Home {
+    fn kind(self) -> ApiResource {
+        match self {
+            Self::Fleet => ApiResource::erase::<Cluster>(&()),
+            Self::Hub => ApiResource::erase::<MemberCluster>(&()),
+        }
+    }
+}
+
+/// What a taint does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It keeps away what is new.
+    KeepAway,
+    /// It drives out what is there.
+    DriveOut,
+}
+
+/// The cluster that is drained.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) home: Home,
+    clusters: Api<DynamicObject>,
+    kind: ApiResource,
+}
+
+impl Target {
+    /// Finds the cluster `name`.
+    ///
+    /// # Errors
+    /// Fails if there is none, or it is being deleted.
+    pub(super) async fn find(name: &str, client: &Client) -> Result<Self, Error> {
+        let (mut refused, mut is_absent) = (None, false);
+        for home in [Home::Fleet, Home::Hub] {
+            let kind = home.kind();
+            let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+            let found = clusters.get_opt(name).await;
+            // A name with a slash leads to a part of another object.
+            match found.map(|found| found.filter(|found| found.metadata.name() == name)) {
+                Ok(Some(found)) if found.metadata.is_deleting() => {
+                    let problem = format!("cluster {name} is being deleted");
+                    return Err(Error::Unusable(problem));
+                }
+                Ok(Some(_)) => {
+                    let name = name.to_owned();
+                    return Ok(Self {
+                        name,
+                        home,
+                        clusters,
+                        kind,
+                    });
+                }
+                Ok(None) => is_absent = true,
+                // Whether the kind is served is not told to who has no right to it.
+                Err(kube::Error::Api(status)) if status.code == 403 => {
+                    refused.get_or_insert(kube::Error::Api(status));
+                }
+                Err(source) => return Err(unread(name, source)),
+            }
+        }
+        Err(match refused {
+            Some(source) if !is_absent => unread(name, source),
+            _ => Error::Unusable(format!("there is no cluster {name}")),
+        })
+    }
+
+    /// Adds the taint of this effect. Returns `true` if it was not there.
+    pub(super) async fn taint(&self, effect: Effect, dry_run: DryRun) -> Result<bool, Error> {
+        let now = Timestamp::now();
+        let is_new = self
+            .write(|cluster| tainted(cluster, effect, now), dry_run)
+            .await?;
+        self.tell(is_new, "tainted", dry_run);
+        Ok(is_new)
+    }
+
+    /// Takes the taints of drains away. Returns `true` if there were any.
+    pub(super) async fn untaint(&self, dry_run: DryRun) -> Result<bool, Error> {
+        let was_there = self.write(untainted, dry_run).await?;
+        self.tell(was_there, "untainted", dry_run);
+        Ok(was_there)
+    }
+
+    fn tell(&self, is_written: bool, done: &str, dry_run: DryRun) {
+        if is_written {
+            let ApiResource { kind, group, .. } = &self.kind;
+            let (kind, name) = (kind.to_lowercase(), &self.name);
+            let suffix = dry_run.suffix();
+            terminal::print(&format!("{kind}.{group}/{name} {done}{suffix}\n"));
+        }
+    }
+
+    /// Writes the patch of the cluster as it is, however often others write at the same time. Returns `false` if there is
+    /// none.
+    async fn write(
+        &self,
+        patch: impl Fn(&Value) -> Option<Value>,
+        dry_run: DryRun,
+    ) -> Result<bool, Error> {
+        let name = &self.name;
+        let parameters = PatchParams {
+            dry_run: dry_run == DryRun::Server,
+            ..PatchParams::apply(NAME)
+        };
+        for _ in 0..ATTEMPTS {
+            let found = self.clusters.get(name).await;
+            let found = found.map_err(|source| unread(name, source))?;
+            let found = serde_json::to_value(&found).unwrap_or_default();
+            let Some(body) = patch(&found) else {
+                return Ok(false);
+            };
+            if dry_run == DryRun::Client {
+                return Ok(true);
+            }
+            let written = self.clusters.patch(name, &parameters, &Patch::Merge(body));
+            match written.await {
+                Ok(_) => return Ok(true),
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(source) => {
+                    let attempt = format!("write the taints of cluster {name}");
+                    return Err(Error::request(attempt, source));
+                }
+            }
+        }
+        let problem = format!("cluster {name} is written by others all the time: try again");
+        Err(Error::Unusable(problem))
+    }
+}
+
+fn unread(name: &str, source: kube::Error) -> Error {
+    Error::request(format!("get cluster {name}"), source)
+}
+
+/// Returns the merge patch that adds the taint of a drain, or `None` if it is there.
+fn tainted(cluster: &Value, effect: Effect, now: Timestamp) -> Option<Value> {
+    let (effect, added) = match effect {
+        Effect::KeepAway => (NO_SCHEDULE, None),
+        // What is tolerated for a time is so from then on.
+        Effect::DriveOut => (NO_EXECUTE, Some(Time(now))),
+    };
+    let mut taints = taints(cluster).to_vec();
+    if taints
+        .iter()
+        .any(|taint| is_ours(taint) && taint["effect"] == effect)
+    {
+        return None;
+    }
+    let mut taint = json!({ "key": DRAIN, "effect": effect });
+    if let Some(added) = added {
+        taint["timeAdded"] = json!(added);
+    }
+    taints.push(taint);
+    Some(with_taints(cluster, &json!(taints)))
+}
+
+/// Returns the merge patch that takes the taints of drains away, or `None` if there are none.
+fn untainted(cluster: &Value) -> Option<Value> {
+    let before = taints(cluster);
+    let others = before.iter().filter(|taint| !is_ours(taint));
+    let others: Vec<&Value> = others.collect();
+    if others.len() == before.len() {
+        return None;
+    }
+    // As it was: an empty list is none.
+    let others = if others.is_empty() {
+        Value::Null
+    } else {
+        json!(others)
+    };
+    Some(with_taints(cluster, &others))
+}
+
+fn with_taints(cluster: &Value, taints: &Value) -> Value {
+    let version = cluster["metadata"]["resourceVersion"].as_str();
+    guarded(version, json!({ "spec": { "taints": taints } }))
+}
+
+/// Returns the taints, raw, so that no field of another writer's is lost.
+fn taints(cluster: &Value) -> &[Value] {
+    let taints = cluster["spec"]["taints"].as_array();
+    taints.map_or(&[], Vec::as_slice)
+}
+
+fn is_ours(taint: &Value) -> bool {
+    taint["key"] == DRAIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-11-22T08:00:00Z";
+
+    fn patched(cluster: &Value, patch: &Value) -> Value {
+        let mut patched = cluster.clone();
+        json_patch::merge(&mut patched, patch);
+        patched
+    }
+
+    /// The taints of others stay as they are, with fields that nobody here knows, and each effect is there once.
+    #[test]
+    fn taints_of_others_stay() {
+        let now: Timestamp = NOW.parse().unwrap();
+        let other = json!({ "key": "gpu", "effect": "NoExecute", "newer": [1] });
+        for before in [
+            json!({ "metadata": { "resourceVersion": "7" } }),
+            json!({ "metadata": { "resourceVersion": "7" }, "spec": { "taints": [other] } }),
+        ] {
+            let once = tainted(&before, Effect::KeepAway, now).unwrap();
+            assert_eq!(once["metadata"]["resourceVersion"], "7");
+            let once = patched(&before, &once);
+            assert_eq!(tainted(&once, Effect::KeepAway, now), None);
+            let twice = patched(&once, &tainted(&once, Effect::DriveOut, now).unwrap());
+            let all = twice["spec"]["taints"].as_array().unwrap();
+            let last = json!({ "key": DRAIN, "effect": "NoExecute", "timeAdded": NOW });
+            assert_eq!(all.last(), Some(&last));
+            assert_eq!(taints(&before), &all[..all.len() - 2]);
+
+            let after = patched(&twice, &untainted(&twice).unwrap());
+            assert_eq!(taints(&after), taints(&before));
+            assert_eq!(untainted(&after), None);
+        }
+    }
+}

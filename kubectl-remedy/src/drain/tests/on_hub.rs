@@ -1,0 +1,115 @@
+//! Drains on a hub, of which the placement-controller is the test.
+
+use fleet_api::definitions;
+use fleet_api::names::{IS_LATEST, PARENT_PLACEMENT, POLICY_INDEX};
+
+use super::*;
+
+const MEMBER: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/m1";
+const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
+
+/// Creates a hub with two members and a placement in the first, of this policy.
+async fn hub(policy: &Value) -> Stage {
+    let api = TestApi::with_kinds(definitions());
+    let now = json!(Timestamp::from_second(Timestamp::now().as_second()).unwrap());
+    let conditions = ["Joined", "Healthy"].map(|kind| {
+        json!({ "type": kind, "status": "True", "reason": "r", "message": "", "lastTransitionTime": now })
+    });
+    for name in ["m1", "m2"] {
+        let agent = json!({ "type": "MemberAgent", "conditions": conditions,
+            "lastReceivedHeartbeat": now });
+        api.create(&json!({
+            "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+            "metadata": { "name": name },
+            "spec": { "identity": { "kind": "User", "name": name },
+                "taints": [{ "key": "gpu", "effect": "NoSchedule" }] },
+            "status": { "agentStatus": [agent], "conditions": [] },
+        }))
+        .await;
+    }
+    let labels = json!({ PARENT_PLACEMENT: "shop", IS_LATEST: "true", POLICY_INDEX: "0" });
+    let object = |kind: &str, name: &str, spec: Value| {
+        json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
+            "metadata": { "name": name, "labels": labels }, "spec": spec })
+    };
+    let selectors = json!([{ "group": "", "version": "v1", "kind": "Namespace", "name": "shop" }]);
+    for new in [
+        object(
+            "ClusterResourcePlacement",
+            "shop",
+            json!({ "resourceSelectors": selectors, "policy": policy }),
+        ),
+        object(
+            "ClusterSchedulingPolicySnapshot",
+            "shop-0",
+            json!({ "policy": policy, "policyHash": "" }),
+        ),
+        object(
+            "ClusterResourceBinding",
+            "shop-m1",
+            json!({ "state": "Bound", "targetCluster": "m1", "resourceSnapshotName": "shop-0-snapshot",
+                "schedulingPolicySnapshotName": "shop-0",
+                "clusterDecision": { "clusterName": "m1", "selected": true, "reason": "r" } }),
+        ),
+    ] {
+        api.create(&new).await;
+    }
+    Stage { api }
+}
+
+/// A placement is evicted, and what the drain has written goes; the taints of others stay. Case T24.
+#[tokio::test(start_paused = true)]
+async fn evicted_placement_leaves() {
+    let tolerated = json!([{ "key": "gpu", "operator": "Exists" }]);
+    let policy =
+        json!({ "placementType": "PickN", "numberOfClusters": 1, "tolerations": tolerated });
+    let stage = hub(&policy).await;
+    let evictions = format!("{API}/clusterresourceplacementevictions");
+    let user = stage.api.clone();
+    let path = evictions.clone();
+    tokio::spawn(async move {
+        while user.get(&path).await["items"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+        {
+            sleep(Duration::from_millis(100)).await;
+        }
+        let binding = format!("{API}/clusterresourcebindings/shop-m1");
+        user.send("DELETE", &binding, &Value::Null).await;
+    });
+    let answer = stage.drain("m1 --workloads --wait=10m").await.unwrap();
+    assert_eq!(answer, Answer::Yes);
+    let taints = stage.api.get(MEMBER).await["spec"]["taints"].clone();
+    let ours = json!({ "key": "remedy.karmada-rs.io/drain", "effect": "NoSchedule" });
+    assert_eq!(taints[1], ours);
+    let made = stage.api.get(&evictions).await["items"].clone();
+    let spec = json!({ "placementName": "shop", "clusterName": "m1" });
+    assert_eq!(made[0]["spec"], spec);
+
+    assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::Yes);
+    let taints = stage.api.get(MEMBER).await["spec"]["taints"].clone();
+    assert_eq!(taints, json!([{ "key": "gpu", "effect": "NoSchedule" }]));
+    assert_eq!(stage.api.get(&evictions).await["items"], json!([]));
+    assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::No);
+}
+
+/// A placement that finds no other cluster is not evicted, and what names its clusters stays. Case T23.
+#[tokio::test(start_paused = true)]
+async fn placement_without_place_refuses() {
+    let untolerated = json!({ "placementType": "PickN", "numberOfClusters": 1 });
+    let stage = hub(&untolerated).await;
+    let answer = stage.drain("m1 --workloads").await.unwrap();
+    assert_eq!(answer, Answer::No);
+    assert_eq!(stage.api.writes(), [""; 0]);
+
+    let fixed = json!({ "placementType": "PickFixed", "clusterNames": ["m1"] });
+    let stage = hub(&fixed).await;
+    let answer = stage.drain("m1 --workloads --wait=1m").await.unwrap();
+    assert_eq!(answer, Answer::Yes);
+    assert_eq!(
+        stage.api.writes(),
+        [format!("PATCH {MEMBER}")],
+        "nothing is evicted"
+    );
+}

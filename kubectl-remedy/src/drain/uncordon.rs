@@ -1,0 +1,208 @@
+//! `kubectl remedy uncordon`: takes back what `drain` has written, and nothing else.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use karmada_api::Remedy;
+use kube::{Api, Client, ResourceExt};
+use objects::Key;
+use propagation_rules::schedule::drain::{Return, next_return};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::bindings::patch_all;
+use super::observed::{Observed, State, template};
+use super::progress::{Left, Progress};
+use super::target::{Home, Target};
+use super::{hub, name, report};
+use crate::answer::Answer;
+use crate::args::{DryRun, UncordonArgs};
+use crate::block::is_ours;
+use crate::error::Error;
+use crate::fleet::FleetSnapshot;
+use crate::{terminal, unblock};
+
+/// Takes a drain back.
+pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, Error> {
+    let (cluster, dry_run) = (&*args.cluster, args.dry_run.dry_run);
+    let block = block(cluster, client).await?;
+    let target = match Target::find(cluster, client).await {
+        // What is left of a cluster that has gone is the Remedy.
+        Err(error) if block.is_some() => {
+            terminal::print_error(&error.to_string());
+            None
+        }
+        found => Some(found?),
+    };
+    let mut was_drained = block.is_some();
+    if let Some(target) = &target {
+        was_drained |= target.untaint(dry_run).await?;
+    }
+    if let Some(block) = &block {
+        unblock::delete(client, block, dry_run).await?;
+        let (name, suffix) = (block.name_any(), dry_run.suffix());
+        terminal::print(&format!(
+            "remedy.remedy.karmada.io/{name} deleted{suffix}\n"
+        ));
+    }
+    let answer = match target.map(|target| target.home) {
+        Some(Home::Fleet) => {
+            let fleet = FleetSnapshot::read_remedies(client, Timestamp::now()).await?;
+            let ended = block.as_ref().and_then(|block| block.uid());
+            unblock::tell_others(&fleet, cluster, ended.as_deref(), client).await?;
+            let (answer, found) = bring_back(args, client).await?;
+            was_drained |= found > 0;
+            answer
+        }
+        Some(Home::Hub) => {
+            was_drained |= hub::uncordon(cluster, client, dry_run).await?;
+            Answer::Yes
+        }
+        None => Answer::Yes,
+    };
+    if !was_drained {
+        terminal::print_error(&format!(
+            "{cluster} is not drained by `kubectl remedy drain`"
+        ));
+        return Ok(Answer::No);
+    }
+    Ok(answer)
+}
+
+/// Returns the Remedy of the drain of a cluster, where there is one.
+async fn block(cluster: &str, client: &Client) -> Result<Option<Remedy>, Error> {
+    let remedies: Api<Remedy> = Api::all(client.clone());
+    let name = name(cluster);
+    let found = remedies.get_opt(&name).await;
+    let found = found.map_err(|source| Error::request(format!("get Remedy {name}"), source))?;
+    Ok(found.filter(|found| found.name_any() == name && is_ours(found)))
+}
+
+/// Brings the workloads back that have a note. Returns how many had one, too.
+async fn bring_back(args: &UncordonArgs, client: &Client) -> Result<(Answer, usize), Error> {
+    let cluster = &*args.cluster;
+    let mut returning = Returning {
+        cluster,
+        client,
+        dry_run: args.dry_run.dry_run,
+        requested: BTreeMap::new(),
+        left: Vec::new(),
+        found: 0,
+    };
+    let mut observed = Observed::new(client);
+    let mut progress = Progress::new();
+    let watching = async {
+        loop {
+            if observed.is_complete() {
+                if returning.step(&mut observed.state).await? {
+                    progress.restart();
+                }
+                if returning.found > 0 {
+                    progress.show(&returning.shown());
+                }
+                if returning.left.is_empty() || args.dry_run.dry_run != DryRun::None {
+                    return Ok::<_, Error>(());
+                }
+            }
+            observed.changed().await?;
+        }
+    };
+    let ended = timeout(args.wait, watching).await;
+    match ended {
+        Ok(ended) => ended?,
+        Err(_) if returning.left.is_empty() => {
+            let problem = "the API has not shown in time what is there; try again";
+            return Err(Error::Unusable(problem.to_owned()));
+        }
+        Err(_) => terminal::print_error(&format!(
+            "`kubectl remedy uncordon {cluster}` goes on with what is left:"
+        )),
+    }
+    let answer = match args.dry_run.dry_run {
+        DryRun::None => report(cluster, &returning.shown()),
+        DryRun::Client | DryRun::Server => Answer::Yes,
+    };
+    Ok((answer, returning.found))
+}
+
+/// The workloads on their way back.
+struct Returning<'a> {
+    cluster: &'a str,
+    client: &'a Client,
+    dry_run: DryRun,
+    /// The requests to schedule each anew.
+    requested: BTreeMap<Key, usize>,
+    left: Vec<String>,
+    found: usize,
+}
+
+impl Returning<'_> {
+    fn shown(&self) -> [Left; 1] {
+        [Left {
+            step: "workloads",
+            items: self.left.clone(),
+        }]
+    }
+
+    /// Takes the next step of each workload. Returns `true` if it has printed something.
+    async fn step(&mut self, state: &mut State) -> Result<bool, Error> {
+        let now = Timestamp::now();
+        let (mut requests, mut ends) = (Vec::new(), Vec::new());
+        self.left.clear();
+        for binding in state.all_bindings() {
+            let key = binding.key();
+            let requested = self.requested.get(&key).copied().unwrap_or_default();
+            let Some(next) = next_return(binding, self.cluster, requested, now) else {
+                continue;
+            };
+            let template = template(binding);
+            self.left.extend(match next {
+                Return::Leaving => Some(format!("{template} is still leaving the cluster")),
+                Return::Scheduling => Some(format!("{template} waits for the scheduler")),
+                Return::Reschedule(patch) => {
+                    requests.push((key, patch));
+                    Some(format!("{template} is asked back"))
+                }
+                Return::Settled { patch, is_back } => {
+                    if !is_back {
+                        terminal::print_error(&format!(
+                            "{template} does not come back: its scheduler decides otherwise by now"
+                        ));
+                    }
+                    ends.push((key, patch));
+                    None
+                }
+            });
+        }
+        self.found = self.found.max(self.left.len() + ends.len());
+        let has_writes = !(requests.is_empty() && ends.is_empty());
+        self.write(requests, ends, state).await?;
+        Ok(has_writes)
+    }
+
+    async fn write(
+        &mut self,
+        requests: Vec<(Key, Value)>,
+        ends: Vec<(Key, Value)>,
+        state: &mut State,
+    ) -> Result<(), Error> {
+        let all = ends.len();
+        let done = patch_all(self.client, ends, "released", self.dry_run).await?;
+        let missed = all - done.len();
+        if missed > 0 && self.dry_run == DryRun::None {
+            // The watch has still to show what has become of them.
+            let item = format!("{missed} bindings were written by others at the same time");
+            self.left.push(item);
+        }
+        let asked = patch_all(self.client, requests, "asked back", self.dry_run).await?;
+        for binding in &asked {
+            *self.requested.entry(Key::of(binding)).or_default() += 1;
+        }
+        if self.dry_run == DryRun::None {
+            done.into_iter()
+                .chain(asked)
+                .for_each(|binding| state.observe(binding));
+        }
+        Ok(())
+    }
+}
