@@ -44,7 +44,8 @@ async fn patch(
             dry_run: dry_run == DryRun::Server,
             ..PatchParams::apply(NAME)
         };
-        let patched = bindings.patch(&key.name, &parameters, &Patch::Merge(body));
+        let patch = Patch::Merge(body);
+        let patched = bindings.patch(&key.name, &parameters, &patch);
         written = match patched.await {
             Ok(binding) => Some(binding),
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => return Ok(None),

@@ -9,7 +9,7 @@ use karmada_api::remedy::DRAIN;
 use karmada_api::{ClusterResourceBinding, ClusterView, Remedy};
 use karmada_runtime::cache::Cache;
 use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use objects::Key;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::drain::{Shortage, shortage};

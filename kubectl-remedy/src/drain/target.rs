@@ -144,7 +144,8 @@ impl Target {
             if dry_run == DryRun::Client {
                 return Ok(true);
             }
-            let written = self.clusters.patch(name, &parameters, &Patch::Merge(body));
+            let patch = Patch::Merge(body);
+            let written = self.clusters.patch(name, &parameters, &patch);
             match written.await {
                 Ok(_) => return Ok(true),
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
