@@ -1,0 +1,460 @@
+//! The file with the signals that users declare, and what is wrong with one.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use health::dns::DNS;
+use health::quorum::Quorum;
+use health::reachability::REACHABILITY;
+use health::report::Terms;
+use health::service_network::SERVICE_NETWORK;
+use health::threshold::Thresholds;
+use karmada_api::condition::OWNED;
+use objects::Mistake;
+use objects::qualified_name::{is_label, is_qualified};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::kind::length;
+use super::probe::Probe;
+
+/// The largest file, in bytes.
+pub(super) const LARGEST: usize = 64 * 1024;
+/// The most signals: each has a vote in every answer of an agent, and metrics of its own.
+const MOST: usize = 32;
+const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+/// What stands for the address of the node.
+const NODE_IP: &str = "$(NODE_IP)";
+/// The types of conditions that Karmada and `KubeFleet` write, which a cluster that joins has not yet.
+const THEIRS: [&str; 4] = ["Ready", "CompleteAPIEnablements", "Joined", "Healthy"];
+
+/// What a signal has whose declaration leaves it out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) thresholds: Thresholds,
+    pub(crate) timeout: Duration,
+    pub(crate) quorum: Quorum,
+}
+
+/// A declared signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Declaration {
+    pub(super) name: String,
+    pub(super) condition: String,
+    pub(super) probe: Probe,
+    pub(super) thresholds: Thresholds,
+    pub(super) timeout: Duration,
+    pub(super) quorum: Quorum,
+}
+
+impl Declaration {
+    /// Returns the terms on which the votes become a verdict.
+    pub(super) fn terms(&self) -> Terms {
+        let Thresholds {
+            period,
+            failure,
+            success,
+            ..
+        } = self.thresholds;
+        Terms {
+            quorum: self.quorum,
+            // As of the signals that are compiled in.
+            patience: failure.max(success) + 2 * period,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the field signals with a list")]
+struct Document {
+    signals: Vec<Value>,
+}
+
+/// A signal as the file has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wire {
+    name: String,
+    condition: String,
+    probe: Probe,
+    #[serde(default)]
+    period: Option<String>,
+    #[serde(default)]
+    timeout: Option<String>,
+    #[serde(default)]
+    failure_threshold: Option<String>,
+    #[serde(default)]
+    success_threshold: Option<String>,
+    /// In percent.
+    #[serde(default)]
+    min_answering: Option<u8>,
+    /// In percent.
+    #[serde(default)]
+    failure_quorum: Option<u8>,
+}
+
+/// Parses a file for a node with this address.
+///
+/// # Errors
+/// Returns everything that is wrong with it, each on a line.
+pub(super) fn parse(
+    text: &[u8],
+    node_ip: Option<IpAddr>,
+    defaults: &Defaults,
+) -> Result<Vec<Declaration>, Vec<String>> {
+    let signals = listed(text, node_ip).map_err(|problem| vec![problem])?;
+    let mut problems = Vec::new();
+    if signals.len() > MOST {
+        problems.push(format!("{} signals are more than {MOST}", signals.len()));
+    }
+    let (mut names, mut conditions) = (BTreeSet::new(), BTreeSet::new());
+    let mut declarations = Vec::new();
+    for (place, signal) in (1..).zip(signals) {
+        let shown = match signal["name"].as_str() {
+            Some(name) if is_label(name) => format!("signal {place}, {name}"),
+            _ => format!("signal {place}"),
+        };
+        match declaration(signal, defaults) {
+            Ok(declared) => {
+                if !names.insert(declared.name.clone()) {
+                    problems.push(format!("{shown}: another signal has this name"));
+                }
+                if !conditions.insert(declared.condition.clone()) {
+                    problems.push(format!("{shown}: another signal has this condition"));
+                }
+                declarations.push(declared);
+            }
+            Err(problem) => problems.push(format!("{shown}: {problem}")),
+        }
+    }
+    if problems.is_empty() {
+        Ok(declarations)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Returns the list of signals. An empty file has none.
+fn listed(text: &[u8], node_ip: Option<IpAddr>) -> Result<Vec<Value>, String> {
+    if text.len() > LARGEST {
+        return Err(format!("the file is larger than {LARGEST} bytes"));
+    }
+    let text = std::str::from_utf8(text).map_err(|_| "the file is no text in UTF-8".to_owned())?;
+    let text = match node_ip {
+        Some(ip @ IpAddr::V4(_)) => text.replace(NODE_IP, &ip.to_string()),
+        Some(ip @ IpAddr::V6(_)) => text.replace(NODE_IP, &format!("[{ip}]")),
+        None if text.contains(NODE_IP) => {
+            return Err(format!("{NODE_IP} is not known: give the agent --node-ip"));
+        }
+        None => text.to_owned(),
+    };
+    match document(&text)? {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(value) => {
+            let document: Result<Document, _> = serde_json::from_value(value);
+            Ok(document.map_err(|error| mistake(&error))?.signals)
+        }
+    }
+}
+
+/// Parses the one document of a file.
+fn document(text: &str) -> Result<Option<Value>, String> {
+    let mut text = text.as_bytes();
+    let options = serde_saphyr::options! { with_snippet: false };
+    let mut documents = serde_saphyr::read_with_options(&mut text, options);
+    let first: Option<Result<Value, serde_saphyr::Error>> = documents.next();
+    let first = first.transpose();
+    let first = first.map_err(|error| Mistake::from(&error).to_string())?;
+    if documents.next().is_some() {
+        return Err("the file has more than one document".to_owned());
+    }
+    Ok(first)
+}
+
+/// Returns what is wrong with a part of the file. A value is not quoted: who puts a credential there must not find it in a log.
+fn mistake(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let names_our_words = ["unknown field", "unknown variant", "missing field"];
+    if names_our_words.iter().any(|begin| text.starts_with(begin)) {
+        text
+    } else {
+        Mistake::from(error).to_string()
+    }
+}
+
+fn declaration(signal: Value, defaults: &Defaults) -> Result<Declaration, String> {
+    let wire: Wire = serde_json::from_value(signal).map_err(|error| mistake(&error))?;
+    check_names(&wire)?;
+    let thresholds = thresholds(&wire, defaults)?;
+    let period = thresholds.period;
+    let timeout = match (&wire.timeout, &wire.period) {
+        (Some(text), _) => length("timeout", text)?,
+        (None, None) => defaults.timeout,
+        (None, Some(_)) => defaults.timeout.min(period * 2 / 5),
+    };
+    if timeout >= period {
+        return Err(format!(
+            "timeout {timeout:?} is not shorter than the period, {period:?}"
+        ));
+    }
+    let quorum = Quorum {
+        min_answering: wire.min_answering.unwrap_or(defaults.quorum.min_answering),
+        failure: wire.failure_quorum.unwrap_or(defaults.quorum.failure),
+    };
+    if !(1..=100).contains(&quorum.min_answering) {
+        return Err("minAnswering is not between 1 and 100 percent".to_owned());
+    }
+    // With half of the votes or less, both verdicts could have their quorum at once.
+    if !(51..=100).contains(&quorum.failure) {
+        return Err("failureQuorum is not between 51 and 100 percent".to_owned());
+    }
+    wire.probe.kind().check()?;
+    Ok(Declaration {
+        name: wire.name,
+        condition: wire.condition,
+        probe: wire.probe,
+        thresholds,
+        timeout,
+        quorum,
+    })
+}
+
+fn check_names(wire: &Wire) -> Result<(), String> {
+    if !is_label(&wire.name) {
+        return Err("name is no word of lower-case letters, digits and hyphens".to_owned());
+    }
+    let ours = [&DNS, &SERVICE_NETWORK, &REACHABILITY];
+    if ours.iter().any(|signal| signal.name == wire.name) {
+        return Err("name is that of a signal of the agent's own: take another".to_owned());
+    }
+    if !is_qualified(&wire.condition) {
+        return Err("condition is no type of a condition, such as ImageRegistryReady".to_owned());
+    }
+    if OWNED.contains(&&*wire.condition) {
+        return Err("condition is of a signal of the agent's own: take another".to_owned());
+    }
+    if THEIRS.contains(&&*wire.condition) {
+        return Err("condition is one that Karmada or KubeFleet writes: take another".to_owned());
+    }
+    Ok(())
+}
+
+fn thresholds(wire: &Wire, defaults: &Defaults) -> Result<Thresholds, String> {
+    let default = defaults.thresholds;
+    let period = given_or("period", wire.period.as_ref(), default.period)?;
+    let failure = wire.failure_threshold.as_ref();
+    let failure = given_or("failureThreshold", failure, default.failure)?;
+    let success = wire.success_threshold.as_ref();
+    let success = given_or("successThreshold", success, default.success)?;
+    if period < SHORTEST_PERIOD && wire.period.is_some() {
+        return Err(format!("period is shorter than {SHORTEST_PERIOD:?}"));
+    }
+    Ok(Thresholds {
+        period,
+        failure,
+        success,
+        silence: failure.max(2 * period),
+        max_hold: default.max_hold,
+    })
+}
+
+fn given_or(field: &str, text: Option<&String>, default: Duration) -> Result<Duration, String> {
+    text.map_or(Ok(default), |text| length(field, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults() -> Defaults {
+        Defaults {
+            thresholds: Thresholds {
+                period: Duration::from_secs(5),
+                failure: Duration::from_secs(30),
+                success: Duration::from_secs(30),
+                silence: Duration::from_secs(30),
+                max_hold: Duration::from_mins(5),
+            },
+            timeout: Duration::from_secs(2),
+            quorum: Quorum {
+                min_answering: 50,
+                failure: 80,
+            },
+        }
+    }
+
+    fn parsed(text: &str) -> Result<Vec<Declaration>, Vec<String>> {
+        parse(text.as_bytes(), Some([10, 0, 0, 7].into()), &defaults())
+    }
+
+    /// Returns a file with one signal that has this line besides.
+    fn with(line: &str) -> String {
+        format!(
+            "signals:\n- name: ingress\n  condition: IngressReady\n  probe: {{tcp: {{address: \"a:1\"}}}}\n  {line}\n"
+        )
+    }
+
+    /// Every kind, as the documentation shows it.
+    #[test]
+    fn documented_file_is_good() {
+        let text = include_str!("../../../../docs/examples/signals.yaml");
+        let declared = parsed(text).unwrap();
+        let names: Vec<_> = declared.iter().map(|one| &*one.name).collect();
+        assert_eq!(
+            names,
+            [
+                "registry",
+                "ingress",
+                "payments",
+                "upstream-dns",
+                "errors",
+                "nodes"
+            ]
+        );
+        assert_eq!(declared[0].thresholds.failure, Duration::from_mins(1));
+    }
+
+    /// What a declaration leaves out is as for DNS, and the timeout of a shorter period is shorter.
+    #[test]
+    fn defaults_are_those_of_dns() {
+        let declared = parsed(&with("")).unwrap();
+        assert_eq!(declared[0].thresholds, defaults().thresholds);
+        assert_eq!(declared[0].quorum, defaults().quorum);
+        assert_eq!(declared[0].timeout, Duration::from_secs(2));
+        let declared = parsed(&with("period: 1s")).unwrap();
+        assert_eq!(declared[0].timeout, Duration::from_millis(400));
+        assert_eq!(declared[0].terms().patience, Duration::from_secs(32));
+    }
+
+    #[test]
+    fn empty_files_declare_nothing() {
+        for text in ["", "# nothing yet\n", "signals: []"] {
+            assert_eq!(parsed(text), Ok(Vec::new()), "{text:?}");
+        }
+    }
+
+    /// Each mistake is one line that says what to do.
+    #[test]
+    fn mistakes_have_one_line() {
+        let probe =
+            |probe: &str| format!("signals: [{{name: a, condition: AReady, probe: {{{probe}}}}}]");
+        for (text, part) in [
+            ("signals".to_owned(), "invalid type"),
+            ("signals: [".to_owned(), "line "),
+            ("signal: []".to_owned(), "unknown field `signal`"),
+            (
+                with("periode: 5s"),
+                "signal 1, ingress: unknown field `periode`",
+            ),
+            (with("period: 5"), "invalid type"),
+            (with("period: 0s"), "period: must be longer than 0s"),
+            (with("period: 10ms"), "shorter than 1s"),
+            (with("failureThreshold: 25h"), "longer than a day"),
+            (with("timeout: 5s"), "not shorter than the period"),
+            (with("failureQuorum: 50"), "between 51 and 100"),
+            (with("minAnswering: 0"), "between 1 and 100"),
+            (
+                with("").replace("ingress", "service-network"),
+                "the agent's own",
+            ),
+            (with("").replace("IngressReady", "Ready"), "Karmada"),
+            (
+                with("").replace("IngressReady", "HealthReporterReady"),
+                "the agent's own",
+            ),
+            (
+                with("").replace("IngressReady", "a b"),
+                "type of a condition",
+            ),
+            (probe("ftp: {url: x}"), "unknown variant `ftp`"),
+            (probe("http: {}"), "missing field `url`"),
+            (probe("http: {url: registry}"), "http://"),
+            (probe("http: {url: 'https://r/'}"), "ca is missing"),
+            (probe("http: {url: 'http://u:p@r/'}"), "credentials"),
+            (probe("http: {url: 'http://r/', token: /t}"), "plaintext"),
+            (
+                probe("http: {url: 'https://r/', ca: ca.crt}"),
+                "ca is no absolute path",
+            ),
+            (
+                probe("http: {url: 'http://169.254.169.254/'}"),
+                "metadata service",
+            ),
+            (probe("http: {url: 'http://r/', status: [99]}"), "status 99"),
+            (probe("tcp: {address: r}"), "HOST:PORT"),
+            (probe("tcp: {address: 'r:0'}"), "port is 0"),
+            (probe("grpc: {address: 'A:1'}"), "lower case"),
+            (probe("dns: {name: ''}"), "name is empty"),
+            (probe("dns: {name: a..b}"), "no name in DNS"),
+            (probe("dns: {name: a, servers: [x]}"), "servers"),
+            (
+                probe("prometheus: {url: 'http://p', query: up, holds: often}"),
+                "holds",
+            ),
+            (probe("nodes: {readyShare: 70}"), "readyShare"),
+        ] {
+            let problems = parsed(&text).unwrap_err();
+            let [problem] = problems.as_slice() else {
+                panic!("{text}: {problems:?}");
+            };
+            assert!(problem.contains(part), "{text}: {problem}");
+            assert_eq!(problem.lines().count(), 1, "{problem}");
+        }
+    }
+
+    /// All of them are told at once, and names and conditions are there once.
+    #[test]
+    fn every_mistake_is_told() {
+        let text = "signals:
+- {name: a, condition: AReady, probe: {tcp: {address: 'a:1'}}}
+- {name: a, condition: BReady, probe: {tcp: {address: 'a:1'}}}
+- {name: b, condition: AReady, probe: {tcp: {address: 'a:1'}}}
+- {name: c, condition: CReady, probe: {tcp: {address: a}}}
+";
+        let problems = parsed(text).unwrap_err();
+        let begins: Vec<_> = problems.iter().map(|one| &one[..11]).collect();
+        assert_eq!(begins, ["signal 2, a", "signal 3, b", "signal 4, c"]);
+    }
+
+    /// A credential that is put where a path or a URL belongs is in no message.
+    #[test]
+    fn credentials_are_not_quoted() {
+        const SECRET: &str = "not-a-real-token-4711";
+        for field in [
+            "http: {url: 'https://user:SECRET@r/', ca: /ca}",
+            "http: {url: 'https://r/', ca: /ca, token: SECRET}",
+            "http: {url: 'https://r/', ca: /ca, token: [SECRET]}",
+            "http: {url: 'https://r/', ca: /ca, status: SECRET}",
+        ] {
+            let probe = field.replace("SECRET", SECRET);
+            let text = format!("signals: [{{name: a, condition: AReady, probe: {{{probe}}}}}]");
+            let problems = parsed(&text).unwrap_err();
+            assert!(!problems.concat().contains(SECRET), "{problems:?}");
+        }
+    }
+
+    /// An address of the node stands where one belongs, whichever family it is of.
+    #[test]
+    fn node_has_its_address() {
+        let text =
+            "signals: [{name: a, condition: AReady, probe: {tcp: {address: \"$(NODE_IP):443\"}}}]";
+        parsed(text).unwrap();
+        let six = Some("fd00::7".parse().unwrap());
+        parse(text.as_bytes(), six, &defaults()).unwrap();
+        let problems = parse(text.as_bytes(), None, &defaults()).unwrap_err();
+        assert!(problems[0].contains("--node-ip"), "{problems:?}");
+    }
+
+    /// A ConfigMap holds more than an agent should vote on.
+    #[test]
+    fn size_is_bounded() {
+        let signals = (0..=MOST).map(|n| {
+            format!("- {{name: s{n}, condition: S{n}, probe: {{tcp: {{address: 'a:1'}}}}}}\n")
+        });
+        let many = format!("signals:\n{}", signals.collect::<String>());
+        assert_eq!(parsed(&many).unwrap_err(), ["33 signals are more than 32"]);
+        let large = format!("# {}", "x".repeat(LARGEST));
+        assert!(parsed(&large).unwrap_err()[0].contains("larger"));
+    }
+}
