@@ -50,5 +50,6 @@ mod scheduling;
 mod secrecy;
 mod sequences;
 mod service_network;
+mod signals;
 mod soak;
 mod writes;

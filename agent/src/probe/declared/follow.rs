@@ -30,7 +30,7 @@ use crate::probe::schedule::Schedule;
 use crate::vote::{Votes, Voting};
 
 /// The interval of reads. The kubelet brings a changed ConfigMap within a minute or so.
-const READ_EVERY: Duration = Duration::from_secs(10);
+const READ_EVERY: Duration = Duration::from_secs(5);
 
 /// What the probes of declared signals share with the rest of the agent.
 pub(crate) struct Shared {
