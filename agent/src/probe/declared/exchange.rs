@@ -25,6 +25,8 @@ use super::network::{RESET, Stream, Unmet, is_metadata_service, secured};
 /// The server does not speak the protocol.
 pub(super) const MALFORMED: FailureClass = FailureClass::new(99, "malformed");
 
+/// The file with the authorities that the public trusts, where our images and most systems have it.
+const PUBLIC: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// The longest token, in bytes.
 const LONGEST_TOKEN: u64 = 16 * 1024;
 
@@ -126,12 +128,6 @@ impl Location<'_> {
     pub(super) fn check(&self) -> Result<(), String> {
         let (uri, _) = self.parts()?;
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
-        if is_https && self.ca.is_none() {
-            return Err(
-                "ca is missing: name the file with the authorities that certify the server"
-                    .to_owned(),
-            );
-        }
         if !is_https && self.ca.is_some() {
             return Err("ca is given, and the url is not of https".to_owned());
         }
@@ -168,7 +164,9 @@ impl Location<'_> {
     ) -> Result<Answer, Unmet> {
         let (uri, endpoint) = self.parts().map_err(Unmet::unobserved)?;
         let request = self.request(&uri, query)?;
-        let ca = self.ca.map(PathBuf::as_path);
+        let is_https = uri.scheme() == Some(&Scheme::HTTPS);
+        let ca = self.ca.map_or(Path::new(PUBLIC), PathBuf::as_path);
+        let ca = is_https.then_some(ca);
         let (stream, server) = endpoint.open(ca, b"http/1.1", attempt).await?;
         let exchanged = timeout_at(attempt.deadline, exchange(stream, request, largest)).await;
         match exchanged {
