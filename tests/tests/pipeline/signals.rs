@@ -31,7 +31,7 @@ const NODES: u8 = 5;
 const CONDITION: &str = "SiteReady";
 /// The port of the website on every node.
 const PORT: u16 = 9_000;
-/// As a ConfigMap has it.
+/// As a `ConfigMap` has it.
 const FILE: &str = r#"signals:
 - name: site
   condition: SiteReady
@@ -160,7 +160,7 @@ impl Declared {
 }
 
 /// A user declares a signal and a Remedy on it. It fails on one node, then on most, and works again; a wrong file changes
-/// nothing; and when the ConfigMap is deleted, its condition and what the Remedy did go, too.
+/// nothing; and when the `ConfigMap` is deleted, its condition and what the Remedy did go, too.
 async fn declared_signal_moves_traffic(server: ApiKind) -> Result<()> {
     let declared = Declared::start(server).await?;
     let fleet = &declared.fleet;

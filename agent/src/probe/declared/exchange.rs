@@ -17,7 +17,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use karmada_runtime::error::{BoxError, Chain};
 use objects::qualified_name::is_subdomain;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use super::kind::Attempt;
 use super::network::{RESET, Stream, Unmet, is_metadata_service, secured};

@@ -29,7 +29,7 @@ use crate::metrics::DeclaredVoteMetrics;
 use crate::probe::schedule::Schedule;
 use crate::vote::{Votes, Voting};
 
-/// The interval of reads. The kubelet brings a changed ConfigMap within a minute or so.
+/// The interval of reads. The kubelet brings a changed `ConfigMap` within a minute or so.
 const READ_EVERY: Duration = Duration::from_secs(5);
 
 /// What the probes of declared signals share with the rest of the agent.

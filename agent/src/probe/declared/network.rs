@@ -62,26 +62,26 @@ pub(super) enum Unmet {
 }
 
 impl Unmet {
-    pub(super) fn unobserved(reason: impl AsRef<str>) -> Self {
-        Self::Unobserved(brief(reason.as_ref()))
+    pub(super) fn unobserved(reason: impl Into<String>) -> Self {
+        Self::Unobserved(brief(&reason.into()))
     }
 
     pub(super) fn failed(
         class: FailureClass,
         server: SocketAddr,
-        details: impl AsRef<str>,
+        details: impl Into<String>,
     ) -> Self {
         Self::Failed {
             failure: Failure::new(class, server),
-            details: brief(details.as_ref()),
+            details: brief(&details.into()),
         }
     }
 
     /// Returns the failure of a round that is about no server.
-    pub(super) fn nowhere(class: FailureClass, details: impl AsRef<str>) -> Self {
+    pub(super) fn nowhere(class: FailureClass, details: impl Into<String>) -> Self {
         Self::Failed {
             failure: Failure::without_server(class),
-            details: brief(details.as_ref()),
+            details: brief(&details.into()),
         }
     }
 

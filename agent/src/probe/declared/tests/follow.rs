@@ -94,7 +94,7 @@ fn tcp(name: &str, condition: &str, server: SocketAddr) -> String {
     format!("- {{name: {name}, condition: {condition}, probe: {{tcp: {{address: '{server}'}}}}}}\n")
 }
 
-/// A signal begins with its declaration, is changed by it, and ends with it, or with the ConfigMap as a whole.
+/// A signal begins with its declaration, is changed by it, and ends with it, or with the `ConfigMap` as a whole.
 #[tokio::test]
 async fn signals_come_and_go() {
     let (_listener, server) = listener().await;
