@@ -19,8 +19,9 @@ use kube::Client;
 use rustls::crypto::ring;
 
 use super::file::{Declaration, Defaults, parse};
-use super::network::{Node, Unmet};
+use super::network::Node;
 use super::round::run_once;
+use super::unmet::Unmet;
 use crate::identity::NAME;
 
 /// The name of the command.
@@ -98,11 +99,7 @@ fn run(args: &CheckArgs) -> ExitCode {
 
 /// Runs the probes beside each other, and returns a line or more about each, and whether all succeed.
 async fn try_all(args: &CheckArgs, declarations: &[Declaration]) -> Result<(String, bool), String> {
-    let node = Node {
-        addresses: Addresses::by_system(),
-        ip: args.node_ip,
-        member: member(args).await?,
-    };
+    let node = Node::new(Addresses::by_system(), args.node_ip, member(args).await?);
     let rounds = declarations.iter().map(|declared| {
         let period = declared.thresholds.period;
         run_once(&declared.probe, &node, period, declared.timeout)

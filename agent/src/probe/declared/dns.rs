@@ -15,7 +15,8 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::kind::{Attempt, Kind};
-use super::network::{Unmet, is_metadata_service};
+use super::network::is_metadata_service;
+use super::unmet::Unmet;
 use crate::probe::dns::{Response, ask};
 
 /// The file with the servers of this node's pods.

@@ -20,7 +20,9 @@ use objects::qualified_name::is_subdomain;
 use tokio::time::timeout_at;
 
 use super::kind::Attempt;
-use super::network::{RESET, Stream, Unmet, is_metadata_service, secured};
+use super::network::is_metadata_service;
+use super::tls::Stream;
+use super::unmet::{RESET, Unmet};
 
 /// The server does not speak the protocol.
 pub(super) const MALFORMED: FailureClass = FailureClass::new(99, "malformed");
@@ -98,7 +100,12 @@ impl Endpoint {
         let (stream, server) = connecting.await?;
         let stream: Box<dyn Stream> = match ca {
             None => Box::new(stream),
-            Some(ca) => secured((stream, server), &self.host, ca, protocol, deadline).await?,
+            Some(ca) => {
+                let authorities = &attempt.node.authorities;
+                let securing =
+                    authorities.secured((stream, server), &self.host, ca, protocol, deadline);
+                securing.await?
+            }
         };
         Ok((stream, server))
     }

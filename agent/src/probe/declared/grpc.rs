@@ -20,7 +20,8 @@ use tokio::time::timeout_at;
 
 use super::exchange::{Endpoint, MALFORMED, driven, ended, path_of};
 use super::kind::{Attempt, Kind};
-use super::network::{NO_ADDRESS, REFUSED, RESET, Stream, TIMEOUT, TLS, UNREACHABLE, Unmet};
+use super::tls::Stream;
+use super::unmet::{NO_ADDRESS, REFUSED, RESET, TIMEOUT, TLS, UNREACHABLE, Unmet};
 
 /// The server says that it does not serve.
 const NOT_SERVING: FailureClass = FailureClass::new(0, "not-serving");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::exchange::{Location, MALFORMED};
 use super::kind::{Attempt, Kind};
-use super::network::{NO_ADDRESS, REFUSED, RESET, TIMEOUT, TLS, UNREACHABLE, Unmet};
+use super::unmet::{NO_ADDRESS, REFUSED, RESET, TIMEOUT, TLS, UNREACHABLE, Unmet};
 
 const UNEXPECTED_STATUS: FailureClass = FailureClass::new(0, "unexpected-status");
 const REDIRECT: FailureClass = FailureClass::new(1, "redirect");

@@ -8,7 +8,8 @@ use health::signal::Voters;
 use karmada_runtime::args::duration;
 use tokio::time::Instant;
 
-use super::network::{Node, Unmet};
+use super::network::Node;
+use super::unmet::Unmet;
 
 const LONGEST: Duration = Duration::from_hours(24);
 

@@ -8,7 +8,7 @@
 //! - When is it read, and what starts and ends then: [`follow`].
 //! - How does a round of a probe go: [`round`], the same for all kinds.
 //! - How is each kind asked: [`http`], [`tcp`], [`grpc`], [`dns`], [`prometheus`] and [`nodes`]. They reach servers by
-//!   [`network`], and [`exchange`] sends requests over HTTP.
+//!   [`network`] and [`tls`], [`exchange`] sends requests over HTTP, and [`unmet`] is how a round ends that does not succeed.
 //! - What does a person see who tries a file: [`check`].
 //!
 //! Another kind is a file beside these, and its lines in [`probe`].
@@ -28,6 +28,8 @@ mod probe;
 mod prometheus;
 mod round;
 mod tcp;
+mod tls;
+mod unmet;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -60,12 +62,9 @@ impl DeclaredArgs {
             shared.declared.send_replace(Some(PerTarget::default()));
             return;
         };
-        let node = Node {
-            // Of their own: what the agent itself must reach is known without these.
-            addresses: Addresses::by_system(),
-            ip: self.node_ip,
-            member: shared.member.clone(),
-        };
+        // Of their own: what the agent itself must reach is known without these.
+        let addresses = Addresses::by_system();
+        let node = Node::new(addresses, self.node_ip, shared.member.clone());
         let follower = Follower::new(path, node, shared, &mut program.registry);
         program.run_until_stopped("signals", follower.run());
     }

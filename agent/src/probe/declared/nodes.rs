@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::kind::{Attempt, Kind};
-use super::network::Unmet;
+use super::unmet::Unmet;
 
 const NOT_READY: FailureClass = FailureClass::new(0, "nodes-not-ready");
 /// The type of the condition that the kubelet, or the node controller in its place, keeps.

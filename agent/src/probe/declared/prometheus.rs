@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::exchange::Location;
 use super::kind::{Attempt, Kind, length};
-use super::network::Unmet;
+use super::unmet::Unmet;
 
 /// What holds does not.
 const NOT_HOLDING: FailureClass = FailureClass::new(0, "not-holding");

@@ -10,8 +10,9 @@ use tokio::time::{Instant, timeout};
 
 use super::kind::Attempt;
 use super::metrics::{RoundMetrics, result};
-use super::network::{Node, Unmet};
+use super::network::Node;
 use super::probe::Probe;
+use super::unmet::Unmet;
 use crate::probe::schedule::Schedule;
 
 /// The time by which a round may miss its deadline: what waits for a server ends at the deadline, and says which one it is.

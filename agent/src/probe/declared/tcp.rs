@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::exchange::Endpoint;
 use super::kind::{Attempt, Kind};
-use super::network::{NO_ADDRESS, REFUSED, RESET, TIMEOUT, UNREACHABLE, Unmet};
+use super::unmet::{NO_ADDRESS, REFUSED, RESET, TIMEOUT, UNREACHABLE, Unmet};
 
 /// A connection, which is closed at once.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

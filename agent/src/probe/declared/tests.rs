@@ -19,9 +19,10 @@ use karmada_runtime::client::Addresses;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::network::{Node, Unmet};
+use super::network::Node;
 use super::probe::Probe;
 use super::round::run_once;
+use super::unmet::Unmet;
 
 /// Long enough for an exchange on a busy machine.
 const AMPLE: Duration = Duration::from_secs(10);
@@ -36,11 +37,7 @@ fn node() -> Node {
         let found = known.then(|| [127, 0, 0, 1].into()).into_iter();
         std::future::ready(Ok(found.collect())).boxed()
     });
-    Node {
-        addresses,
-        ip: None,
-        member: None,
-    }
+    Node::new(addresses, None, None)
 }
 
 /// Reads a probe as the file has it.

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use lab_parts::port::CLOSED;
 use serde_json::json;
 
@@ -42,4 +45,34 @@ async fn metadata_service_is_not_asked() {
     let probe = probe(json!({ "tcp": { "address": "innocent.example:80" } }));
     let outcome = run_once(&probe, &node, PERIOD, AMPLE).await;
     assert_unobserved(&outcome, "metadata service");
+}
+
+/// A name is looked up now and then, and at once when nobody answers at its address: it may have moved.
+#[tokio::test]
+async fn moved_name_is_found() {
+    let (first, address) = listener().await;
+    let moved = SocketAddr::from(([127, 0, 0, 2], address.port()));
+    let lookups = Arc::<AtomicUsize>::default();
+    let (count, mut node) = (Arc::clone(&lookups), node());
+    node.addresses = Addresses::by(move |_| {
+        let ip = match count.fetch_add(1, Ordering::Relaxed) {
+            0 => address.ip(),
+            _ => moved.ip(),
+        };
+        std::future::ready(Ok(vec![ip])).boxed()
+    });
+    let name = format!("registry.example:{}", address.port());
+    let probe = probe(json!({ "tcp": { "address": name } }));
+    for _ in 0..3 {
+        let outcome = run_once(&probe, &node, PERIOD, AMPLE).await;
+        assert_eq!(outcome, Ok(()));
+    }
+    assert_eq!(lookups.load(Ordering::Relaxed), 1);
+    drop(first);
+    let _second = TcpListener::bind(moved).await.unwrap();
+    let outcome = run_once(&probe, &node, PERIOD, AMPLE).await;
+    assert_failed(&outcome, "refused", address);
+    let outcome = run_once(&probe, &node, PERIOD, AMPLE).await;
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(lookups.load(Ordering::Relaxed), 2);
 }
