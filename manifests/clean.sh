@@ -40,6 +40,7 @@ has() {
 removals() { # kind, prefix of the line, list, condition, path of the tested value, value
   local element=${5%/type}
   element=${element%/controllerName}
+  element=${element%/reason}
   api get "$1" --all-namespaces --output go-template="{{range \$o := .items}}{{range \$i, \$e := $3}}{{if $4}}$2 [{\"op\":\"test\",\"path\":\"/$5\",\"value\":\"$6\"},{\"op\":\"remove\",\"path\":\"/$element\"}]{{\"\\n\"}}{{end}}{{end}}{{end}}"
 }
 
@@ -58,6 +59,14 @@ remove_conditions() { # kind, types
 if has clusters.cluster.karmada.io; then
   remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady ServiceNetworkReady HealthReporterReady \
     ReachableFromGateway GatewayReporterReady
+  # Of signals that users declare: the types are theirs, the reasons ours. From the last one, so that the places of the others stay.
+  for reason in DeclaredSignalReady DeclaredSignalFailed; do
+    removals clusters.cluster.karmada.io '{{$o.metadata.name}}' .status.conditions \
+      "and \$e.reason (eq \$e.reason \"$reason\")" 'status/conditions/{{$i}}/reason' "$reason" | sed '1!G;h;$!d' |
+      while read -r name patch; do
+        change patch clusters.cluster.karmada.io "$name" --subresource status --type json --patch "$patch"
+      done
+  done
   api get clusters.cluster.karmada.io --output \
     go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
     while read -r name; do

@@ -8,7 +8,8 @@
 //! Each arrow carries one value for each signal (`health::signal`), and only `probe` knows
 //! what a signal is about.
 //!
-//! - Which signals are there, and how is one probed: `probe/`, with a folder for each.
+//! - Which signals are there, and how is one probed: `probe/`, with a folder for each, and `probe/declared` for those that users
+//!   declare in a file.
 //! - When does this node's vote change: `vote`; who reads it: `peers` (other agents), `node_condition`.
 //! - Who else votes, and what do they say: `peers/`.
 //! - Which agent leads: `campaign`.
@@ -33,6 +34,7 @@ mod report;
 mod vote;
 
 use health::dns::DNS;
+use health::report::Terms;
 use health::signal::PerTarget;
 use health::threshold::Round;
 use karmada_runtime::contention::Contention;
@@ -51,9 +53,10 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
-pub use crate::probe::SIGNALS;
+use crate::probe::{Defaults, Shared};
+pub use crate::probe::{SIGNALS, check_if_asked};
 pub use crate::reason::Reason;
-use crate::report::Report;
+use crate::report::{Report, Subject};
 use crate::vote::{Rounds, Votes};
 
 /// The Events of an agent: it records one where a condition is refused, of which the agents of a gateway have two for each
@@ -138,7 +141,15 @@ fn run(
     addresses::start(program, addresses.clone());
     // Every signal has the thresholds and the quorum of the flags.
     let quorums = rounds.per_signal(&config.quorum);
-    let votes = vote::start(program, config.thresholds, rounds);
+    let changed = vote::start(program, config.thresholds, rounds);
+    let votes = changed.subscribe();
+    let declared = declare(
+        program,
+        &config,
+        member.clone(),
+        &election.leadership,
+        changed,
+    );
     let settings = PeerSettings {
         source: config.peers,
         member: member.clone(),
@@ -172,6 +183,7 @@ fn run(
         pace: config.pace,
         metrics: VerdictMetrics::register(&mut program.registry, &quorums),
         quorums,
+        declared,
         peers,
         leadership: leadership.clone(),
         abstentions,
@@ -185,6 +197,32 @@ fn run(
         .tasks
         .spawn("report", report.run(program.stopping.clone()));
     Ok(())
+}
+
+/// Spawns what follows the file of signals, and returns which of them are declared. Nothing is known of that on a gateway.
+fn declare(
+    program: &mut Program,
+    config: &Config,
+    member: Option<Client>,
+    leadership: &Leadership,
+    votes: watch::Sender<Votes>,
+) -> watch::Receiver<Option<PerTarget<Terms>>> {
+    let (announced, declared) = watch::channel(None);
+    if matches!(config.subject, Subject::Own(_)) {
+        let shared = Shared {
+            defaults: Defaults {
+                thresholds: config.thresholds,
+                timeout: config.probes.timeout,
+                quorum: config.quorum,
+            },
+            member,
+            leadership: leadership.clone(),
+            votes,
+            declared: announced,
+        };
+        config.probes.declared.clone().start(program, shared);
+    }
+    declared
 }
 
 fn warn_of_ignored(flags: &[&str]) {

@@ -3,5 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(cluster_health_agent::IDENTITY, cluster_health_agent::start)
+    cluster_health_agent::check_if_asked().unwrap_or_else(|| {
+        karmada_runtime::program::run(cluster_health_agent::IDENTITY, cluster_health_agent::start)
+    })
 }

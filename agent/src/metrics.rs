@@ -1,9 +1,11 @@
 //! The agent's metrics, but for those of each probe. Labels are closed sets; the only names are those of
 //! the few failing nodes that the condition's message names. The metrics of a signal other than DNS have its
-//! prefix before their names, and the label `member` where it is about other clusters.
+//! prefix before their names, and the label `member` where it is about other clusters. The signals that users declare share
+//! metrics with the label `signal`, since there are few, and they come and go.
+
+mod gauges;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,73 +13,20 @@ use std::time::Duration;
 use health::quorum::Tally;
 use health::signal::{PerTarget, Signal};
 use health::threshold::Vote;
-use karmada_runtime::metrics::{LabelSet, Registry};
-use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
+use karmada_runtime::metrics::Registry;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
-/// Returns the name of a metric of `signal`.
-fn name(signal: &Signal, of: &str) -> String {
-    format!("{}{of}", signal.metric_prefix)
-}
+use self::gauges::{Gauges, OfSignal, name};
 
-/// The labels of a gauge about a cluster that is not the agents' own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct OfMember<L> {
-    member: Arc<str>,
-    labels: L,
-}
-
-impl<L: EncodeLabelSet> EncodeLabelSet for OfMember<L> {
-    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), fmt::Error> {
-        ("member", &*self.member).encode(encoder.encode_label())?;
-        self.labels.encode(encoder)
-    }
-}
-
-/// A gauge about the agents' own cluster, or one about each of the others.
-#[derive(Clone, Debug)]
-enum Gauges<L> {
-    Own(Family<L, Gauge>),
-    Members(Family<OfMember<L>, Gauge>),
-}
-
-impl<L: LabelSet + Default> Gauges<L> {
-    /// Registers the metric of `signal` that is called so.
-    fn register(registry: &mut Registry, signal: &Signal, of: &str, help: &str) -> Self {
-        let name = name(signal, of);
-        if signal.is_of_own_cluster() {
-            Self::Own(registry.register(&name, help, Family::default()))
-        } else {
-            Self::Members(registry.register(&name, help, Family::default()))
-        }
-    }
-
-    /// Sets the gauge with these labels of the agents' own cluster, or of `member`.
-    fn set(&self, member: Option<&Arc<str>>, labels: L, value: i64) {
-        match (self, member) {
-            (Self::Own(gauges), _) => {
-                gauges.get_or_create(&labels).set(value);
-            }
-            (Self::Members(gauges), Some(member)) => {
-                let member = Arc::clone(member);
-                let labels = OfMember { member, labels };
-                gauges.get_or_create(&labels).set(value);
-            }
-            // Of each member, and of nothing else.
-            (Self::Members(_), None) => {}
-        }
-    }
-
-    /// Removes the gauges of all members: of each there may be one that is there no more.
-    fn clear_members(&self) {
-        if let Self::Members(gauges) = self {
-            gauges.clear();
-        }
-    }
+/// The one label of a metric of a declared signal that has no other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignalLabels {
+    signal: &'static str,
 }
 
 /// Shows this node's vote on one signal.
@@ -87,10 +36,20 @@ pub(crate) struct VoteMetrics {
     hold: Gauge<f64, AtomicU64>,
 }
 
+/// Shows this node's votes on the signals that users declare.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredVoteMetrics {
+    vote: Family<OfSignal<VoteLabels>, Gauge>,
+    hold: Family<SignalLabels, Gauge<f64, AtomicU64>>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VoteLabels {
     vote: &'static str,
 }
+
+/// Every value of that label.
+const VOTES: [&str; 3] = ["first_success", "healthy", "unhealthy"];
 
 impl VoteMetrics {
     pub(crate) fn register(registry: &mut Registry, signal: &Signal) -> Self {
@@ -127,7 +86,7 @@ impl VoteMetrics {
             Vote::Unhealthy(_) => "unhealthy",
         });
         // Every value of the label, so that the one shown before goes back to 0.
-        for vote in ["first_success", "healthy", "unhealthy"] {
+        for vote in VOTES {
             let is = i64::from(current == Some(vote));
             self.vote.set(cluster, VoteLabels { vote }, is);
         }
@@ -139,6 +98,47 @@ impl VoteMetrics {
     }
 }
 
+impl DeclaredVoteMetrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        Self {
+            vote: registry.register(
+                "signal_vote",
+                "1 for this node's current vote on a declared signal; 0 for all others, and for all while it has no vote",
+                Family::default(),
+            ),
+            hold: registry.register_with_unit(
+                "signal_recovery_hold",
+                "Duration for which a declared signal must work on this node before it votes healthy; longer after repeated failures",
+                Unit::Seconds,
+                Family::default(),
+            ),
+        }
+    }
+
+    /// Returns the metrics of one signal.
+    pub(crate) fn of(&self, signal: &'static Signal) -> VoteMetrics {
+        let labels = SignalLabels {
+            signal: signal.name,
+        };
+        let metrics = VoteMetrics {
+            vote: Gauges::Declared(signal.name, self.vote.clone()),
+            hold: self.hold.get_or_create(&labels).clone(),
+        };
+        metrics.set(None, None);
+        metrics
+    }
+
+    /// Removes the series of a signal that is declared no more.
+    pub(crate) fn remove(&self, signal: &'static Signal) {
+        let signal = signal.name;
+        self.hold.remove(&SignalLabels { signal });
+        for vote in VOTES {
+            let labels = VoteLabels { vote };
+            self.vote.remove(&OfSignal { signal, labels });
+        }
+    }
+}
+
 /// Shows the votes that a leader counts, and its requests for them.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerMetrics {
@@ -147,6 +147,14 @@ pub(crate) struct PeerMetrics {
     requests: Family<RequestLabels, Counter>,
     duration: Histogram,
     tallies: PerTarget<TallyMetrics>,
+    declared: DeclaredTallyMetrics,
+}
+
+/// Shows the votes on declared signals that a leader counts.
+#[derive(Clone, Debug)]
+struct DeclaredTallyMetrics {
+    nodes: Family<OfSignal<BallotLabels>, Gauge>,
+    failing: Family<OfSignal<NodeLabels>, Gauge>,
 }
 
 /// Shows the votes on one signal that a leader counts.
@@ -178,6 +186,7 @@ impl PeerMetrics {
     pub(crate) fn register<T>(registry: &mut Registry, signals: &PerTarget<T>) -> Self {
         let metrics = Self {
             tallies: signals.map(|target, _| TallyMetrics::register(registry, target.signal)),
+            declared: DeclaredTallyMetrics::register(registry),
             known: registry.register(
                 "known_agents",
                 "Known agents of this cluster, this one included; 0 until the list is known",
@@ -234,6 +243,7 @@ impl PeerMetrics {
 
     /// Shows the tallies; `None` while this agent does not lead.
     pub(crate) fn set_tallies(&self, tallies: Option<&PerTarget<Tally>>) {
+        self.declared.set(tallies);
         for (target, metrics) in self.tallies.iter() {
             let signal = target.signal;
             if signal.is_of_own_cluster() {
@@ -248,6 +258,58 @@ impl PeerMetrics {
             }
         }
     }
+}
+
+impl DeclaredTallyMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        Self {
+            nodes: registry.register(
+                "signal_nodes",
+                "Nodes by their last ballot on a declared signal: healthy, unhealthy, no_vote or silent; none while this agent does not lead",
+                Family::default(),
+            ),
+            failing: registry.register(
+                "signal_failing_node",
+                "1 for each node on which a declared signal fails and that the condition's message names, at most three; none while this agent does not lead",
+                Family::default(),
+            ),
+        }
+    }
+
+    /// Shows the votes on every declared signal. Those that are there no more go with their series.
+    fn set(&self, tallies: Option<&PerTarget<Tally>>) {
+        self.nodes.clear();
+        self.failing.clear();
+        for (target, tally) in tallies.into_iter().flat_map(PerTarget::iter) {
+            if !target.signal.is_declared() {
+                continue;
+            }
+            let signal = target.signal.name;
+            for (answer, count) in ballots(Some(tally)) {
+                let labels = BallotLabels { answer };
+                let gauge = self.nodes.get_or_create(&OfSignal { signal, labels });
+                gauge.set(whole(count));
+            }
+            for node in tally.named() {
+                let labels = NodeLabels {
+                    node: node.to_owned(),
+                };
+                let gauge = self.failing.get_or_create(&OfSignal { signal, labels });
+                gauge.set(1);
+            }
+        }
+    }
+}
+
+/// Returns the number of nodes by their last ballot.
+fn ballots(tally: Option<&Tally>) -> [(&'static str, usize); 4] {
+    let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
+    [
+        ("healthy", of(|tally| tally.healthy + tally.first_success)),
+        ("unhealthy", of(|tally| tally.failing.len())),
+        ("no_vote", of(|tally| tally.no_vote + tally.absent)),
+        ("silent", of(|tally| tally.silent)),
+    ]
 }
 
 impl TallyMetrics {
@@ -282,14 +344,7 @@ impl TallyMetrics {
     }
 
     fn set_nodes(&self, cluster: Option<&Arc<str>>, tally: Option<&Tally>) {
-        let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
-        let counts = [
-            ("healthy", of(|tally| tally.healthy + tally.first_success)),
-            ("unhealthy", of(|tally| tally.failing.len())),
-            ("no_vote", of(|tally| tally.no_vote + tally.absent)),
-            ("silent", of(|tally| tally.silent)),
-        ];
-        for (answer, count) in counts {
+        for (answer, count) in ballots(tally) {
             self.nodes
                 .set(cluster, BallotLabels { answer }, whole(count));
         }
@@ -314,6 +369,7 @@ impl TallyMetrics {
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictMetrics {
     verdicts: PerTarget<Gauges<VerdictLabels>>,
+    declared: Family<OfSignal<VerdictLabels>, Gauge>,
     resignations: Counter,
 }
 
@@ -331,6 +387,11 @@ impl VerdictMetrics {
         });
         let metrics = Self {
             verdicts,
+            declared: registry.register(
+                "signal_verdict",
+                "1 for the cluster's verdict on a declared signal by the votes: healthy or unhealthy; 0 for both without one, none while this agent does not lead",
+                Family::default(),
+            ),
             resignations: registry.register(
                 "resignations",
                 "Times this agent gave the lease back because too few nodes voted for too long",
@@ -347,9 +408,12 @@ impl VerdictMetrics {
 
     /// Shows the verdicts on one cluster, of which `true` stands for healthy.
     pub(crate) fn set(&self, verdicts: &PerTarget<Option<bool>>) {
+        // Those that are declared no more go with their series.
+        self.declared.clear();
         for (target, healthy) in verdicts.iter() {
-            let Some(metric) = self.verdicts.get(target.signal) else {
-                continue;
+            let metric = match self.verdicts.get(target.signal) {
+                Some(metric) => metric.clone(),
+                None => Gauges::Declared(target.signal.name, self.declared.clone()),
             };
             for (verdict, is) in [("healthy", true), ("unhealthy", false)] {
                 let is = i64::from(*healthy == Some(is));

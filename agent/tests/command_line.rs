@@ -664,3 +664,49 @@ async fn an_agent_without_peers_logs_once_that_it_is_alone() {
         assert_eq!(times(&mut log, ALONE, "Started").await, expected);
     }
 }
+
+/// Every mistake of a file is a line, and each probe of a good one is tried from here.
+#[tokio::test]
+async fn check_tries_a_file() {
+    let place = Location::new();
+    std::fs::write(place.path("wrong"), "signals: [{name: a}, {name: b, x: y}]").unwrap();
+    let wrong = place.output(&["check", "{}/wrong"]).await;
+    let stderr = String::from_utf8_lossy(&wrong.stderr);
+    assert_eq!(wrong.status.code(), Some(2), "{stderr}");
+    let lines: Vec<_> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{stderr}");
+    assert!(lines[0].starts_with("error: signal 1, a: missing field"));
+    assert!(lines[1].starts_with("error: signal 2, b: unknown field `x`"));
+    assert_refused(&place.output(&["check", "{}/none"]).await, "cannot read");
+    assert_refused(&place.output(&["check"]).await, "FILE");
+
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let good = listener.local_addr().unwrap();
+    for (servers, code) in [(vec![good], 0), (vec![good, CLOSED], 1)] {
+        let signals = servers.iter().enumerate().map(|(n, server)| {
+            format!("- {{name: s{n}, condition: S{n}, probe: {{tcp: {{address: '{server}'}}}}}}\n")
+        });
+        let text = format!("signals:\n{}", signals.collect::<String>());
+        std::fs::write(place.path("good"), text).unwrap();
+        let mut command = place.command(&["check", "{}/good"]);
+        command.stdout(Stdio::piped());
+        let tried = output(command).await;
+        let stdout = String::from_utf8_lossy(&tried.stdout);
+        assert_eq!(tried.status.code(), Some(code), "{stdout}");
+        assert!(stdout.starts_with("s0 (S0): succeeds\n"), "{stdout}");
+        let fails = format!("s1 (S1): fails: refused from {CLOSED}: ");
+        assert_eq!(stdout.contains(&fails), code == 1, "{stdout}");
+    }
+}
+
+/// A gateway's agents have no cluster of their own that signals could be about.
+#[tokio::test]
+async fn gateway_declares_no_signals() {
+    let place = Location::new();
+    let flags = [
+        KUBECONFIG_FLAG,
+        "--detectors=reachability",
+        "--signals-file={}/signals.yaml",
+    ];
+    assert_refused(&place.output(&flags).await, "--signals-file");
+}

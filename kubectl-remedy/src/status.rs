@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use karmada_api::condition::{Condition, DNS_READY, OWNED, REPORTER_READY};
+use karmada_api::condition::{Condition, DNS_READY, REPORTER_READY, owned};
 use karmada_api::remedy::{DRAIN, REASON};
 use karmada_api::{Cluster, MultiClusterIngress, Remedy};
 use kube::{Client, ResourceExt};
@@ -117,11 +117,10 @@ impl Report {
 
 impl Line {
     fn of(cluster: &Cluster, fleet: &FleetSnapshot, ingresses: Ingresses) -> Self {
-        let conditions = OWNED.iter().filter_map(|kind| cluster.condition(kind));
         let acting = fleet.acting_on(cluster).into_iter();
         Self {
             name: cluster.name_any(),
-            conditions: conditions.cloned().collect(),
+            conditions: owned(cluster.conditions()).cloned().collect(),
             actions: cluster.remedy_actions().to_vec(),
             remedies: acting
                 .map(|(remedy, cause)| Acting {

@@ -29,7 +29,7 @@ pub(crate) struct Index {
     /// The instant at which a change of conditions arrived, until the actions follow from them.
     pub(crate) arrived: BTreeMap<Key, Instant>,
     /// Conditions of ours whose status changed since the cluster was last reconciled.
-    pub(crate) changed: BTreeMap<Key, BTreeMap<&'static str, Condition>>,
+    pub(crate) changed: BTreeMap<Key, BTreeMap<String, Condition>>,
     /// The clusters that conditions block or would block. The whole fleet decides about each of them, so
     /// it is kept with the objects and changes with them, before any cluster is woken.
     pub(crate) bound: BlockBound,

@@ -7,6 +7,8 @@ karmada_runtime::event_reasons! {
     ServiceNetworkFailed: "Cluster", "the verdict has become that they do not";
     ReachableFromGateway: "Cluster", "the verdict has become that connections from the gateway reach the cluster";
     UnreachableFromGateway: "Cluster", "the verdict has become that they do not";
+    DeclaredSignalReady: "Cluster", "the verdict on a signal that users declare has become that it works; the note names its condition";
+    DeclaredSignalFailed: "Cluster", "the verdict on it has become that it fails";
     Reporting: "Cluster", "the verdict is fresh again";
     InsufficientObservations: "Cluster", "the verdict is stale, because too few nodes vote";
     ReporterSilent: "Cluster", "the verdict is stale, because no agent renews the cluster's lease";
@@ -49,6 +51,8 @@ mod tests {
             condition::SERVICE_NETWORK_FAILED_REASON,
             condition::REACHABLE_REASON,
             condition::UNREACHABLE_REASON,
+            condition::DECLARED_READY_REASON,
+            condition::DECLARED_FAILED_REASON,
             condition::REPORTING_REASON,
             condition::INSUFFICIENT_OBSERVATIONS_REASON,
             condition::REPORTER_SILENT_REASON,

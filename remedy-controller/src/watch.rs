@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::condition::OWNED;
+use karmada_api::condition::owned;
 use karmada_api::{Cluster, Remedy};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
@@ -280,16 +280,14 @@ impl Index {
             self.changed.remove(&transition.key);
             return;
         };
-        for kind in OWNED {
-            let status = |cluster: &Cluster| {
-                let condition = cluster.condition(kind)?;
-                Some((condition.status.clone(), condition.reason.clone()))
-            };
-            if let Some(condition) = new.condition(kind)
-                && status(old) != status(new)
-            {
+        for condition in owned(new.conditions()) {
+            let before = old.condition(&condition.type_);
+            let is_same = before.is_some_and(|before| {
+                before.status == condition.status && before.reason == condition.reason
+            });
+            if !is_same {
                 let changed = self.changed.entry(transition.key.clone()).or_default();
-                changed.insert(kind, condition.clone());
+                changed.insert(condition.type_.clone(), condition.clone());
             }
         }
     }

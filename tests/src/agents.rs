@@ -59,9 +59,6 @@ pub struct Agents {
     nodes: Vec<Node>,
 }
 
-/// The further flags of the agent of a node.
-type Flags = fn(u8) -> Vec<String>;
-
 struct Node {
     dns: DnsServer,
     flags: Vec<String>,
@@ -82,7 +79,7 @@ impl Agents {
         fleet: &Fleet,
         count: u8,
         others: Others,
-        flags: Flags,
+        flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
         Self::start_all(fleet, count, others, Vec::new(), flags).await
     }
@@ -102,7 +99,7 @@ impl Agents {
         count: u8,
         others: Others,
         cut_off: Vec<u8>,
-        flags: Flags,
+        flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
         let user = format!(
             "system:serviceaccount:{}:cluster-health-agent",

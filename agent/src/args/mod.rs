@@ -33,7 +33,11 @@ const LONGEST_HOST_NAME: usize = 253;
 
 /// Probes the DNS of a member cluster from this node, or the way from a gateway to each member, and reports their health to the Karmada control plane.
 #[derive(clap::Parser, Debug)]
-#[command(name = crate::identity::NAME, version)]
+#[command(
+    name = crate::identity::NAME,
+    version,
+    after_help = "cluster-health-agent check FILE says what is wrong with a file of signals, and runs each of its probes once."
+)]
 pub struct Args {
     /// Kubeconfig of the Karmada control plane.
     #[arg(
@@ -133,6 +137,8 @@ impl Config {
     pub(crate) fn needs_member(&self) -> bool {
         self.node_condition
             || matches!(self.peers, PeerSource::Service(_))
+            // A file may ask for the nodes at any time.
+            || self.probes.declared.signals_file.is_some()
             || self.probes.needs_member()
     }
 
@@ -248,6 +254,11 @@ impl Args {
             if enabled.len() > 1 {
                 return Err(format!(
                     "--detectors has {name} beside others, and it is about other clusters: run it in agents of its own, with --detectors={name}"
+                ));
+            }
+            if self.probe.declares() {
+                return Err(format!(
+                    "--signals-file is for signals of the agent's own cluster, and {name} is about others: leave it out"
                 ));
             }
             if self.member.node_condition {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use health::quorum::{Ballot, Tally};
-use health::signal::PerTarget;
+use health::signal::{PerTarget, Voters};
 use uuid::Uuid;
 
 use super::Identity;
@@ -182,12 +182,15 @@ impl Roster {
     }
 
     /// Counts the ballots of all agents on each target of `own`, our votes. An agent counts once, however
-    /// many addresses it has, and two agents of one name count twice.
+    /// many addresses it has, and two agents of one name count twice. On what the leader alone is asked about, ours counts alone.
     pub(super) fn tallies(&self, own: &Votes) -> PerTarget<Tally> {
         let agents = self.agents();
         own.map(|target, vote| {
             let mut tally = Tally::default();
             tally.count(&self.own.node, vote.map_or(Ballot::NoVote, Ballot::Vote));
+            if target.signal.voters == Voters::Leader {
+                return tally;
+            }
             for (name, ballots) in &agents {
                 // One that this node has known since the last request only has no ballot of others yet.
                 let ballot = ballots.map(|ballots| ballots.of(target).copied());

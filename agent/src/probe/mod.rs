@@ -1,9 +1,10 @@
 //! The probes of this node, one for each signal.
 //!
-//! Each has a folder of its own with its flags, its rounds and its metrics, and only this file lists them. A
-//! probe waits for its [`Schedule`], asks, and hands over what it observed; the vote that follows from these
-//! rounds is made elsewhere, and in the same way for all.
+//! Each has a folder of its own with its flags, its rounds and its metrics, and only this file lists them. Those that users
+//! declare in a file have [`declared`] together. A probe waits for its [`Schedule`], asks, and hands over what it observed; the
+//! vote that follows from these rounds is made elsewhere, and in the same way for all.
 
+mod declared;
 mod dns;
 mod reachability;
 mod schedule;
@@ -21,6 +22,9 @@ use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::mpsc;
 
+use self::declared::DeclaredArgs;
+pub use self::declared::check::check_if_asked;
+pub(crate) use self::declared::{Defaults, Shared};
 use self::schedule::Schedule;
 use crate::flag_values::within_a_day;
 use crate::vote::Rounds;
@@ -54,6 +58,8 @@ pub(crate) struct ProbeArgs {
     service_network: service_network::ServiceNetworkArgs,
     #[command(flatten)]
     reachability: reachability::ReachabilityArgs,
+    #[command(flatten)]
+    declared: DeclaredArgs,
 }
 
 /// The checked flags of the probes to run.
@@ -61,10 +67,14 @@ pub(crate) struct ProbeArgs {
 pub(crate) struct Probes {
     /// From the start of a round to the start of the next.
     pub(crate) period: Duration,
+    /// The deadline of a round, from its start.
+    pub(crate) timeout: Duration,
     pub(crate) dns: Option<dns::DnsProbe>,
     pub(crate) service_network: Option<service_network::ServiceNetworkProbe>,
     /// Runs alone, since it is about other clusters.
     pub(crate) reachability: Option<reachability::ReachabilityProbe>,
+    /// The signals that users declare, which come and go.
+    pub(crate) declared: DeclaredArgs,
 }
 
 impl ProbeArgs {
@@ -94,14 +104,22 @@ impl ProbeArgs {
             dns,
             service_network,
             reachability,
+            declared,
             ..
         } = self;
         Probes {
             period: self.detect_period,
+            timeout,
+            declared,
             dns: enabled(&DNS).then(|| dns.probe(timeout)),
             service_network: enabled(&SERVICE_NETWORK).then(|| service_network.probe(timeout)),
             reachability: enabled(&REACHABILITY).then(|| reachability.probe(timeout)),
         }
+    }
+
+    /// Returns `true` if users declare signals.
+    pub(crate) fn declares(&self) -> bool {
+        self.declared.signals_file.is_some()
     }
 
     fn timeout(&self) -> Duration {

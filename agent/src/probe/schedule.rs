@@ -13,7 +13,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 pub(super) struct Schedule<O = Observation> {
     ticks: Interval,
     finished: mpsc::Sender<Round<O>>,
-    first_round: Gate,
+    /// Opened by the first finished round. A probe that is started later has none.
+    first_round: Option<Gate>,
 }
 
 impl<O> Schedule<O> {
@@ -28,6 +29,13 @@ impl<O> Schedule<O> {
         Self::new(period, phase, finished, first_round)
     }
 
+    /// Creates a schedule like [`Self::spread`] of a probe that is started, and ends, while the program runs: nothing waits for
+    /// its first round.
+    pub(super) fn while_running(period: Duration, finished: mpsc::Sender<Round<O>>) -> Self {
+        let phase = period.mul_f64(fastrand::f64());
+        Self::starting_at(Instant::now() + phase, period, finished)
+    }
+
     /// Creates a schedule whose first round is due after `phase`. The first finished round opens
     /// `first_round`.
     pub(super) fn new(
@@ -36,13 +44,20 @@ impl<O> Schedule<O> {
         finished: mpsc::Sender<Round<O>>,
         first_round: Gate,
     ) -> Self {
-        let mut ticks = interval_at(Instant::now() + phase, period);
+        Self {
+            first_round: Some(first_round),
+            ..Self::starting_at(Instant::now() + phase, period, finished)
+        }
+    }
+
+    fn starting_at(first: Instant, period: Duration, finished: mpsc::Sender<Round<O>>) -> Self {
+        let mut ticks = interval_at(first, period);
         // After a stall the rounds keep their phase; catching up would only load the servers.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
             ticks,
             finished,
-            first_round,
+            first_round: None,
         }
     }
 
@@ -60,7 +75,9 @@ impl<O> Schedule<O> {
     /// Hands over what the round that was due at `scheduled` observed. Returns `false` once nobody
     /// receives rounds any more.
     pub(super) async fn finish(&self, scheduled: Instant, observation: O) -> bool {
-        self.first_round.open();
+        if let Some(gate) = &self.first_round {
+            gate.open();
+        }
         let round = Round {
             scheduled: scheduled.into_std(),
             finished: Instant::now().into_std(),

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
-use karmada_api::condition::OWNED;
+use karmada_api::condition::{OWNED, is_declared};
 use kube::Resource;
 use kube::api::{ApiResource, Patch};
-use objects::condition::{find, upsert_patch};
+use objects::condition::{AnyCondition, find, retain_patch, upsert_patch};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -44,6 +44,15 @@ impl RawCluster {
         ours.collect()
     }
 
+    /// Returns the conditions that this agent owns, and then those of other types, among them the ones of declared signals.
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        let elements = self.elements().iter();
+        let others = elements.filter(|element| !OWNED.contains(&element.kind()));
+        let mut conditions = self.ours();
+        conditions.extend(others.map(read));
+        conditions
+    }
+
     pub(super) fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
@@ -58,6 +67,12 @@ impl RawCluster {
         )))
     }
 
+    /// Returns the change that removes the condition of type `kind` of a declared signal.
+    pub(super) fn change_without(&self, kind: &str) -> Change {
+        let kept = |element: &Value| element.kind() != kind || !is_declared(&read(element));
+        Change(retain_patch(self.elements(), kept, self.version()))
+    }
+
     pub(super) fn version(&self) -> Option<&str> {
         self.metadata.resource_version.as_deref()
     }
@@ -69,6 +84,15 @@ impl RawCluster {
             .and_then(|status| status.conditions.as_deref());
         conditions.unwrap_or_default()
     }
+}
+
+/// Returns a condition of another. Of one that cannot be read the type is enough: it is not ours to overwrite.
+fn read(element: &Value) -> Condition {
+    let read = serde_json::from_value(element.clone());
+    read.unwrap_or_else(|_| Condition {
+        type_: element.kind().to_owned(),
+        ..Condition::default()
+    })
 }
 
 impl Change {

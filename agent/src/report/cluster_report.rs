@@ -1,5 +1,6 @@
 //! The report on one cluster: plans its conditions, and writes those that are due.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use tokio::time::{Instant, timeout};
 
 use super::cluster::{Change, RawCluster};
 use super::parts::{Report, Subject};
-use super::told::{failed, refused};
+use super::told::{failed, refused, taken};
 use crate::backoff::Backoff;
 use crate::identity::NAME;
 
@@ -46,6 +47,8 @@ pub(super) struct ClusterReport<'a> {
     conflicts: u32,
     /// By the type of the condition.
     refusals: Refusals<String>,
+    /// The types of conditions of declared signals that another writes.
+    taken: BTreeSet<&'static str>,
     /// For all other failures.
     backoff: Backoff,
     retry: Option<Instant>,
@@ -73,6 +76,7 @@ impl<'a> ClusterReport<'a> {
             logged_absent: false,
             conflicts: 0,
             refusals: Refusals::default(),
+            taken: BTreeSet::new(),
             backoff: Backoff::default(),
             retry: None,
             has_failed: false,
@@ -120,16 +124,23 @@ impl<'a> ClusterReport<'a> {
             if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {
                 return Some(retry);
             }
-            let conditions = self.object.as_ref()?.ours();
-            let (now, time) = (Instant::now().into_std(), (self.report.clock)());
-            let plan = self.reporter.plan(tallies?, &conditions, now, time);
-            self.report.metrics.set(&self.reporter.verdicts());
-            let writes = match plan {
-                ReportPlan::Unchanged => return None,
-                ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
-                ReportPlan::Write(writes) => writes,
+            self.take_in_declared();
+            let conditions = self.object.as_ref()?.conditions();
+            self.tell_taken(&conditions);
+            let written = match self.reporter.obsolete(&conditions) {
+                Some(kind) => self.remove(kind).await,
+                None => {
+                    let (now, time) = (Instant::now().into_std(), (self.report.clock)());
+                    let plan = self.reporter.plan(tallies?, &conditions, now, time);
+                    self.report.metrics.set(&self.reporter.verdicts());
+                    match plan {
+                        ReportPlan::Unchanged => return None,
+                        ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
+                        ReportPlan::Write(writes) => self.write_all(&writes).await,
+                    }
+                }
             };
-            match self.write_all(&writes).await {
+            match written {
                 Ok(pause) => {
                     self.backoff.reset();
                     self.retry = None;
@@ -140,6 +151,30 @@ impl<'a> ClusterReport<'a> {
                 Err(error) => self.schedule_retry(&error),
             }
         }
+    }
+
+    /// Takes in which signals users declare, as far as that is known.
+    fn take_in_declared(&mut self) {
+        if let Some(declared) = &*self.report.declared.borrow() {
+            self.reporter.declare(declared);
+        }
+    }
+
+    /// Tells of conditions of declared signals that another writes, once of each.
+    fn tell_taken(&mut self, conditions: &[Condition]) {
+        let (name, report) = (&self.name, self.report);
+        let now = self.reporter.taken(conditions);
+        for kind in now.difference(&self.taken) {
+            tracing::warn!(
+                cluster = name,
+                condition = kind,
+                "Another writes the condition of a declared signal, leaving it as it is"
+            );
+            report
+                .events
+                .record(report.lease.clone(), taken(name, kind));
+        }
+        self.taken = now;
     }
 
     /// Takes in a fault of this program, and returns the moment of the next plan.
@@ -179,8 +214,8 @@ impl<'a> ClusterReport<'a> {
                     continue;
                 }
             };
-            let change = change(object, condition)?;
-            let patch = change.to_patch();
+            let wanted = change(object, condition)?;
+            let patch = wanted.to_patch();
             let parameters = PatchParams::apply(NAME);
             let call = self.objects.patch_status(&self.name, &parameters, &patch);
             let written = self.report.writer.write("conditions", call).await;
@@ -196,12 +231,42 @@ impl<'a> ClusterReport<'a> {
                     self.set_object(Some(object));
                 }
                 Err(error) => {
-                    self.check_conflict(error, condition, &change).await?;
+                    let newest = |object: &RawCluster| change(object, condition);
+                    self.check_conflict(error, newest, &wanted).await?;
                     return Ok(None);
                 }
             }
         }
         Ok(pause)
+    }
+
+    /// Removes the condition of type `kind`, whose signal is declared no more.
+    async fn remove(&mut self, kind: &str) -> Result<Option<Instant>, WriteError> {
+        let Some(object) = &self.object else {
+            return Ok(None);
+        };
+        let wanted = object.change_without(kind);
+        let patch = wanted.to_patch();
+        let parameters = PatchParams::apply(NAME);
+        let call = self.objects.patch_status(&self.name, &parameters, &patch);
+        let written = self.report.writer.write("conditions", call).await;
+        self.record_refusal(kind, &written);
+        match written {
+            Ok(object) => {
+                self.conflicts = 0;
+                tracing::info!(
+                    cluster = self.name,
+                    condition = kind,
+                    "Condition removed, its signal is declared no more"
+                );
+                self.set_object(Some(object));
+            }
+            Err(error) => {
+                let newest = |object: &RawCluster| Ok(object.change_without(kind));
+                self.check_conflict(error, newest, &wanted).await?;
+            }
+        }
+        Ok(None)
     }
 
     /// Records that a write of the condition of type `kind` was refused, if that is news.
@@ -226,11 +291,11 @@ impl<'a> ClusterReport<'a> {
     }
 
     /// Reads the object again after a rejected write. Returns `error` if the `rejected` change would be
-    /// the same for the newest object: then the API server rejects the change itself.
+    /// the same for the `newest` object: then the API server rejects the change itself.
     async fn check_conflict(
         &mut self,
         error: WriteError,
-        condition: &Condition,
+        newest: impl Fn(&RawCluster) -> Result<Change, WriteError>,
         rejected: &Change,
     ) -> Result<(), WriteError> {
         // A server that is away would not answer a read either, and what it refuses it refuses again.
@@ -243,7 +308,7 @@ impl<'a> ClusterReport<'a> {
         };
         self.set_object(object);
         let conflict = match &self.object {
-            Some(object) => change(object, condition)? != *rejected,
+            Some(object) => newest(object)? != *rejected,
             None => true,
         };
         self.conflicts += 1;

@@ -6,7 +6,7 @@ use std::pin::pin;
 use futures::StreamExt;
 use health::campaign::Tenure;
 use health::quorum::Tally;
-use health::report::Participation;
+use health::report::{Participation, Terms};
 use health::signal::PerTarget;
 use karmada_runtime::panics::caught;
 use karmada_runtime::watch::{Decoded, events_of};
@@ -24,6 +24,7 @@ pub(super) struct Leader<'a> {
     report: &'a Report,
     /// `None` until every agent has had a request.
     tallies: watch::Receiver<Option<PerTarget<Tally>>>,
+    declared: watch::Receiver<Option<PerTarget<Terms>>>,
     tenure: &'a mut Tenure,
     /// By the names of the objects. The agents' own cluster is there even without one.
     clusters: BTreeMap<String, ClusterReport<'a>>,
@@ -38,6 +39,7 @@ impl<'a> Leader<'a> {
         let mut leader = Self {
             report,
             tallies,
+            declared: report.declared.clone(),
             tenure,
             clusters: BTreeMap::new(),
         };
@@ -68,13 +70,17 @@ impl<'a> Leader<'a> {
                 // The newest state of the object before anything is decided on it.
                 biased;
                 Some(event) = events.next() => self.observe(event),
-                Ok(()) = self.tallies.changed() => {
-                    for cluster in self.clusters.values_mut() {
-                        cluster.wake_at(Some(Instant::now()));
-                    }
-                }
+                Ok(()) = self.tallies.changed() => self.wake(),
+                Ok(()) = self.declared.changed() => self.wake(),
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
             }
+        }
+    }
+
+    /// Lets each cluster be planned at once.
+    fn wake(&mut self) {
+        for cluster in self.clusters.values_mut() {
+            cluster.wake_at(Some(Instant::now()));
         }
     }
 
@@ -117,8 +123,8 @@ impl<'a> Leader<'a> {
             }
         }
         let tallies = self.tallies.borrow();
-        // The same on each signal.
-        let known = tallies.as_ref()?.values().next()?.known();
+        // The same on each signal of which all nodes are asked.
+        let known = tallies.as_ref()?.values().map(Tally::known).max()?;
         self.tenure.ends_at(known, latest?).map(Instant::from_std)
     }
 

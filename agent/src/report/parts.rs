@@ -1,7 +1,7 @@
 //! The parts of a report.
 
 use health::quorum::Quorum;
-use health::report::Pace;
+use health::report::{Pace, Terms};
 use health::signal::PerTarget;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -34,6 +34,8 @@ pub(crate) struct Report {
     pub(crate) pace: Pace,
     /// The quorum of each signal that is reported on.
     pub(crate) quorums: PerTarget<Quorum>,
+    /// The signals that users declare; `None` until the file has been read, and where nothing is said about that.
+    pub(crate) declared: watch::Receiver<Option<PerTarget<Terms>>>,
     pub(crate) peers: Peers,
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,

@@ -1,6 +1,7 @@
 mod away;
 mod clock;
 mod contention;
+mod declared;
 mod karmada;
 mod late;
 mod members;
@@ -13,7 +14,7 @@ use embedded_apiserver::{Fault, Verb};
 use health::dns::DnsClass;
 use health::observation::Failure;
 use health::quorum::Quorum;
-use health::report::Pace;
+use health::report::{Pace, Terms};
 use health::signal::PerTarget;
 use health::threshold::Vote;
 use jiff::Timestamp;
@@ -99,6 +100,7 @@ fn unhealthy() -> Vote {
 struct Running {
     connection: Connection,
     votes: watch::Sender<Votes>,
+    declared: watch::Sender<Option<PerTarget<Terms>>>,
     leadership: Leadership,
     program: Program,
 }
@@ -149,6 +151,7 @@ impl Running {
         let connection = karmada.connect();
         let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (abstentions, abstained) = watch::channel(None);
+        let declared = watch::channel(None);
         let leadership = leadership(&mut program, connection.client(), abstained);
         let (votes, own) = watch::channel(votes);
         let budget = EventBudget {
@@ -168,6 +171,7 @@ impl Running {
             peers: peers(own),
             metrics: VerdictMetrics::register(&mut program.registry, &quorums),
             quorums,
+            declared: declared.1,
             leadership: leadership.clone(),
             abstentions,
             writer: Writer::new(
@@ -182,6 +186,7 @@ impl Running {
         Self {
             connection,
             votes,
+            declared: declared.0,
             leadership,
             program,
         }

@@ -23,6 +23,14 @@ pub(super) fn refused(cluster: &str, condition: &str, reason: &str) -> Event {
     warning(Reason::ConditionRefused, format!("{refuses}: {reason}"))
 }
 
+/// Returns the Event of a declared signal whose condition another writes.
+pub(super) fn taken(cluster: &str, condition: &str) -> Event {
+    let note = format!(
+        "another writes the condition {condition} of {cluster}, which stays as it is: give the signal another condition in the file of signals"
+    );
+    warning(Reason::ConditionTaken, note)
+}
+
 /// Returns the Event of a fault of this program in its report on `cluster`.
 pub(super) fn failed(cluster: &str, panicked: Panicked) -> Event {
     let note = format!("{cluster} is not reported on: {panicked}");

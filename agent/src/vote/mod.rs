@@ -12,7 +12,7 @@ use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
 
 use self::clusters::ClusterVoting;
-use self::own::Voting;
+pub(crate) use self::own::Voting;
 #[cfg(test)]
 pub(crate) use self::votes::on_dns;
 pub(crate) use self::votes::{ByCluster, Votes, kind};
@@ -36,16 +36,17 @@ impl Rounds {
     }
 }
 
-/// Spawns a task of `program` for the vote on each signal, and returns the votes for others to watch.
+/// Spawns a task of `program` for the vote on each signal, and returns the votes, for others to watch and for signals that
+/// are declared later.
 pub(crate) fn start(
     program: &mut Program,
     thresholds: Thresholds,
     rounds: Rounds,
-) -> watch::Receiver<Votes> {
+) -> watch::Sender<Votes> {
     let stopping = program.stopping.clone();
     match rounds {
         Rounds::Own(rounds) => {
-            let (changed, votes) = watch::channel(rounds.map(|_, _| None));
+            let changed = watch::Sender::new(rounds.map(|_, _| None));
             for (target, rounds) in rounds {
                 let signal = target.signal;
                 let voting = Voting {
@@ -57,14 +58,14 @@ pub(crate) fn start(
                 };
                 program.tasks.spawn("vote", voting.run(stopping.clone()));
             }
-            votes
+            changed
         }
         Rounds::Others(signal, rounds) => {
-            let (changed, votes) = watch::channel(Votes::default());
+            let changed = watch::Sender::new(Votes::default());
             let metrics = VoteMetrics::register(&mut program.registry, signal);
-            let voting = ClusterVoting::new(signal, thresholds, rounds, changed, metrics);
+            let voting = ClusterVoting::new(signal, thresholds, rounds, changed.clone(), metrics);
             program.tasks.spawn("vote", voting.run(stopping));
-            votes
+            changed
         }
     }
 }

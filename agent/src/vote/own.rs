@@ -11,18 +11,18 @@ use super::votes::{Votes, log_change};
 use crate::metrics::VoteMetrics;
 
 /// The vote on one signal.
-pub(super) struct Voting {
-    pub(super) signal: &'static Signal,
-    pub(super) threshold: Threshold,
-    pub(super) rounds: mpsc::Receiver<Round>,
+pub(crate) struct Voting {
+    pub(crate) signal: &'static Signal,
+    pub(crate) threshold: Threshold,
+    pub(crate) rounds: mpsc::Receiver<Round>,
     /// The votes on all signals.
-    pub(super) votes: watch::Sender<Votes>,
-    pub(super) metrics: VoteMetrics,
+    pub(crate) votes: watch::Sender<Votes>,
+    pub(crate) metrics: VoteMetrics,
 }
 
 impl Voting {
     /// Feeds the rounds to the threshold and publishes its vote, until the program stops.
-    pub(super) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
+    pub(crate) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
         loop {
             let change = self.threshold.next_change().map(Instant::from_std);
             tokio::select! {

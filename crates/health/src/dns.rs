@@ -5,7 +5,7 @@ use std::fmt;
 use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, REPORTER_READY};
 
 use super::failure::FailureClass;
-use super::signal::Signal;
+use super::signal::{Signal, Voters};
 
 /// DNS, as the pods of a node query it.
 pub static DNS: Signal = Signal {
@@ -20,6 +20,7 @@ pub static DNS: Signal = Signal {
     works: "names resolve",
     unobserved: "no DNS query could be sent",
     classes: &CLASSES,
+    voters: Voters::Nodes,
 };
 
 const CLASSES: [FailureClass; DnsClass::ALL.len()] = {

@@ -12,7 +12,7 @@ use karmada_api::condition::{
 };
 
 use super::failure::FailureClass;
-use super::signal::Signal;
+use super::signal::{Signal, Voters};
 
 /// The way that requests take from a gateway to the backends in a member.
 pub static REACHABILITY: Signal = Signal {
@@ -32,6 +32,7 @@ pub static REACHABILITY: Signal = Signal {
         ReachabilityClass::Unreachable.class(),
         ReachabilityClass::Timeout.class(),
     ],
+    voters: Voters::Nodes,
 };
 
 /// The most addresses of a cluster that a round tries.

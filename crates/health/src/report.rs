@@ -3,6 +3,11 @@
 //! [`Reporter`] compares the judgements of the nodes' votes with the conditions of the `Cluster` and plans
 //! which to write now and which later. One condition, [`REPORTER_READY`] for those of a member's own agents, tells whether all
 //! verdicts are fresh: it is False as soon as too few nodes have voted on any signal for too long, and says on which.
+//!
+//! The condition of a signal that users declare has a type of their choice, so it is ours by its reason: one of that type
+//! with another reason is another's and stays as it is, and one whose signal is declared no more is [obsolete].
+//!
+//! [obsolete]: Reporter::obsolete
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -10,12 +15,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use karmada_api::Condition;
 use karmada_api::condition::{
-    FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED, REPORTER_READY, REPORTING_REASON, TRUE,
+    FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, REPORTING_REASON, TRUE, is_declared,
 };
 use objects::condition::{find, transition};
 
 use super::quorum::{Judgement, Quorum, Tally, Verdict};
-use super::signal::{PerTarget, Signal};
+use super::signal::{PerTarget, Signal, Voters};
 
 /// The shortest interval between two writes of a condition of which only the message changes.
 const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
@@ -26,6 +31,15 @@ pub struct Pace {
     /// The shortest interval between two changes of a condition's status. A write of its message does not
     /// delay the next change.
     pub period: Duration,
+    /// The time for which too few nodes may vote before the published verdict is marked stale.
+    pub patience: Duration,
+}
+
+/// The terms on which the votes on a declared signal become a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The shares of nodes that the verdict takes.
+    pub quorum: Quorum,
     /// The time for which too few nodes may vote before the published verdict is marked stale.
     pub patience: Duration,
 }
@@ -63,6 +77,8 @@ pub struct Reporter {
     /// The type of the condition of the verdicts' freshness.
     freshness: &'static str,
     signals: PerTarget<SignalState>,
+    /// Set once it is known which signals users declare.
+    knows_declared: bool,
     /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
     /// The last write of each condition that changed its status or reason.
@@ -74,13 +90,21 @@ pub struct Reporter {
 /// The state of one signal between plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SignalState {
-    quorum: Quorum,
+    terms: Terms,
     /// The last verdict: true if the signal works.
     verdict: Option<bool>,
     participation: Participation,
 }
 
 impl SignalState {
+    fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            verdict: None,
+            participation: Participation::Unknown,
+        }
+    }
+
     /// Judges the votes on `signal` and remembers the result.
     fn judge(
         &mut self,
@@ -93,7 +117,7 @@ impl SignalState {
         // may have overwritten. Without a published one, first successes count as for a new cluster.
         let published = published(conditions, signal);
         let current = published.map(|published| self.verdict.unwrap_or(published));
-        let judgement = self.quorum.judge(tally, current);
+        let judgement = self.terms.quorum.judge(tally, current);
         if judgement.sufficient {
             self.participation = Participation::Enough;
             self.verdict = judgement.verdict.as_ref().map(|verdict| verdict.healthy);
@@ -136,15 +160,54 @@ impl Reporter {
             freshness: signals
                 .next()
                 .map_or(REPORTER_READY, |signal| signal.reporter),
-            signals: quorums.map(|_, quorum| SignalState {
-                quorum: *quorum,
-                verdict: None,
-                participation: Participation::Unknown,
+            signals: quorums.map(|_, quorum| {
+                SignalState::new(Terms {
+                    quorum: *quorum,
+                    patience: pace.patience,
+                })
             }),
+            knows_declared: false,
             written: BTreeMap::new(),
             changed: BTreeMap::new(),
             changing: BTreeSet::new(),
         }
+    }
+
+    /// Takes in which signals users declare now. Those that were declared before keep their state.
+    pub fn declare(&mut self, declared: &PerTarget<Terms>) {
+        self.knows_declared = true;
+        let signals = self.signals.iter().map(|(target, _)| target.signal);
+        let undeclared: Vec<_> = signals
+            .filter(|signal| signal.is_declared())
+            .filter(|signal| !declared.iter().any(|(target, _)| target.signal == *signal))
+            .collect();
+        for signal in undeclared {
+            self.signals.remove(signal);
+        }
+        for (target, terms) in declared.iter() {
+            match self.signals.get_mut(target.signal) {
+                Some(state) => state.terms = *terms,
+                None => self.signals.insert(target.signal, SignalState::new(*terms)),
+            }
+        }
+    }
+
+    /// Returns the type of a condition to remove: its signal was declared once, and is no more.
+    pub fn obsolete<'a>(&self, conditions: &'a [Condition]) -> Option<&'a str> {
+        let mut declared = conditions.iter().filter(|one| is_declared(one));
+        let obsolete = declared.find(|one| {
+            let mut signals = self.signals.iter();
+            !signals.any(|(target, _)| target.signal.condition == one.type_)
+        });
+        let obsolete = obsolete.filter(|_| self.knows_declared)?;
+        Some(&obsolete.type_)
+    }
+
+    /// Returns the types of conditions that declared signals should have, and that another writes.
+    pub fn taken(&self, conditions: &[Condition]) -> BTreeSet<&'static str> {
+        let signals = self.signals.iter().map(|(target, _)| target.signal);
+        let taken = signals.filter(|signal| is_anothers(conditions, signal));
+        taken.map(|signal| signal.condition).collect()
     }
 
     /// Plans the writes for the Cluster's `conditions`. Must be called whenever these or the tallies change.
@@ -173,7 +236,8 @@ impl Reporter {
         }
         // Verdicts come first: they must not wait for a write of the other condition.
         let verdicts = judgements.iter().filter_map(|(signal, judgement)| {
-            Some((ready(signal, judgement.verdict.as_ref()?), Some(now)))
+            let verdict = judgement.verdict.as_ref()?;
+            (!is_anothers(conditions, signal)).then(|| (ready(signal, verdict), Some(now)))
         });
         let mut desired: Vec<_> = verdicts.collect();
         desired.extend(self.freshness(&judgements, conditions, now));
@@ -228,9 +292,11 @@ impl Reporter {
         if marked && !self.written.contains_key(self.freshness) {
             return None;
         }
-        let since = self.signals.values().filter_map(SignalState::too_few_since);
-        let stale_at = since.min().unwrap_or(now).checked_add(self.pace.patience);
-        Some((desired, stale_at))
+        let stale_at = self.signals.values().filter_map(|state| {
+            let since = state.too_few_since()?;
+            since.checked_add(state.terms.patience)
+        });
+        Some((desired, stale_at.min()))
     }
 
     /// Returns the verdict on each signal of the last plan with enough votes: `Some(true)` if it works in
@@ -260,7 +326,12 @@ impl Reporter {
     /// Returns the participation as of the last plan. Too few vote only where that holds for every signal:
     /// nodes that vote on one are heard, and another leader would not hear more.
     pub fn participation(&self) -> Participation {
-        let all = || self.signals.values();
+        // A leader's vote on what it alone is asked about says nothing about the nodes.
+        let all = || {
+            let signals = self.signals.iter();
+            let of_nodes = signals.filter(|(target, _)| target.signal.voters == Voters::Nodes);
+            of_nodes.map(|(_, state)| state)
+        };
         match all()
             .map(SignalState::too_few_since)
             .collect::<Option<Vec<_>>>()
@@ -279,7 +350,11 @@ impl Reporter {
     /// Records a successful write of the condition of type `kind`.
     pub fn wrote(&mut self, kind: &str, now: Instant) {
         // Looked up for its `'static` name.
-        if let Some(kind) = OWNED.into_iter().find(|owned| *owned == kind) {
+        let kinds = self
+            .signals
+            .iter()
+            .map(|(target, _)| target.signal.condition);
+        if let Some(kind) = kinds.chain([self.freshness]).find(|own| *own == kind) {
             self.written.insert(kind, now);
             if self.changing.contains(kind) {
                 self.changed.insert(kind, now);
@@ -310,9 +385,17 @@ impl Reporter {
     }
 }
 
+/// Returns `true` if another writes the condition that the declared `signal` should have.
+fn is_anothers(conditions: &[Condition], signal: &Signal) -> bool {
+    let current = find(conditions, signal.condition);
+    signal.is_declared() && current.is_some_and(|current| !is_declared(current))
+}
+
 /// Returns the verdict on `signal` in the conditions.
 fn published(conditions: &[Condition], signal: &Signal) -> Option<bool> {
-    match find(conditions, signal.condition)?.status.as_str() {
+    let condition = find(conditions, signal.condition);
+    let condition = condition.filter(|_| !is_anothers(conditions, signal))?;
+    match condition.status.as_str() {
         TRUE => Some(true),
         FALSE => Some(false),
         _ => None,

@@ -6,7 +6,7 @@ use karmada_api::condition::{
 };
 
 use super::failure::FailureClass;
-use super::signal::Signal;
+use super::signal::{Signal, Voters};
 
 /// What kube-proxy, or its replacement, sets up on every node.
 pub static SERVICE_NETWORK: Signal = Signal {
@@ -25,6 +25,7 @@ pub static SERVICE_NETWORK: Signal = Signal {
         ServiceNetworkClass::Reset.class(),
         ServiceNetworkClass::Timeout.class(),
     ],
+    voters: Voters::Nodes,
 };
 
 /// The class of a failed connection, from the mildest to the worst: the less a client of a Service learns,

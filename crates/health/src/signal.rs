@@ -5,11 +5,20 @@
 
 use std::sync::Arc;
 
-use karmada_api::condition::REPORTER_READY;
+use karmada_api::condition::{DECLARED_READY_REASON, REPORTER_READY};
 
 use super::failure::FailureClass;
 
-/// A function of the cluster that each node probes and all nodes vote on.
+/// Whose votes make the verdict on a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voters {
+    /// Those of all nodes.
+    Nodes,
+    /// That of the agent that leads. What is probed is the same from everywhere, and must not be asked by every node.
+    Leader,
+}
+
+/// A function of the cluster that each node probes and all nodes vote on, or the leader alone.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signal {
     /// The name, as in `--detectors` and in vote documents.
@@ -33,12 +42,19 @@ pub struct Signal {
     pub unobserved: &'static str,
     /// The classes of its failures, mildest first.
     pub classes: &'static [FailureClass],
+    /// Whose votes count.
+    pub voters: Voters,
 }
 
 impl Signal {
     /// Returns `true` if agents judge it of their own cluster, and not of others.
     pub fn is_of_own_cluster(&self) -> bool {
         self.reporter == REPORTER_READY
+    }
+
+    /// Returns `true` if it is not compiled in: a user declares it, and may take it back while agents run.
+    pub fn is_declared(&self) -> bool {
+        self.ready_reason == DECLARED_READY_REASON
     }
 
     /// Returns the class of this name, or [`FailureClass::OTHER`] for one that only a newer agent knows.
@@ -101,6 +117,18 @@ impl<T> PerTarget<T> {
                 other.signal.name == signal.name && other.cluster.as_deref() == cluster
             })
             .map(|(_, value)| value)
+    }
+
+    /// Adds the value of `signal` of the agents' own cluster, or replaces it.
+    pub fn insert(&mut self, signal: &'static Signal, value: T) {
+        self.remove(signal);
+        self.0.push((signal.into(), value));
+    }
+
+    /// Removes the value of `signal` of the agents' own cluster.
+    pub fn remove(&mut self, signal: &Signal) {
+        self.0
+            .retain(|(target, _)| target.signal.name != signal.name || target.cluster.is_some());
     }
 
     /// Returns the targets and their values.

@@ -45,11 +45,18 @@ pub const REPORTER_LEASE: &str = "cluster-health-agent";
 /// for each cluster has one such condition.
 pub const GATEWAY_REPORTER_NAMESPACE: &str = "karmada-system";
 
-/// The types of the conditions of a `Cluster` that its own agents write.
+/// The reason of a True condition of a signal that users declare. Its type is theirs, so this reason or
+/// [`DECLARED_FAILED_REASON`] tells that the agents have written it.
+pub const DECLARED_READY_REASON: &str = "DeclaredSignalReady";
+/// The reason of a False condition of a signal that users declare.
+pub const DECLARED_FAILED_REASON: &str = "DeclaredSignalFailed";
+
+/// The types of the conditions of a `Cluster` that its own agents write, but for those of signals that users declare.
 pub const OF_MEMBER: [&str; 3] = [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY];
 /// The types of the conditions of a `Cluster` that the agents on a gateway's nodes write.
 pub const OF_GATEWAY: [&str; 2] = [REACHABLE, GATEWAY_REPORTER_READY];
-/// The types of the conditions that karmada-rs owns on a `Cluster`.
+/// The types of the conditions that karmada-rs owns on a `Cluster`, but for those of signals that users declare: see
+/// [`is_owned`].
 pub const OWNED: [&str; 5] = [
     DNS_READY,
     SERVICE_NETWORK_READY,
@@ -57,3 +64,54 @@ pub const OWNED: [&str; 5] = [
     REACHABLE,
     GATEWAY_REPORTER_READY,
 ];
+
+/// Returns `true` for the condition of a signal that users declare, as the agents write it.
+pub fn is_declared(condition: &Condition) -> bool {
+    [DECLARED_READY_REASON, DECLARED_FAILED_REASON].contains(&&*condition.reason)
+        && !OWNED.contains(&&*condition.type_)
+}
+
+/// Returns `true` for a condition that karmada-rs owns on a `Cluster`.
+pub fn is_owned(condition: &Condition) -> bool {
+    OWNED.contains(&&*condition.type_) || is_declared(condition)
+}
+
+/// Returns the conditions that karmada-rs owns: those of [`OWNED`] in its order, then those of signals that users declare, as
+/// they are listed.
+pub fn owned(conditions: &[Condition]) -> impl Iterator<Item = &Condition> {
+    let fixed = OWNED
+        .into_iter()
+        .filter_map(move |kind| objects::condition::find(conditions, kind));
+    fixed.chain(conditions.iter().filter(|one| is_declared(one)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(kind: &str, reason: &str) -> Condition {
+        Condition {
+            type_: kind.to_owned(),
+            reason: reason.to_owned(),
+            ..Condition::default()
+        }
+    }
+
+    /// A condition of a type that users chose is ours by its reason, and one of our types by its type.
+    #[test]
+    fn reason_tells_declared_conditions() {
+        let conditions = [
+            condition("ImageRegistryReady", DECLARED_FAILED_REASON),
+            condition("Ready", "ClusterReady"),
+            condition("IngressReady", "SomebodyElse"),
+            condition(DNS_READY, DNS_READY_REASON),
+            condition(REPORTER_READY, DECLARED_READY_REASON),
+        ];
+        let types: Vec<_> = owned(&conditions).map(|one| &*one.type_).collect();
+        assert_eq!(types, [DNS_READY, REPORTER_READY, "ImageRegistryReady"]);
+        for (one, expected) in conditions.iter().zip([true, false, false, true, true]) {
+            assert_eq!(is_owned(one), expected, "{}", one.type_);
+        }
+        assert!(!is_declared(&conditions[4]));
+    }
+}

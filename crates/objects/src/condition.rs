@@ -176,6 +176,20 @@ pub fn upsert_patch(conditions: &[Value], new: Value, resource_version: Option<&
     )
 }
 
+/// Returns the merge patch that leaves only the conditions that are `kept`, unless the object has changed since
+/// `resource_version`.
+pub fn retain_patch(
+    conditions: &[Value],
+    kept: impl Fn(&Value) -> bool,
+    resource_version: Option<&str>,
+) -> Value {
+    let list: Vec<_> = conditions.iter().filter(|one| kept(one)).collect();
+    guarded(
+        resource_version,
+        json!({ "status": { "conditions": list } }),
+    )
+}
+
 impl JsonPatch {
     /// Puts each of `new` in the place of the first condition of its type, or at the end of the list `current`.
     /// The patch needs a guard, or another may add one of the same type meanwhile.

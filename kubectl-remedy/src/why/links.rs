@@ -1,6 +1,6 @@
 //! The links of one cluster, as the rules see them.
 
-use karmada_api::condition::{Condition, OWNED, REPORTER_LEASE};
+use karmada_api::condition::{Condition, REPORTER_LEASE, owned};
 use karmada_api::remedy::{EXPIRES_AT, REASON};
 use karmada_api::{
     Cluster, ClusterConditionRequirement, MultiClusterIngress, Operator, Remedy, TRAFFIC_CONTROL,
@@ -56,8 +56,7 @@ impl Links<'_> {
     }
 
     pub(super) fn conditions(&self) -> Vec<Condition> {
-        let found = OWNED.iter().filter_map(|kind| self.cluster.condition(kind));
-        found.cloned().collect()
+        owned(self.cluster.conditions()).cloned().collect()
     }
 
     pub(super) fn lease(&self) -> ReporterLease {

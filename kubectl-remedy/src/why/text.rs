@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
-use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY};
+use karmada_api::Condition;
+use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY, is_declared};
 use traffic::ingress::{ServingState, WhenAllBlocked};
 
 use super::explanation::{
@@ -35,23 +36,17 @@ impl Explanation {
         let mut lines = Vec::new();
         for kind in OWNED {
             let mut known = self.conditions.iter();
-            let Some(condition) = known.find(|known| known.type_ == kind) else {
+            match known.find(|known| known.type_ == kind) {
+                Some(condition) => lines.extend(condition_lines(condition, now)),
                 // What agents do only where they are asked to is not missed.
-                if [DNS_READY, REPORTER_READY].contains(&kind) {
+                None if [DNS_READY, REPORTER_READY].contains(&kind) => {
                     lines.push(format!("{kind}: none"));
                 }
-                continue;
-            };
-            if condition.unclear {
-                lines.push(format!("{kind} cannot be read"));
-                continue;
+                None => {}
             }
-            let since = age(condition.last_transition_time.as_ref(), now);
-            let (status, reason) = (&condition.status, &condition.reason);
-            lines.push(format!("{kind} is {status} for {since}: {reason}"));
-            let message = condition.message.lines();
-            lines.extend(message.map(|line| format!("  {line}")));
         }
+        let declared = self.conditions.iter().filter(|one| is_declared(one));
+        lines.extend(declared.flat_map(|condition| condition_lines(condition, now)));
         lines.push(self.lease.line());
         lines.extend(self.lease.refusals.iter().map(|told| told.line(now)));
         lines
@@ -93,6 +88,20 @@ impl Refusal {
         let words: Vec<&str> = self.note.split_whitespace().collect();
         format!("{} ago: {}", age(time.as_ref(), now), words.join(" "))
     }
+}
+
+/// Returns a condition, and its message below it.
+fn condition_lines(condition: &Condition, now: Timestamp) -> Vec<String> {
+    let kind = &condition.type_;
+    if condition.unclear {
+        return vec![format!("{kind} cannot be read")];
+    }
+    let since = age(condition.last_transition_time.as_ref(), now);
+    let (status, reason) = (&condition.status, &condition.reason);
+    let mut lines = vec![format!("{kind} is {status} for {since}: {reason}")];
+    let message = condition.message.lines();
+    lines.extend(message.map(|line| format!("  {line}")));
+    lines
 }
 
 fn remedies(effects: &[RemedyEffect]) -> Vec<String> {

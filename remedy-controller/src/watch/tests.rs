@@ -1,7 +1,7 @@
 mod wire;
 
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_api::condition::DNS_READY;
+use karmada_api::condition::{DECLARED_FAILED_REASON, DNS_READY};
 use karmada_api::remedy::WHEN;
 use kube::Resource;
 use serde_json::{Value, from_value, json};
@@ -251,6 +251,25 @@ fn changed_condition_is_reported_once() {
         ["False"]
     );
     assert!(index.snapshot(&key).unwrap().changed.is_empty());
+}
+
+/// So is one of a signal that users declare, which its reason tells from another's of the same type.
+#[test]
+fn changed_declared_condition_is_reported() {
+    let mut index = index();
+    let key = Key::cluster_scoped("m1");
+    for (version, reason) in [(2, DECLARED_FAILED_REASON), (3, "SomebodyElse")] {
+        let Decoded::Valid(mut changed) = cluster("m1", version, Some("False"), &[]) else {
+            unreachable!()
+        };
+        let status = changed.status.as_mut().unwrap();
+        let condition = &mut status.conditions.as_mut().unwrap()[0];
+        condition.type_ = "ImageRegistryReady".to_owned();
+        condition.reason = reason.to_owned();
+        index.observe_cluster(Event::Apply(Decoded::Valid(changed)));
+        let reported = index.snapshot(&key).unwrap().changed.len();
+        assert_eq!(reported, usize::from(reason == DECLARED_FAILED_REASON));
+    }
 }
 
 /// A change under another leader is not reported.

@@ -52,5 +52,6 @@ mod scheduling;
 mod secrecy;
 mod sequences;
 mod service_network;
+mod signals;
 mod soak;
 mod writes;

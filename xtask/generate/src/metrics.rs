@@ -142,18 +142,23 @@ async fn placement_agent_metrics(file: impl Fn(&str) -> OsString) -> Result<Regi
 
 /// Returns the flags of an agent that probes every signal of its own cluster, and of one that probes those of others. `file` makes
 /// a flag with a kubeconfig.
-fn agent_flags(file: impl Fn(&str) -> OsString) -> [[OsString; 5]; 2] {
+fn agent_flags(file: impl Fn(&str) -> OsString) -> [Vec<OsString>; 2] {
     [true, false].map(|own| {
         let signals = cluster_health_agent::SIGNALS.into_iter();
         let signals = signals.filter(|signal| signal.is_of_own_cluster() == own);
         let signals: Vec<&str> = signals.map(|signal| signal.name).collect();
-        [
+        let mut flags = vec![
             file("karmada-kubeconfig"),
             file("member-kubeconfig"),
             "--cluster-name=member1".into(),
             "--nameserver=127.0.0.1".into(),
             format!("--detectors={}", signals.join(",")).into(),
-        ]
+        ];
+        // Users declare signals of the agents' own cluster alone.
+        if own {
+            flags.push("--signals-file=/nowhere".into());
+        }
+        flags
     })
 }
 

@@ -1,6 +1,8 @@
 use health::dns::{DNS, DnsClass};
 use health::observation::Failure;
+use health::signal::Signal;
 use health::threshold::Vote;
+use karmada_api::condition::{DECLARED_FAILED_REASON, DECLARED_READY_REASON, REPORTER_READY};
 
 use super::*;
 use crate::vote::on_dns;
@@ -15,6 +17,32 @@ fn unhealthy() -> Ballot {
 /// Returns the ballots of an agent that runs DNS alone.
 fn dns(ballot: Ballot) -> PerTarget<Ballot> {
     PerTarget::from_iter([(&DNS, ballot)])
+}
+
+/// On what the leader alone is asked about, its vote is the only one, and those who do not ask are not silent.
+#[test]
+fn leaders_vote_stands_alone() {
+    static ERRORS: Signal = Signal {
+        name: "errors",
+        subject: "errors",
+        metric_prefix: "signal_",
+        condition: "ErrorRateLow",
+        ready_reason: DECLARED_READY_REASON,
+        failed_reason: DECLARED_FAILED_REASON,
+        reporter: REPORTER_READY,
+        works: "it works",
+        unobserved: "it is unknown",
+        classes: &[],
+        voters: Voters::Leader,
+    };
+    let mut roster = Roster::new(Arc::new(own()));
+    roster.update(&list(&[("n1", Some("n1"), &["10.0.0.1:8080"])]));
+    roster.record("n1", claim("n1"), dns(HEALTHY));
+    let votes = [(&DNS, Some(Vote::Healthy)), (&ERRORS, Some(Vote::Healthy))];
+    let tallies = roster.tallies(&votes.into_iter().collect());
+    assert_eq!(tallies.get(&DNS).unwrap().known(), 2);
+    let errors = tallies.get(&ERRORS).unwrap();
+    assert_eq!((errors.healthy, errors.known()), (1, 1));
 }
 
 /// Returns the tally of a leader that runs DNS alone.

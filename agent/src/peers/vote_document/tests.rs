@@ -4,6 +4,7 @@ use health::diagnosis::{Diagnosis, Location, Transport};
 use health::dns::DnsClass;
 use health::failure::FailureClass;
 use health::reachability::{REACHABILITY, ReachabilityClass};
+use health::signal::Voters;
 use karmada_api::condition::REPORTER_READY;
 
 use super::super::client::{LARGEST, LARGEST_ON_OTHERS};
@@ -188,6 +189,7 @@ static LAN: Signal = Signal {
     works: "it works",
     unobserved: "it is unknown",
     classes: &[FailureClass::new(0, "cut")],
+    voters: Voters::Nodes,
 };
 
 fn on_both(dns: Option<Vote>, lan: Option<Vote>) -> PerTarget<DatedVote> {

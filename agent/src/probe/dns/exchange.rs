@@ -45,7 +45,7 @@ impl ProbeError {
 
 /// The response to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Response {
+pub(in crate::probe) enum Response {
     /// Addresses of the queried type, at least one.
     Addresses {
         /// The name that has them: the queried one, or the end of its aliases.
@@ -67,7 +67,7 @@ enum Lost {
 ///
 /// # Errors
 /// The query cannot be sent for a reason on this host.
-pub(super) async fn exchange(
+pub(in crate::probe) async fn exchange(
     server: SocketAddr,
     transport: Transport,
     query: Query,

@@ -21,7 +21,7 @@ use kube::Client;
 use tokio::time::Instant;
 
 pub(crate) use self::args::{DnsArgs, DnsProbe};
-use self::exchange::Response;
+pub(in crate::probe) use self::exchange::{Response, exchange as ask};
 use self::lookup::DnsClient;
 use self::metrics::DnsMetrics;
 use self::round::Prober;

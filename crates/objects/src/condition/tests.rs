@@ -194,3 +194,20 @@ fn odd_status_is_unclear() {
     assert!(!unclear(Value::Null));
     assert!(!unclear(json!("")));
 }
+
+/// A condition goes, and the others stay as they were, fractions of a second included.
+#[test]
+fn others_stay_without_one() {
+    let (ready, dns, odd) = (
+        condition("Ready", "well"),
+        condition("DNS", "old"),
+        json!({ "neither": "type nor status" }),
+    );
+    let list = [ready.clone(), dns, odd.clone()];
+    let patch = retain_patch(&list, |one| one.kind() != "DNS", Some("7"));
+    let expected = json!({
+        "metadata": { "resourceVersion": "7" },
+        "status": { "conditions": [ready, odd] },
+    });
+    assert_eq!(patch, expected);
+}

@@ -1,6 +1,6 @@
 //! `kubectl remedy leave`: takes away what `join` has made, and what the agents have written.
 
-use karmada_api::condition::OF_MEMBER;
+use karmada_api::condition::{OF_MEMBER, is_declared};
 use karmada_api::{Cluster, Work, execution_namespace};
 use karmada_runtime::client::{Source, connect};
 use karmada_runtime::write::is_conflict;
@@ -152,7 +152,7 @@ fn removal(cluster: &Cluster) -> JsonPatch {
     let mut patch = JsonPatch::default();
     // From the end, so that the places of the others stay.
     for (place, condition) in cluster.conditions().iter().enumerate().rev() {
-        if OF_MEMBER.contains(&condition.type_.as_str()) {
+        if OF_MEMBER.contains(&condition.type_.as_str()) || is_declared(condition) {
             let place = place.to_string();
             let element = ["status", "conditions", &place];
             patch.test_name(element.into_iter().chain(["type"]), &condition.type_);

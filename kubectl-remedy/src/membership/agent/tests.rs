@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use karmada_api::condition::{DNS_READY, REPORTER_READY};
+use karmada_api::condition::{DECLARED_READY_REASON, DNS_READY, REPORTER_READY};
 use karmada_api::{Cluster, Work};
 use karmada_runtime::client::Source;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -420,8 +420,14 @@ async fn leaving_restores_everything() {
     karmada.run(JOIN).await.unwrap();
     let lease = json!({ "metadata": { "name": "cluster-health-agent" }, "spec": {} });
     karmada.create::<Lease>(Some("karmada-es-m1"), lease).await;
-    let conditions = [DNS_READY, "Ready", REPORTER_READY].map(|kind| {
-        json!({ "type": kind, "status": "True", "reason": "R", "message": "",
+    let conditions = [
+        (DNS_READY, "R"),
+        ("Ready", "R"),
+        (REPORTER_READY, "R"),
+        ("ImageRegistryReady", DECLARED_READY_REASON),
+    ];
+    let conditions = conditions.map(|(kind, reason)| {
+        json!({ "type": kind, "status": "True", "reason": reason, "message": "",
             "lastTransitionTime": "2026-11-20T08:00:00Z" })
     });
     let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));

@@ -27,6 +27,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "member/dns-service",
             "member/node-condition",
             "member/service-network",
+            "member/signals",
             "gateway/reachability",
             "pull/member",
             "placement/member",

@@ -14,6 +14,7 @@ static LAN: Signal = Signal {
     works: "it works",
     unobserved: "it is unknown",
     classes: &[],
+    voters: Voters::Nodes,
 };
 
 /// A leader on both signals and the conditions that it has written.

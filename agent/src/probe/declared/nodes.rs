@@ -1,0 +1,292 @@
+//! The share of the cluster's nodes that are ready. The leader alone counts them, by a watch that lives as long as it leads.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use health::failure::FailureClass;
+use health::signal::Voters;
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::condition::TRUE;
+use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{Api, Client, Resource};
+use objects::condition::{AnyCondition, find};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::kind::{Attempt, Kind};
+use super::unmet::Unmet;
+
+const NOT_READY: FailureClass = FailureClass::new(0, "nodes-not-ready");
+/// The type of the condition that the kubelet, or the node controller in its place, keeps.
+const READY: &str = "Ready";
+/// A page is held as bytes and as objects while it is decoded.
+const PAGE: u32 = 100;
+/// The pause after a watch that failed.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// The nodes of the agent's own cluster.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Nodes {
+    /// The least share of them that is ready, above 0 and at most 1.
+    ready_share: f64,
+    #[serde(skip)]
+    watching: Watching,
+}
+
+// A share is a number: `check` refuses any other.
+impl Eq for Nodes {}
+
+/// How many nodes there are, and how many of them are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    ready: usize,
+    all: usize,
+}
+
+/// The watch of the nodes, while there is one. It is no part of what the file says.
+#[derive(Clone, Default)]
+struct Watching(Arc<Mutex<Option<Running>>>);
+
+struct Running {
+    /// `None` until they are listed, and again while the API does not answer: what it said before may not be so any more.
+    counts: watch::Receiver<Option<Counts>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Watching {
+    /// Returns the counts, and begins the watch if there is none.
+    fn counts(&self, client: &Client) -> watch::Receiver<Option<Counts>> {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = running.get_or_insert_with(|| {
+            let (counted, counts) = watch::channel(None);
+            let task = tokio::spawn(count(Api::all(client.clone()), counted));
+            Running {
+                counts,
+                _task: AbortOnDropHandle::new(task),
+            }
+        });
+        running.counts.clone()
+    }
+
+    fn end(&self) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *running = None;
+    }
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watching").finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Watching {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Kind for Nodes {
+    fn check(&self) -> Result<(), String> {
+        if self.ready_share > 0.0 && self.ready_share <= 1.0 {
+            Ok(())
+        } else {
+            Err("readyShare is not above 0 and at most 1".to_owned())
+        }
+    }
+
+    fn classes(&self) -> &'static [FailureClass] {
+        &[NOT_READY]
+    }
+
+    fn voters(&self) -> Voters {
+        Voters::Leader
+    }
+
+    fn observe<'a>(&'a self, attempt: &'a Attempt<'a>) -> BoxFuture<'a, Result<(), Unmet>> {
+        async move {
+            let client = attempt.node.member.as_ref().ok_or_else(|| {
+                Unmet::unobserved(
+                    "it needs the API of the member cluster: run in it, or set --member-kubeconfig",
+                )
+            })?;
+            let mut counts = self.watching.counts(client);
+            let known = timeout_at(attempt.deadline, counts.wait_for(Option::is_some)).await;
+            let counts = known.ok().and_then(Result::ok).and_then(|counts| *counts);
+            let counts =
+                counts.ok_or_else(|| Unmet::unobserved("the nodes could not be listed"))?;
+            self.judge(counts)
+        }
+        .boxed()
+    }
+
+    fn rest(&self) {
+        self.watching.end();
+    }
+}
+
+impl Nodes {
+    fn judge(&self, counts: Counts) -> Result<(), Unmet> {
+        let Counts { ready, all } = counts;
+        if all == 0 {
+            return Err(Unmet::unobserved("there is no node"));
+        }
+        if share(ready, all) >= self.ready_share {
+            return Ok(());
+        }
+        Err(Unmet::nowhere(
+            NOT_READY,
+            format!("{ready} of {all} nodes are ready"),
+        ))
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "no cluster has so many nodes that a fraction of them is lost"
+)]
+fn share(part: usize, whole: usize) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// A Node of which only the conditions are read.
+#[derive(Clone, Debug, Deserialize)]
+struct NodeHealth {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Option<NodeStatus>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct NodeStatus {
+    #[serde(default)]
+    conditions: Option<Vec<Value>>,
+}
+
+impl NodeHealth {
+    fn is_ready(&self) -> bool {
+        let conditions = self
+            .status
+            .as_ref()
+            .and_then(|status| status.conditions.as_ref());
+        let ready = find(conditions.into_iter().flatten(), READY);
+        ready.is_some_and(|ready| ready.status() == TRUE)
+    }
+
+    fn name(&self) -> String {
+        self.metadata.name.clone().unwrap_or_default()
+    }
+}
+
+/// Keeps `counted` at the nodes that the API lists, until nobody asks.
+async fn count(nodes: Api<NodeHealth>, counted: watch::Sender<Option<Counts>>) {
+    loop {
+        let mut listed = BTreeMap::new();
+        let mut events = pin!(watcher(nodes.clone(), Config::default().page_size(PAGE)));
+        while let Some(Ok(event)) = events.next().await {
+            let is_listing = matches!(event, Event::Init | Event::InitApply(_));
+            take_in(&mut listed, event);
+            if !is_listing {
+                let ready = listed.values().filter(|is_ready| **is_ready).count();
+                let all = listed.len();
+                counted.send_replace(Some(Counts { ready, all }));
+            }
+        }
+        counted.send_replace(None);
+        sleep(RETRY).await;
+    }
+}
+
+fn take_in(listed: &mut BTreeMap<String, bool>, event: Event<NodeHealth>) {
+    match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(node) | Event::Apply(node) => {
+            listed.insert(node.name(), node.is_ready());
+        }
+        Event::Delete(node) => {
+            listed.remove(&node.name());
+        }
+        Event::InitDone => {}
+    }
+}
+
+impl Resource for NodeHealth {
+    type DynamicType = ();
+    type Scope = ClusterResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Node".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "nodes".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(name: &str, status: &Value) -> NodeHealth {
+        serde_json::from_value(json!({ "metadata": { "name": name }, "status": status })).unwrap()
+    }
+
+    /// Whoever leaves the condition out, or says that it is unknown, is not ready.
+    #[test]
+    fn only_true_is_ready() {
+        let ready = |status: &str| {
+            let conditions = json!([{ "type": "DiskPressure", "status": "True" }, { "type": "Ready", "status": status }]);
+            node("n", &json!({ "conditions": conditions })).is_ready()
+        };
+        assert!(ready("True"));
+        assert!(!ready("False") && !ready("Unknown"));
+        assert!(!node("n", &Value::Null).is_ready());
+        assert!(!node("n", &json!({ "conditions": null })).is_ready());
+    }
+
+    #[test]
+    fn share_is_exact() {
+        let nodes = |ready_share| Nodes {
+            ready_share,
+            watching: Watching::default(),
+        };
+        let judged = |share: f64, ready, all| nodes(share).judge(Counts { ready, all });
+        assert_eq!(judged(0.7, 7, 10), Ok(()));
+        let few = Unmet::nowhere(NOT_READY, "6 of 10 nodes are ready");
+        assert_eq!(judged(0.7, 6, 10), Err(few));
+        assert_eq!(judged(1.0, 3, 3), Ok(()));
+        judged(0.5, 0, 0).unwrap_err();
+        for wrong in [0.0, 1.01, -1.0, f64::NAN] {
+            nodes(wrong).check().unwrap_err();
+        }
+    }
+}
