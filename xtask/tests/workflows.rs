@@ -55,6 +55,36 @@ fn notices_have_allowed_licences() {
     );
 }
 
+/// Who installs from the files of a release finds each of our programs there: every kustomization that names an image is a place.
+#[test]
+fn release_has_every_place() {
+    let script = fs::read_to_string(cargo::root().join(".ci/install-files")).unwrap();
+    let placed: Vec<&str> = script
+        .lines()
+        .filter_map(|line| line.strip_prefix("place "))
+        .flat_map(|line| line.split_whitespace().skip(1))
+        .collect();
+    let manifests = cargo::root().join("manifests");
+    let mut folders = vec![manifests.clone()];
+    let mut found = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.ends_with("kustomization.yaml")
+                && fs::read_to_string(&path).unwrap().contains("newName: ")
+            {
+                let place = folder.strip_prefix(&manifests).unwrap();
+                let place = place.to_str().unwrap();
+                assert!(placed.contains(&place), "{place} is no place of a release");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 9, "{found}");
+}
+
 mod with_tools {
     use std::collections::BTreeSet;
     use std::fs::{self, File};

@@ -1,5 +1,6 @@
 //! The charts with the real helm, kubectl and kube-apiserver.
 
+mod images;
 mod refused;
 
 use anyhow::{Context, ensure};
