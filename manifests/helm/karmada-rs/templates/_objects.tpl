@@ -152,6 +152,8 @@ kind: ConfigMap
 metadata:
   name: {{ include "karmada-rs.config.name" . }}
   namespace: {{ .root.Release.Namespace }}
+  labels:
+    app.kubernetes.io/part-of: karmada-rs
 data:
   {{- toYaml .data | nindent 2 }}
 {{- end -}}

@@ -1,11 +1,11 @@
 //! The page's way with Helm.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use pipeline_tests::{both, control_plane::ApiKind, test_name};
 
 use super::{
     super::page::{Page, Reader},
-    MEMBERS, before_us, controllers,
+    MEMBERS, before_us, controllers, nothing_is_listed, uninstall as run_to_the_end,
 };
 
 /// What has one of our names.
@@ -16,7 +16,8 @@ done
 ";
 
 /// Who installs by charts has what the page's other way makes: the controllers work with the accounts' tokens while policies
-/// confine them. An uninstallation takes all of it away.
+/// confine them. An uninstallation takes all of it away, and what the page has for every way in
+/// the credentials and what the programs wrote.
 async fn charts_come_and_go(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
@@ -45,7 +46,10 @@ async fn charts_come_and_go(server: ApiKind) -> Result<()> {
     }
     reader.run(uninstall).await?;
     ensure!(reader.run(LEFT).await? == before);
-    Ok(())
+    let steps = reader.steps(Page::Install, "Uninstall");
+    let (_, rest) = steps.split_first().context("no steps")?;
+    run_to_the_end(&fleet, &reader, rest).await?;
+    nothing_is_listed(&reader).await
 }
 
 // On the real API only: the embedded one has no tokens.
