@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::ArgAction;
 use http::Uri;
 use karmada_runtime::args::{cluster_name, duration};
 
@@ -58,7 +59,19 @@ pub(crate) struct JoinArgs {
     /// Time for which a new token is asked. The API server may grant less.
     #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = duration)]
     pub(crate) token_duration: Duration,
-    /// Time to wait until the Works are applied, or with --fleet the clusters are ready.
+    /// Whether to wait until the agents report, or only until their Works are applied.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        conflicts_with = "fleet"
+    )]
+    pub(crate) wait: bool,
+    /// Time to wait until the Works are applied, and as much until the agents report; or with --fleet until the clusters are ready.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(crate) timeout: Duration,
 }

@@ -1,9 +1,11 @@
 //! `kubectl remedy join`: account, rights and token in the Karmada API, and the agent in the member.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
-use karmada_api::{Work, execution_namespace};
+use karmada_api::{Cluster, Work, execution_namespace};
 use karmada_runtime::client::{Source, connect};
-use kube::Client;
+use kube::{Api, Client};
 use objects::Key;
 use propagation_rules::execution::applied;
 use serde_json::Value;
@@ -11,7 +13,7 @@ use serde_json::Value;
 use super::kubeconfig::Address;
 use super::late::{UNAPPLIED, explain};
 use super::member::{self, Found};
-use super::{rights, work};
+use super::{rights, unreported, work};
 use crate::answer::Answer;
 use crate::args::join::JoinArgs;
 use crate::clusters::{each, fails, named, of_member, of_namespace, require, require_one, view};
@@ -51,17 +53,17 @@ pub(in crate::membership) async fn run(
         join(cluster, args, &address, &place, client, now).await
     };
     let joined = each(&names, join).await;
-    let mut are_well = joined.len() == names.len();
-    match place {
-        Place::Works => are_well &= wait(&joined, args, client).await?,
-        Place::Member(_) => {
-            for (cluster, joined) in &joined {
-                joined.print(cluster);
-            }
+    let are_written = joined.len() == names.len();
+    let are_well = match &place {
+        Place::Output(_) => true,
+        Place::Member(member) => report(joined, Some(member), args, client).await?,
+        Place::Works => {
+            let carried_out = carried_out(joined, args, client).await?;
+            let are_applied = carried_out.len() == names.len();
+            report(carried_out, None, args, client).await? && are_applied
         }
-        Place::Output(_) => {}
-    }
-    Ok(are_well.into())
+    };
+    Ok((are_written && are_well).into())
 }
 
 async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Place, Error> {
@@ -163,35 +165,66 @@ async fn install(
     }
 }
 
-/// Waits until the Works are applied, and tells of each cluster. Returns `true` if all are.
-async fn wait(
-    joined: &[(String, Joined)],
+/// Waits until the Works are applied, and tells of those that are not. Returns the other clusters.
+async fn carried_out(
+    mut joined: Vec<(String, Joined)>,
     args: &JoinArgs,
     client: &Client,
-) -> Result<bool, Error> {
+) -> Result<Vec<(String, Joined)>, Error> {
     let works = joined.iter();
     let works = works.map(|(cluster, _)| Key::new(execution_namespace(cluster), work::AGENT));
     let waiting = Waiting::<Work>::new(Goal::Is(|work| applied(work).is_some()), works);
-    let of = |key: &Key| {
-        let mut all = joined.iter();
-        all.find(|(cluster, _)| cluster == of_namespace(&key.namespace))
-    };
-    let reached = |key: &Key| {
-        if let Some((cluster, joined)) = of(key) {
-            joined.print(cluster);
-        }
-    };
-    let left = waiting.run(
-        &[Watched::Named(work::AGENT)],
-        args.timeout,
-        client,
-        reached,
-    );
-    let left = left.await?;
+    let watches = [Watched::Named(work::AGENT)];
+    let left = waiting.run(&watches, args.timeout, client, |_| {}).await?;
     for (key, work) in &left {
         let cluster = of_namespace(&key.namespace);
         let seen = view(cluster, client).await;
         fails(cluster, &explain(UNAPPLIED, work.as_ref(), seen.as_ref()));
+        joined.retain(|(name, _)| name != cluster);
+    }
+    Ok(joined)
+}
+
+/// Waits until the agents report, unless that is not wanted, and tells of each cluster. Returns `true` if all do.
+async fn report(
+    joined: Vec<(String, Joined)>,
+    member: Option<&Client>,
+    args: &JoinArgs,
+    client: &Client,
+) -> Result<bool, Error> {
+    let joined: BTreeMap<String, Joined> = joined.into_iter().collect();
+    let print = |key: &Key| {
+        if let Some(joined) = joined.get(&*key.name) {
+            joined.print(&key.name);
+        }
+    };
+    let clusters: Vec<Key> = joined.keys().map(|cluster| Key::new("", cluster)).collect();
+    if !args.wait {
+        clusters.iter().for_each(print);
+        return Ok(true);
+    }
+    let waiting = Waiting::<Cluster>::new(Goal::Is(unreported::reports), clusters);
+    let left = waiting.run(&[Watched::All], args.timeout, client, print);
+    let left = left.await?;
+    for key in left.keys() {
+        let why = held_up(&key.name, member, client).await;
+        fails(&key.name, &format!("its agents have not reported: {why}"));
     }
     Ok(left.is_empty())
+}
+
+/// Tells what holds up the agents of a cluster, by what can be read of them.
+async fn held_up(cluster: &str, member: Option<&Client>, client: &Client) -> String {
+    let Some(member) = member else {
+        let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+        let work = works.get_opt(work::AGENT).await.ok().flatten();
+        return unreported::explain(work.as_ref());
+    };
+    let names = member::names().unwrap_or_default();
+    let mut agents = names.iter().filter(|object| object["kind"] == "DaemonSet");
+    let found = match agents.next() {
+        Some(agents) => read(member, agents).await.ok().flatten(),
+        None => None,
+    };
+    unreported::explain_pods(found.as_ref().and_then(|found| found.get("status")))
 }

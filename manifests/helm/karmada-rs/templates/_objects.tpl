@@ -98,6 +98,7 @@ names of its volumes if it does not have all.
 {{- with $program.nodeSelector }}{{ $_ := set $pod "nodeSelector" (merge (deepCopy .) $pod.nodeSelector) }}{{ end -}}
 {{- with $program.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
 {{- with $program.affinity }}{{ $_ := set $pod "affinity" . }}{{ end -}}
+{{- if not $values.fixedUser }}{{ $_ := set $pod "securityContext" (omit $pod.securityContext "runAsUser" "runAsGroup" "fsGroup") }}{{ end -}}
 {{- with $program.priorityClassName }}{{ $_ := set $pod "priorityClassName" . }}{{ end -}}
 {{- with $values.pullSecrets -}}
 {{- $secrets := list -}}

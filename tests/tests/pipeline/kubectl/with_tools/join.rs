@@ -160,7 +160,7 @@ mod real {
 
             let executing = sixty.fleet.start_program(Binary::ExecutionController, &[]);
             let execution = executing.await?;
-            let (joined, _) = sixty.run(&["join", "--all"]).await?;
+            let (joined, _) = sixty.run(&["join", "--all", "--wait=false"]).await?;
             ensure!(joined.code == Some(0), "{joined:?}");
             ensure!(
                 lines(&joined.stdout, " unchanged; its token ends at") == all,
@@ -170,7 +170,7 @@ mod real {
             execution
                 .until_metric(queue, |length| length == 0.0)
                 .await?;
-            let (again, writes) = sixty.run(&["join", "--all"]).await?;
+            let (again, writes) = sixty.run(&["join", "--all", "--wait=false"]).await?;
             ensure!((again.code, writes) == (Some(0), 0), "{again:?}");
 
             reports(&sixty).await?;
