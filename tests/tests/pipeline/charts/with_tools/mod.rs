@@ -2,6 +2,7 @@
 
 mod images;
 mod refused;
+mod users;
 
 use anyhow::{Context, ensure};
 use pipeline_tests::{
