@@ -1,5 +1,6 @@
 //! The flags of `join`, `leave` and `renew`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgAction;
@@ -50,6 +51,12 @@ pub(crate) struct JoinArgs {
     /// Name that the certificate of that address contains, if it lacks the address itself. It is compared, and never looked up.
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_server_name: Option<String>,
+    /// Folder of a kustomize component that changes the agent, such as manifests/openshift. It may be given several times; the agent keeps them, and the next join applies them again.
+    #[arg(long, value_name = "DIR", conflicts_with = "fleet")]
+    pub(crate) kustomize: Vec<PathBuf>,
+    /// Forget the components that the agent has kept.
+    #[arg(long, conflicts_with_all = ["fleet", "kustomize"])]
+    pub(crate) no_kustomize: bool,
     /// Write the agent directly into the member, by this context of the kubeconfig, and not as a Work; with --fleet, reach the member by it. For one cluster.
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) member_context: Option<String>,

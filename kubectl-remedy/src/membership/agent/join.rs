@@ -11,6 +11,7 @@ use propagation_rules::execution::applied;
 use serde_json::Value;
 
 use super::kubeconfig::Address;
+use super::kustomize::Components;
 use super::late::{UNAPPLIED, explain};
 use super::member::{self, Found};
 use super::{rights, unreported, work};
@@ -36,6 +37,15 @@ enum Place {
     Output(Format),
 }
 
+/// What is the same for each cluster.
+struct Joining<'a> {
+    args: &'a JoinArgs,
+    address: Address,
+    /// Those that the flags give, in place of those that an agent has kept.
+    components: Option<Components>,
+    place: Place,
+}
+
 /// Joins clusters.
 pub(in crate::membership) async fn run(
     args: &JoinArgs,
@@ -44,17 +54,25 @@ pub(in crate::membership) async fn run(
     now: Timestamp,
 ) -> Result<Answer, Error> {
     let address = Address::of(args, source)?;
+    let is_given = args.no_kustomize || !args.kustomize.is_empty();
+    let given = is_given.then(|| Components::read(&args.kustomize));
+    let components = given.transpose()?;
     let names = named(&args.clusters, client).await?;
-    let place = place(args, source, &names).await?;
+    let joining = Joining {
+        args,
+        address,
+        components,
+        place: place(args, source, &names).await?,
+    };
     let join = async |cluster: &str| {
         if !args.clusters.all {
             require(cluster, client).await?;
         }
-        join(cluster, args, &address, &place, client, now).await
+        join(cluster, &joining, client, now).await
     };
     let joined = each(&names, join).await;
     let are_written = joined.len() == names.len();
-    let are_well = match &place {
+    let are_well = match &joining.place {
         Place::Output(_) => true,
         Place::Member(member) => report(joined, Some(member), args, client).await?,
         Place::Works => {
@@ -79,12 +97,16 @@ async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Pla
 /// Writes what a cluster needs. Nothing is written if something is missing for the agent itself.
 async fn join(
     cluster: &str,
-    args: &JoinArgs,
-    address: &Address,
-    place: &Place,
+    joining: &Joining<'_>,
     client: &Client,
     now: Timestamp,
 ) -> Result<Joined, Error> {
+    let Joining {
+        args,
+        address,
+        components,
+        place,
+    } = joining;
     let found = found(cluster, place, client).await?;
     let image = args.image.as_ref().or(found.image.as_ref());
     let image = image.ok_or_else(|| {
@@ -109,7 +131,8 @@ async fn join(
             now,
         )
         .await?;
-    let objects = member::objects(image, &kubeconfig, &token)?;
+    let components = components.as_ref().unwrap_or(&found.components);
+    let objects = member::objects(image, &kubeconfig, &token, components)?;
     let agent = install(cluster, objects, place, client).await?;
     Ok(Joined::new(agent, most, token))
 }
@@ -122,18 +145,7 @@ async fn found(cluster: &str, place: &Place, client: &Client) -> Result<Found, E
             let found = read(client, &agent).await?.unwrap_or_default();
             Ok(Found::in_objects(work::objects(&found)))
         }
-        Place::Member(member) => {
-            let mut found = Vec::new();
-            for object in member::names()? {
-                if ["DaemonSet", "Secret"]
-                    .iter()
-                    .any(|kind| object["kind"] == *kind)
-                {
-                    found.extend(read(member, &object).await?);
-                }
-            }
-            Ok(Found::in_objects(&found))
-        }
+        Place::Member(member) => member::found(member).await,
         Place::Output(_) => Ok(Found::default()),
     }
 }

@@ -5,11 +5,12 @@
 //! ```
 //!
 //! - What a cluster has in the Karmada API: `rights`; how members reach that: `kubeconfig`.
-//! - What is in the member: `member`; how it gets there: `work`, and why nobody has carried it out: `late`.
+//! - What is in the member: `member`; what users change of it: `kustomize`; how it gets there: `work`, and why nobody has carried it out: `late`.
 //! - Why what was carried out has not reported: `unreported`.
 
 mod join;
 pub(crate) mod kubeconfig;
+mod kustomize;
 mod late;
 mod leave;
 mod member;

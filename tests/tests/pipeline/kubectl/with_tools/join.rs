@@ -42,6 +42,16 @@ mod real {
     const ADDRESS: &str = "203.0.113.7:5443";
     const NAME: &str = "karmada-apiserver.karmada-system.svc.cluster.local";
 
+    const CLASS: &str = "system-node-critical";
+    const COMPONENT: &str = "
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
+patches:
+  - target: {kind: DaemonSet}
+    patch: |-
+      - {op: add, path: /spec/template/spec/priorityClassName, value: system-node-critical}
+";
+
     /// A fleet of sixty clusters, and who lets them join.
     struct Sixty {
         fleet: PropagationFleet,
@@ -175,6 +185,7 @@ mod real {
 
             reports(&sixty).await?;
             renews(&sixty).await?;
+            keeps_components(&sixty).await?;
 
             let (left, _) = sixty.run(&["leave", "--all"]).await?;
             ensure!(left.code == Some(0), "{left:?}");
@@ -221,6 +232,32 @@ mod real {
         };
         until(&leases, "cluster-health-agent", "held", is_held).await?;
         agent.stop().await
+    }
+
+    /// What a component changes is there after the next join and a renewal, and goes when nobody wants it any more.
+    async fn keeps_components(sixty: &Sixty) -> Result<()> {
+        let folder = sixty.kubectl.home().join("component");
+        fs::create_dir(&folder)?;
+        fs::write(folder.join("kustomization.yaml"), COMPONENT)?;
+        let given = format!("--kustomize={}", folder.display());
+        let name = LAST.name();
+        let agents: Api<DaemonSet> = Api::namespaced(sixty.member(), "karmada-rs");
+        for (line, class) in [
+            (&["join", &name, &given, "--wait=false"][..], Some(CLASS)),
+            (&["join", &name, "--wait=false"][..], Some(CLASS)),
+            (&["renew", &name, "--when-less-than=9000h"][..], Some(CLASS)),
+            (&["join", &name, "--no-kustomize", "--wait=false"][..], None),
+        ] {
+            let finished = sixty.kubectl.remedy(line, "").await?;
+            ensure!(finished.code == Some(0), "{finished:?}");
+            let is_changed = |agents: Option<&DaemonSet>| {
+                let spec = agents.and_then(|agents| agents.spec.as_ref());
+                let pod = spec.and_then(|spec| spec.template.spec.as_ref());
+                pod.is_some_and(|pod| pod.priority_class_name.as_deref() == class)
+            };
+            until(&agents, "cluster-health-agent", "changed", is_changed).await?;
+        }
+        Ok(())
     }
 
     /// The account of `manifests/renew` gives every agent a new token, which its member gets.
