@@ -361,7 +361,7 @@ fn port_is_guarded(objects: &[Value]) {
     assert_eq!(ports.len(), 1);
     assert_eq!(
         rules[0]["ports"],
-        serde_json::json!([{ "port": ports[0]["name"] }])
+        serde_json::json!([{ "port": ports[0]["name"], "protocol": "TCP" }])
     );
 }
 

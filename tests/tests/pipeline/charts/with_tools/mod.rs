@@ -1,6 +1,7 @@
 //! The charts with the real helm, kubectl and kube-apiserver.
 
 mod images;
+mod ownership;
 mod refused;
 mod users;
 
