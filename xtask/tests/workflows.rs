@@ -81,6 +81,19 @@ fn release_has_every_place() {
     assert!(found > 9, "{found}");
 }
 
+/// A release writes its registry and the digests of its images into the charts of programs: the lines that it replaces are there.
+#[test]
+fn charts_have_the_replaced_lines() {
+    for chart in ["karmada-rs", "karmada-rs-agent"] {
+        let values = cargo::root().join(format!("manifests/helm/{chart}/values.yaml"));
+        let values = fs::read_to_string(values).unwrap();
+        for line in ["registry: \"registry.invalid/karmada-rs\"", "digests: {}"] {
+            let found = values.lines().filter(|one| *one == line).count();
+            assert_eq!(found, 1, "{chart}: {line}");
+        }
+    }
+}
+
 mod with_tools {
     use std::collections::BTreeSet;
     use std::fs::{self, File};

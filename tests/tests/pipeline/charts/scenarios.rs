@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 25] = [
+pub(super) const ALL: [Scenario; 26] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -116,6 +116,17 @@ pub(super) const ALL: [Scenario; 25] = [
             r#"placementController={"enabled":true}"#,
         ],
         &["placement/hub/host"],
+    ),
+    scenario(
+        HOST,
+        "fleet-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"placementController={"enabled":true}"#,
+            r#"renew={"enabled":true}"#,
+        ],
+        &["placement/hub/host", "renew/programs"],
     ),
     scenario(
         HOST,
