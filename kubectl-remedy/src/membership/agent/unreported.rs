@@ -40,7 +40,7 @@ pub(super) fn explain_pods(status: Option<&Value>) -> String {
     }
     if count("currentNumberScheduled") == 0 {
         return format!(
-            "none of its {desired} agents could be created: its admission refuses them, as OpenShift does a fixed user (docs/install.md, \"Your environment\"), or a quota is used up; {LOOK} describe daemonset {ACCOUNT}` says which"
+            "none of its {desired} agents could be created: its admission refuses them, as OpenShift does a fixed user (docs/before.md, \"Your environment\"), or a quota is used up; {LOOK} describe daemonset {ACCOUNT}` says which"
         );
     }
     if count("numberReady") == 0 {

@@ -232,7 +232,7 @@ async fn reaches_karmada_at_an_address_that_its_certificate_lacks(
     let address: SocketAddr = "203.0.113.7:5443".parse()?;
     netns::add_address(address.ip())?;
     let _load_balancer = Relay::start_at(address, fleet.karmada.address()).await?;
-    let steps = reader.steps(Page::Install, "The address of the Karmada API");
+    let steps = reader.steps(Page::Before, "The address of the Karmada API");
     let [access, certificate, expect_a_name] = &steps[..] else {
         anyhow::bail!("the page has other steps: {steps:?}");
     };
@@ -293,7 +293,7 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
     has_condition(&fleet, DNS_READY, "False", "").await?;
 
     hand_over(&fleet, &reader).await?;
-    let steps = reader.steps(Page::Install, "Uninstall");
+    let steps = reader.steps(Page::Uninstall, "The steps");
     let [handed_over, stopped, rest @ ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
     };
@@ -442,7 +442,7 @@ async fn replaced_detectors_find_each_other(server: ApiKind) -> Result<()> {
         .await?;
 
     let reader = Reader::new(&fleet, ApiKind::Real)?;
-    let steps = reader.steps(Page::Install, "In place of Karmada's own detector");
+    let steps = reader.steps(Page::Swap, "In place of Karmada's own detector");
     let [rendered, image, ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
     };

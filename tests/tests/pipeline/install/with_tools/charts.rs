@@ -5,7 +5,7 @@ use pipeline_tests::{both, control_plane::ApiKind, test_name};
 
 use super::{
     super::page::{Page, Reader},
-    MEMBERS, before_us, controllers, nothing_is_listed, uninstall as run_to_the_end,
+    MEMBERS, before_us, controllers, nothing_is_listed, uninstall,
 };
 
 /// What has one of our names.
@@ -24,7 +24,7 @@ async fn charts_come_and_go(server: ApiKind) -> Result<()> {
     let before = reader.run(LEFT).await?;
     reader.learn_functions().await?;
     let steps = reader.steps(Page::Install, "With Helm");
-    let [apis, member, uninstall] = &steps[..] else {
+    let [apis, member] = &steps[..] else {
         anyhow::bail!("the page has other steps: {steps:?}");
     };
     reader.run(apis).await?;
@@ -44,11 +44,13 @@ async fn charts_come_and_go(server: ApiKind) -> Result<()> {
     for controller in controllers {
         controller.stop().await?;
     }
-    reader.run(uninstall).await?;
+    for step in reader.steps(Page::Uninstall, "With Helm") {
+        reader.run(&step).await?;
+    }
     ensure!(reader.run(LEFT).await? == before);
-    let steps = reader.steps(Page::Install, "Uninstall");
+    let steps = reader.steps(Page::Uninstall, "The steps");
     let (_, rest) = steps.split_first().context("no steps")?;
-    run_to_the_end(&fleet, &reader, rest).await?;
+    uninstall(&fleet, &reader, rest).await?;
     nothing_is_listed(&reader).await
 }
 
