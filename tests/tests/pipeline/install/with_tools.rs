@@ -327,7 +327,7 @@ async fn uninstall(fleet: &Fleet, reader: &Reader, steps: &[String]) -> Result<(
         for step in steps {
             reader.run(step).await?;
         }
-        Ok(())
+        anyhow::Ok(())
     };
     tokio::select! {
         done = run => done,

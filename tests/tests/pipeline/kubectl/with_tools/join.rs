@@ -211,8 +211,16 @@ patches:
         });
     }
 
-    /// An agent that has nothing but what its member got knows its cluster, and leads there.
+    /// An agent that has nothing but what its member got knows its cluster, leads there, and is what a join waits for.
     async fn reports(sixty: &Sixty) -> Result<()> {
+        let name = LAST.name();
+        let join = ["join", &name, "--timeout=1s"];
+        let silent = sixty.kubectl.remedy(&join, "").await?;
+        let told = format!("{name}: its agents have not reported: ");
+        ensure!(
+            silent.code == Some(1) && silent.stderr.contains(&told),
+            "{silent:?}"
+        );
         let agents: Api<DaemonSet> = Api::namespaced(sixty.member(), "karmada-rs");
         let agent = agents.get("cluster-health-agent").await?;
         let pod = agent.spec.and_then(|spec| spec.template.spec);
@@ -231,6 +239,8 @@ patches:
             spec.is_some_and(|spec| spec.holder_identity.is_some())
         };
         until(&leases, "cluster-health-agent", "held", is_held).await?;
+        let joined = sixty.kubectl.remedy(&["join", &name], "").await?;
+        ensure!(joined.code == Some(0), "{joined:?}");
         agent.stop().await
     }
 
