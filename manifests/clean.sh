@@ -148,20 +148,21 @@ if has endpointslices.discovery.k8s.io; then
     --selector app.kubernetes.io/managed-by=karmada-rs.io_execution-controller
 fi
 
-# Leases.
+# Leases. That of the scheduler is Karmada's, if its scheduler has had it since.
 if has leases.coordination.k8s.io; then
   change --namespace karmada-system delete leases.coordination.k8s.io remedy-controller ingress-controller \
-    --ignore-not-found
+    propagation-controller execution-controller cluster-controller --ignore-not-found
+  change --namespace fleet-system delete leases.coordination.k8s.io placement-controller placement-agent --ignore-not-found
   change delete leases.coordination.k8s.io --all-namespaces \
     --field-selector metadata.name=cluster-health-agent --ignore-not-found
+  managers=$(api --namespace karmada-system get leases.coordination.k8s.io karmada-scheduler --ignore-not-found \
+    --show-managed-fields --output jsonpath='{.metadata.managedFields[*].manager}')
+  if [[ $managers == scheduler ]]; then
+    change --namespace karmada-system delete leases.coordination.k8s.io karmada-scheduler --ignore-not-found
+  fi
 fi
 
 # Conditions of Nodes (--node-condition).
 if has nodes; then
-  removals nodes '{{$o.metadata.name}}' .status.conditions \
-    'eq $e.type "ServiceDomainNameResolutionReady"' 'status/conditions/{{$i}}/type' \
-    ServiceDomainNameResolutionReady |
-    while read -r name patch; do
-      change patch node "$name" --subresource status --type json --patch "$patch"
-    done
+  remove_conditions nodes ServiceDomainNameResolutionReady ServiceNetworkReady
 fi

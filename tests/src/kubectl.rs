@@ -106,7 +106,13 @@ impl Kubectl {
         let plugin = programs::path(Binary::KubectlRemedy, Profile::Debug)?;
         let folder = plugin.parent().context("a program without a folder")?;
         let found = env::var_os("PATH").unwrap_or_default();
-        let own = [folder.to_owned(), self.home().to_owned()];
+        let kubectl = Tool::Kubectl.path()?;
+        let kubectl = kubectl.parent().context("kubectl is in no folder")?;
+        let own = [
+            folder.to_owned(),
+            self.home().to_owned(),
+            kubectl.to_owned(),
+        ];
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&found)))?;
         let mut command = Command::new(Tool::Kubectl.path()?);
         command

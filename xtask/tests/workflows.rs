@@ -55,6 +55,45 @@ fn notices_have_allowed_licences() {
     );
 }
 
+/// Who installs from the files of a release finds each of our programs there: every kustomization that names an image is a place.
+#[test]
+fn release_has_every_place() {
+    let manifests = cargo::root().join("manifests");
+    let places = fs::read_to_string(manifests.join("places.sh")).unwrap();
+    let placed: Vec<&str> = places.split_whitespace().collect();
+    let mut folders = vec![manifests.clone()];
+    let mut found = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.ends_with("kustomization.yaml")
+                && fs::read_to_string(&path).unwrap().contains("newName: ")
+            {
+                let place = folder.strip_prefix(&manifests).unwrap();
+                let place = place.to_str().unwrap();
+                assert!(placed.contains(&place), "{place} is no place of a release");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 9, "{found}");
+}
+
+/// A release writes its registry and the digests of its images into the charts of programs: the lines that it replaces are there.
+#[test]
+fn charts_have_the_replaced_lines() {
+    for chart in ["karmada-rs", "karmada-rs-agent"] {
+        let values = cargo::root().join(format!("manifests/helm/{chart}/values.yaml"));
+        let values = fs::read_to_string(values).unwrap();
+        for line in ["registry: \"registry.invalid/karmada-rs\"", "digests: {}"] {
+            let found = values.lines().filter(|one| *one == line).count();
+            assert_eq!(found, 1, "{chart}: {line}");
+        }
+    }
+}
+
 mod with_tools {
     use std::collections::BTreeSet;
     use std::fs::{self, File};
@@ -112,7 +151,11 @@ mod with_tools {
         assert!(output.status.success(), "{output:?}");
         let mut used = BTreeSet::new();
         for entry in fs::read_dir(folder.path()).unwrap() {
-            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "yaml") {
+                continue;
+            }
+            let text = fs::read_to_string(path).unwrap();
             let images = text
                 .lines()
                 .filter_map(|line| line.trim_start().strip_prefix("image: "));

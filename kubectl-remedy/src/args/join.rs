@@ -1,7 +1,9 @@
 //! The flags of `join`, `leave` and `renew`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ArgAction;
 use http::Uri;
 use karmada_runtime::args::{cluster_name, duration};
 
@@ -49,6 +51,12 @@ pub(crate) struct JoinArgs {
     /// Name that the certificate of that address contains, if it lacks the address itself. It is compared, and never looked up.
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_server_name: Option<String>,
+    /// Folder of a kustomize component that changes the agent, such as manifests/openshift. It may be given several times; the agent keeps them, and the next join applies them again.
+    #[arg(long, value_name = "DIR", conflicts_with = "fleet")]
+    pub(crate) kustomize: Vec<PathBuf>,
+    /// Forget the components that the agent has kept.
+    #[arg(long, conflicts_with_all = ["fleet", "kustomize"])]
+    pub(crate) no_kustomize: bool,
     /// Write the agent directly into the member, by this context of the kubeconfig, and not as a Work; with --fleet, reach the member by it. For one cluster.
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) member_context: Option<String>,
@@ -58,7 +66,19 @@ pub(crate) struct JoinArgs {
     /// Time for which a new token is asked. The API server may grant less.
     #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = duration)]
     pub(crate) token_duration: Duration,
-    /// Time to wait until the Works are applied, or with --fleet the clusters are ready.
+    /// Whether to wait until the agents report, or only until their Works are applied.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        conflicts_with = "fleet"
+    )]
+    pub(crate) wait: bool,
+    /// Time to wait until the Works are applied, and as much until the agents report; or with --fleet until the clusters are ready.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(crate) timeout: Duration,
 }

@@ -110,7 +110,7 @@ async fn for_members(given: Option<&str>, source: &Source) -> Result<Vec<Finding
         Err(error) => {
             let why = Chain(&error).to_string();
             let hint = if why.contains("certificate") {
-                "give it a certificate with that address, or `kubectl remedy join` a --tls-server-name that it has (docs/install.md)"
+                "give it a certificate with that address, or `kubectl remedy join` a --tls-server-name that it has (docs/before.md)"
             } else {
                 "members would not reach it there, either"
             };
@@ -171,7 +171,7 @@ async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
     for (name, hint) in [
         (
             "karmada-controller-manager",
-            "turn the controllers off whose work ours are to do: docs/install.md and docs/propagation.md name them",
+            "turn the controllers off whose work ours are to do: docs/swap.md and docs/propagation.md name them",
         ),
         (
             "karmada-scheduler",

@@ -1,23 +1,26 @@
 //! The clusters: whether the agents of each report, and those of the gateway.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::condition::{
     DNS_READY, GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE, REPORTER_READY, TRUE,
 };
-use karmada_api::{Cluster, cluster_of_execution_namespace};
+use karmada_api::{Cluster, Work, cluster_of_execution_namespace};
 use karmada_runtime::cache::Cache;
 use kube::api::ListParams;
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
 
 use super::gateway;
 use super::report::{Finding, Section};
 use crate::error::Error;
-use crate::fleet::{FleetSnapshot, list};
+use crate::fleet::{FleetSnapshot, list, pages};
 use crate::lease::Holder;
+use crate::membership::agent::{self, works};
 
 /// Checks every cluster, and that every object can be read.
 pub(super) async fn section(
@@ -35,10 +38,16 @@ pub(super) async fn section(
             Some((cluster_of_execution_namespace(&key.namespace)?, &**lease))
         })
         .collect();
+    let (joined, works) = (joined(client).await, works(client).await?);
     let clusters = fleet.clusters.iter().map(|(_, cluster)| &**cluster);
-    let mut findings: Vec<Finding> = clusters
-        .map(|cluster| reports(cluster, leases.get(&*cluster.name_any()).copied(), now))
-        .collect();
+    let finding = |cluster: &Cluster| {
+        let name = cluster.name_any();
+        match leases.get(&*name) {
+            Some(lease) => reports(cluster, lease, now),
+            None => never_reported(cluster, joined.contains(&name), works.get(&name)),
+        }
+    };
+    let mut findings: Vec<Finding> = clusters.map(finding).collect();
     findings.extend(gateway::findings(fleet, of_gateway, now));
     findings.extend(unread(fleet));
     if findings.is_empty() {
@@ -67,22 +76,46 @@ fn unread(fleet: &FleetSnapshot) -> impl Iterator<Item = Finding> {
         })
 }
 
+/// Returns the clusters whose agents have rights, however they got them: none where the caller may not list roles.
+async fn joined(client: &Client) -> BTreeSet<String> {
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let (roles, mut joined) = (&roles, BTreeSet::new());
+    let request = |page| async move { roles.list_metadata(&page).await };
+    let take = |role: PartialObjectMeta<ClusterRole>| {
+        let name = role.name_any();
+        joined.extend(name.strip_prefix(agent::ROLE).map(ToOwned::to_owned));
+    };
+    match pages(ListParams::default(), request, take).await {
+        Ok(()) => joined,
+        Err(_) => BTreeSet::new(),
+    }
+}
+
+/// Returns what is known about the reporter of a cluster that never had a lease.
+fn never_reported(cluster: &Cluster, is_joined: bool, work: Option<&Work>) -> Finding {
+    let name = cluster.name_any();
+    if cluster.condition(DNS_READY).is_some() {
+        return Finding::doubtful(
+            format!("{name} has a verdict of another reporter, which may be old"),
+            "nothing tells whether that reporter still runs",
+        );
+    }
+    if is_joined {
+        return Finding::bad(
+            format!("{name} has joined, and never reported"),
+            agent::unreported::explain(work),
+        );
+    }
+    Finding::doubtful(
+        format!("{name} has not joined"),
+        "`kubectl remedy join` installs its agents; without them only its other conditions count",
+    )
+}
+
 /// Returns what is known about the reporter of `cluster`, by its lease and its condition.
-fn reports(cluster: &Cluster, lease: Option<&Lease>, now: Timestamp) -> Finding {
+fn reports(cluster: &Cluster, lease: &Lease, now: Timestamp) -> Finding {
     let name = cluster.name_any();
     let verdict = cluster.condition(DNS_READY);
-    let Some(lease) = lease else {
-        return match verdict {
-            None => Finding::doubtful(
-                format!("{name} has no agents"),
-                "`kubectl remedy join` installs them; without them only its other conditions count",
-            ),
-            Some(_) => Finding::doubtful(
-                format!("{name} has a verdict of another reporter, which may be old"),
-                "nothing tells whether that reporter still runs",
-            ),
-        };
-    };
     let holder = Holder::of(lease, now);
     let Some(holder) = holder.filter(Holder::is_live) else {
         return Finding::bad(
@@ -116,6 +149,11 @@ mod tests {
 
     use super::*;
 
+    fn shown(finding: &Finding) -> String {
+        let shown = anstream::adapter::strip_str(&finding.to_string()).to_string();
+        shown.lines().next().unwrap_or_default().to_owned()
+    }
+
     /// A cluster is well while its agents report a fresh verdict.
     #[test]
     fn fresh_verdict_is_well() {
@@ -138,34 +176,38 @@ mod tests {
         for (conditions, lease, line) in [
             (
                 json!([dns, fresh]),
-                Some(&live),
+                &live,
                 "✓ m1 reports: ServiceDomainNameResolutionReady is False",
             ),
             (
                 json!([dns, stale]),
-                Some(&live),
+                &live,
                 "× m1: HealthReporterReady is False: too few",
             ),
             (
                 json!([]),
-                Some(&live),
+                &live,
                 "‼ m1 has no verdict yet, and its lease is held by n1, renewed 5s ago",
             ),
             (
                 json!([dns, fresh]),
-                Some(&dead),
+                &dead,
                 "× m1: no agent renews its lease",
             ),
+        ] {
+            assert_eq!(shown(&reports(&cluster(conditions), lease, now)), line);
+        }
+        for (conditions, is_joined, line) in [
             (
                 json!([dns]),
-                None,
+                true,
                 "‼ m1 has a verdict of another reporter, which may be old",
             ),
-            (json!([]), None, "‼ m1 has no agents"),
+            (json!([]), true, "× m1 has joined, and never reported"),
+            (json!([]), false, "‼ m1 has not joined"),
         ] {
-            let shown = reports(&cluster(conditions), lease, now).to_string();
-            let shown = anstream::adapter::strip_str(&shown).to_string();
-            assert_eq!(shown.lines().next(), Some(line));
+            let found = never_reported(&cluster(conditions), is_joined, None);
+            assert_eq!(shown(&found), line);
         }
     }
 }

@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use super::report::{Finding, Section};
 use crate::error::Error;
 use crate::fleet::scoped;
+use crate::identity::NAME;
 use crate::lease::Holder;
 use crate::propagation::Survey;
 use crate::writer::{Writer, metadata};
@@ -212,7 +213,8 @@ fn leader(program: Program, lease: Option<&Lease>, now: Timestamp) -> Finding {
     }
 }
 
-/// Returns the programs other than its own that last wrote a field of some objects, and did `since`.
+/// Returns the programs other than its own and this one, which writes what a user asks for once, that last wrote a field of some objects,
+/// and did `since`.
 fn writers<'a>(
     field: Field,
     objects: impl Iterator<Item = &'a ObjectMeta>,
@@ -227,7 +229,7 @@ fn writers<'a>(
     let mut others: BTreeMap<String, usize> = BTreeMap::new();
     for metadata in objects {
         if let Some(writer) = Writer::of(metadata, parent, name)
-            && writer.name != own
+            && ![own, NAME].contains(&&*writer.name)
             && since.is_none_or(|since| writer.time.is_some_and(|time| time.0 > since))
         {
             *others.entry(writer.name).or_default() += 1;
@@ -300,7 +302,11 @@ mod tests {
             )
             .unwrap()
         };
-        let own = [written_by(REMEDY.name), ObjectMeta::default()];
+        let own = [
+            written_by(REMEDY.name),
+            written_by(NAME),
+            ObjectMeta::default(),
+        ];
         let alone = writers(ACTIONS, own.iter(), None);
         assert_eq!(
             alone,

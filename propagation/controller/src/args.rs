@@ -44,6 +44,9 @@ pub struct Args {
         value_delimiter = ','
     )]
     pub(crate) feature_gates: Vec<Switch>,
+    /// Give templates of Deployments the conditions `Available` and `Progressing`, by the sums over their clusters: Helm and Flux wait for them. Karmada gives none.
+    #[arg(long, env = "KARMADA_DEPLOYMENT_CONDITIONS")]
+    pub(crate) deployment_conditions: bool,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,

@@ -74,6 +74,8 @@ pub(crate) struct BindingReconciler {
     pub(crate) gauges: WorkGauges,
     pub(crate) written: WrittenStatuses,
     pub(crate) preferred: PreferredVersions,
+    /// True if templates of Deployments get conditions.
+    pub(crate) conditions: bool,
 }
 
 /// A part of a binding that is written by itself.

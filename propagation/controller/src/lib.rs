@@ -153,6 +153,7 @@ impl Loops {
                 gauges: WorkGauges::register(&mut program.registry),
                 written: WrittenStatuses::default(),
                 preferred: PreferredVersions::new(client.clone()),
+                conditions: args.deployment_conditions,
             },
             dependencies: DependencyReconciler {
                 index: Arc::clone(&index),

@@ -1,27 +1,38 @@
 //! The manifests, as files.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 use tools::cargo;
 
-/// Returns the objects of all manifests in a folder.
-fn objects(folder: &Path) -> Vec<Value> {
-    let mut objects = Vec::new();
+/// Returns the files with objects in a folder and those below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            objects.extend(self::objects(&path));
+            files.extend(self::files(&path));
         } else if path.extension().is_some_and(|end| end == "yaml")
             && !path.ends_with("kustomization.yaml")
         {
-            let text = fs::read_to_string(&path).unwrap();
-            let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-            objects.extend(read);
+            files.push(path);
         }
     }
-    objects
+    files
+}
+
+/// Returns the objects of all manifests in a folder.
+fn objects(folder: &Path) -> Vec<Value> {
+    let read = |path: PathBuf| -> Vec<Value> {
+        let text = fs::read_to_string(path).unwrap();
+        serde_saphyr::from_multiple(&text).unwrap()
+    };
+    files(folder).into_iter().flat_map(read).collect()
 }
 
 /// Returns the objects that a user installs at this place.
@@ -61,6 +72,81 @@ fn deleting_spares_karmada() {
         for kind in ["Namespace", "CustomResourceDefinition", "APIService"] {
             assert!(of_kind(&objects, kind).is_empty(), "{kind} in {place}");
         }
+    }
+}
+
+/// Returns the folder of the manifests, without symbolic links.
+fn manifests() -> PathBuf {
+    cargo::root().join("manifests").canonicalize().unwrap()
+}
+
+/// Returns the files that `places.sh` has for the APIs, those of its kustomizations one by one.
+fn placed() -> BTreeSet<PathBuf> {
+    let manifests = manifests();
+    let script = fs::read_to_string(manifests.join("places.sh")).unwrap();
+    let (_, places) = script.split_once("<<'PLACES'\n").unwrap();
+    let (places, _) = places.split_once("\nPLACES\n").unwrap();
+    let parts = places
+        .lines()
+        .flat_map(|line| line.split_whitespace().skip(2));
+    let mut paths: Vec<PathBuf> = parts.map(|part| manifests.join(part)).collect();
+    let mut files = BTreeSet::new();
+    while let Some(path) = paths.pop() {
+        let Ok(text) = fs::read_to_string(path.join("kustomization.yaml")) else {
+            files.insert(path);
+            continue;
+        };
+        let kustomization: Value = serde_saphyr::from_str(&text).unwrap();
+        let resources = kustomization["resources"].as_array().into_iter().flatten();
+        let resources = resources.map(|resource| path.join(resource.as_str().unwrap()));
+        paths.extend(resources.map(|path| path.canonicalize().unwrap()));
+    }
+    files
+}
+
+/// What is applied at any place is taken away by `uninstall.sh`: no manifest of an account, a right or a program is unknown to it.
+#[test]
+fn uninstallation_knows_every_manifest() {
+    let (manifests, placed) = (manifests(), placed());
+    let mut known = 0;
+    for place in [
+        "admission",
+        "dns",
+        "gateway",
+        "gateway-api",
+        "host",
+        "karmada",
+        "member",
+        "placement",
+        "propagation",
+        "pull",
+        "renew",
+        "tls-secrets",
+    ] {
+        for path in files(&manifests.join(place)) {
+            // Parts of the agent that go with its namespace, and kinds, which stay.
+            let is_left = [
+                "member/dns-service",
+                "member/service-network",
+                "placement/crds",
+            ]
+            .iter()
+            .any(|folder| path.starts_with(manifests.join(folder)));
+            assert!(is_left || placed.contains(&path), "{}", path.display());
+            known += 1;
+        }
+    }
+    assert!(known > 50, "{known}");
+}
+
+/// A condition that our programs write is one that `clean.sh` removes.
+#[test]
+fn cleaning_knows_every_condition() {
+    let script = fs::read_to_string(cargo::root().join("manifests/clean.sh")).unwrap();
+    let (_, removed) = script.split_once("remove_conditions clusters").unwrap();
+    let (removed, _) = removed.split_once("api get").unwrap();
+    for condition in karmada_api::condition::OWNED {
+        assert!(removed.contains(condition), "{condition}");
     }
 }
 
@@ -278,7 +364,7 @@ fn port_is_guarded(objects: &[Value]) {
     assert_eq!(ports.len(), 1);
     assert_eq!(
         rules[0]["ports"],
-        serde_json::json!([{ "port": ports[0]["name"] }])
+        serde_json::json!([{ "port": ports[0]["name"], "protocol": "TCP" }])
     );
 }
 

@@ -40,6 +40,8 @@ pub enum Tool {
     Promtool,
     /// What users install charts with.
     Helm,
+    /// Its next major version, which applies on the server's side.
+    Helm4,
     /// Karmada's scheduler, in a program of ours that has it decide about what it reads.
     KarmadaScheduler,
 }
@@ -103,7 +105,7 @@ pub enum ToolsError {
 impl Tool {
     /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler is built by the one test that
     /// needs it.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
@@ -113,6 +115,7 @@ impl Tool {
         Self::Traefik,
         Self::Promtool,
         Self::Helm,
+        Self::Helm4,
     ];
 
     /// Returns the name of the binary.
@@ -127,6 +130,7 @@ impl Tool {
             Self::Traefik => "traefik",
             Self::Promtool => "promtool",
             Self::Helm => "helm",
+            Self::Helm4 => "helm4",
             Self::KarmadaScheduler => "karmada-scheduler",
         }
     }
@@ -166,6 +170,7 @@ impl Tool {
             | Self::Traefik
             | Self::Promtool
             | Self::Helm
+            | Self::Helm4
             | Self::KarmadaScheduler => None,
         }
     }
@@ -182,6 +187,7 @@ impl Tool {
             Self::Traefik => "github.com/traefik/traefik/v3",
             Self::Promtool => "github.com/prometheus/prometheus",
             Self::Helm => "helm.sh/helm/v3",
+            Self::Helm4 => "helm.sh/helm/v4",
             Self::KarmadaScheduler => "github.com/karmada-io/karmada",
         }
     }
@@ -198,6 +204,7 @@ impl Tool {
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
+            Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             // That of our program, beside its go.mod.
             Self::KarmadaScheduler => ".",
         }
@@ -210,7 +217,7 @@ impl Tool {
             Self::KubeApiserver | Self::KarmadaScheduler => "5 min",
             Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
-            Self::Helm => "3 min",
+            Self::Helm | Self::Helm4 => "3 min",
         }
     }
 
@@ -231,11 +238,13 @@ impl Tool {
                 arguments.push(format!("-X k8s.io/component-base/version.{value}"));
             }
         }
-        if self == Self::Helm {
+        if matches!(self, Self::Helm | Self::Helm4) {
             arguments.push(format!(
                 "-X {}/internal/version.version=v{version}",
                 self.module()
             ));
+        }
+        if self == Self::Helm {
             // As in its Makefile: the Kubernetes for which it renders charts while it is connected to none.
             for package in ["lint/rules", "chartutil"] {
                 for number in ["Major=1", "Minor=34"] {

@@ -1,17 +1,20 @@
 //! `kubectl remedy join`: account, rights and token in the Karmada API, and the agent in the member.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
-use karmada_api::{Work, execution_namespace};
+use karmada_api::{Cluster, Work, execution_namespace};
 use karmada_runtime::client::{Source, connect};
-use kube::Client;
+use kube::{Api, Client};
 use objects::Key;
 use propagation_rules::execution::applied;
 use serde_json::Value;
 
 use super::kubeconfig::Address;
+use super::kustomize::Components;
 use super::late::{UNAPPLIED, explain};
 use super::member::{self, Found};
-use super::{rights, work};
+use super::{rights, unreported, work};
 use crate::answer::Answer;
 use crate::args::join::JoinArgs;
 use crate::clusters::{each, fails, named, of_member, of_namespace, require, require_one, view};
@@ -34,6 +37,15 @@ enum Place {
     Output(Format),
 }
 
+/// What is the same for each cluster.
+struct Joining<'a> {
+    args: &'a JoinArgs,
+    address: Address,
+    /// Those that the flags give, in place of those that an agent has kept.
+    components: Option<Components>,
+    place: Place,
+}
+
 /// Joins clusters.
 pub(in crate::membership) async fn run(
     args: &JoinArgs,
@@ -42,26 +54,34 @@ pub(in crate::membership) async fn run(
     now: Timestamp,
 ) -> Result<Answer, Error> {
     let address = Address::of(args, source)?;
+    let is_given = args.no_kustomize || !args.kustomize.is_empty();
+    let given = is_given.then(|| Components::read(&args.kustomize));
+    let components = given.transpose()?;
     let names = named(&args.clusters, client).await?;
-    let place = place(args, source, &names).await?;
+    let joining = Joining {
+        args,
+        address,
+        components,
+        place: place(args, source, &names).await?,
+    };
     let join = async |cluster: &str| {
         if !args.clusters.all {
             require(cluster, client).await?;
         }
-        join(cluster, args, &address, &place, client, now).await
+        join(cluster, &joining, client, now).await
     };
     let joined = each(&names, join).await;
-    let mut are_well = joined.len() == names.len();
-    match place {
-        Place::Works => are_well &= wait(&joined, args, client).await?,
-        Place::Member(_) => {
-            for (cluster, joined) in &joined {
-                joined.print(cluster);
-            }
+    let are_written = joined.len() == names.len();
+    let are_well = match &joining.place {
+        Place::Output(_) => true,
+        Place::Member(member) => report(joined, Some(member), args, client).await?,
+        Place::Works => {
+            let carried_out = carried_out(joined, args, client).await?;
+            let are_applied = carried_out.len() == names.len();
+            report(carried_out, None, args, client).await? && are_applied
         }
-        Place::Output(_) => {}
-    }
-    Ok(are_well.into())
+    };
+    Ok((are_written && are_well).into())
 }
 
 async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Place, Error> {
@@ -77,12 +97,16 @@ async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Pla
 /// Writes what a cluster needs. Nothing is written if something is missing for the agent itself.
 async fn join(
     cluster: &str,
-    args: &JoinArgs,
-    address: &Address,
-    place: &Place,
+    joining: &Joining<'_>,
     client: &Client,
     now: Timestamp,
 ) -> Result<Joined, Error> {
+    let Joining {
+        args,
+        address,
+        components,
+        place,
+    } = joining;
     let found = found(cluster, place, client).await?;
     let image = args.image.as_ref().or(found.image.as_ref());
     let image = image.ok_or_else(|| {
@@ -107,7 +131,8 @@ async fn join(
             now,
         )
         .await?;
-    let objects = member::objects(image, &kubeconfig, &token)?;
+    let components = components.as_ref().unwrap_or(&found.components);
+    let objects = member::objects(image, &kubeconfig, &token, components)?;
     let agent = install(cluster, objects, place, client).await?;
     Ok(Joined::new(agent, most, token))
 }
@@ -120,18 +145,7 @@ async fn found(cluster: &str, place: &Place, client: &Client) -> Result<Found, E
             let found = read(client, &agent).await?.unwrap_or_default();
             Ok(Found::in_objects(work::objects(&found)))
         }
-        Place::Member(member) => {
-            let mut found = Vec::new();
-            for object in member::names()? {
-                if ["DaemonSet", "Secret"]
-                    .iter()
-                    .any(|kind| object["kind"] == *kind)
-                {
-                    found.extend(read(member, &object).await?);
-                }
-            }
-            Ok(Found::in_objects(&found))
-        }
+        Place::Member(member) => member::found(member).await,
         Place::Output(_) => Ok(Found::default()),
     }
 }
@@ -163,35 +177,66 @@ async fn install(
     }
 }
 
-/// Waits until the Works are applied, and tells of each cluster. Returns `true` if all are.
-async fn wait(
-    joined: &[(String, Joined)],
+/// Waits until the Works are applied, and tells of those that are not. Returns the other clusters.
+async fn carried_out(
+    mut joined: Vec<(String, Joined)>,
     args: &JoinArgs,
     client: &Client,
-) -> Result<bool, Error> {
+) -> Result<Vec<(String, Joined)>, Error> {
     let works = joined.iter();
     let works = works.map(|(cluster, _)| Key::new(execution_namespace(cluster), work::AGENT));
     let waiting = Waiting::<Work>::new(Goal::Is(|work| applied(work).is_some()), works);
-    let of = |key: &Key| {
-        let mut all = joined.iter();
-        all.find(|(cluster, _)| cluster == of_namespace(&key.namespace))
-    };
-    let reached = |key: &Key| {
-        if let Some((cluster, joined)) = of(key) {
-            joined.print(cluster);
-        }
-    };
-    let left = waiting.run(
-        &[Watched::Named(work::AGENT)],
-        args.timeout,
-        client,
-        reached,
-    );
-    let left = left.await?;
+    let watches = [Watched::Named(work::AGENT)];
+    let left = waiting.run(&watches, args.timeout, client, |_| {}).await?;
     for (key, work) in &left {
         let cluster = of_namespace(&key.namespace);
         let seen = view(cluster, client).await;
         fails(cluster, &explain(UNAPPLIED, work.as_ref(), seen.as_ref()));
+        joined.retain(|(name, _)| name != cluster);
+    }
+    Ok(joined)
+}
+
+/// Waits until the agents report, unless that is not wanted, and tells of each cluster. Returns `true` if all do.
+async fn report(
+    joined: Vec<(String, Joined)>,
+    member: Option<&Client>,
+    args: &JoinArgs,
+    client: &Client,
+) -> Result<bool, Error> {
+    let joined: BTreeMap<String, Joined> = joined.into_iter().collect();
+    let print = |key: &Key| {
+        if let Some(joined) = joined.get(&*key.name) {
+            joined.print(&key.name);
+        }
+    };
+    let clusters: Vec<Key> = joined.keys().map(|cluster| Key::new("", cluster)).collect();
+    if !args.wait {
+        clusters.iter().for_each(print);
+        return Ok(true);
+    }
+    let waiting = Waiting::<Cluster>::new(Goal::Is(unreported::reports), clusters);
+    let left = waiting.run(&[Watched::All], args.timeout, client, print);
+    let left = left.await?;
+    for key in left.keys() {
+        let why = held_up(&key.name, member, client).await;
+        fails(&key.name, &format!("its agents have not reported: {why}"));
     }
     Ok(left.is_empty())
+}
+
+/// Tells what holds up the agents of a cluster, by what can be read of them.
+async fn held_up(cluster: &str, member: Option<&Client>, client: &Client) -> String {
+    let Some(member) = member else {
+        let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+        let work = works.get_opt(work::AGENT).await.ok().flatten();
+        return unreported::explain(work.as_ref());
+    };
+    let names = member::names().unwrap_or_default();
+    let mut agents = names.iter().filter(|object| object["kind"] == "DaemonSet");
+    let found = match agents.next() {
+        Some(agents) => read(member, agents).await.ok().flatten(),
+        None => None,
+    };
+    unreported::explain_pods(found.as_ref().and_then(|found| found.get("status")))
 }

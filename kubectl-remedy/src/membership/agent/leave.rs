@@ -85,8 +85,10 @@ async fn begin(cluster: &str, member: Option<&Client>, client: &Client) -> Resul
         had |= delete(client, &work).await?;
     }
     if let Some(member) = member {
-        for object in member::names()?.into_iter().rev() {
-            had |= delete(member, &object).await?;
+        let components = member::found(member).await?.components;
+        let objects = member::objects("", "", "", &components)?;
+        for object in objects.iter().rev() {
+            had |= delete(member, object).await?;
         }
     }
     // The account is the first, and the last to go: a run that was cut short finds it.

@@ -1,11 +1,14 @@
 //! What a member gets: the agent on every node, and the Secret with which it reaches the Karmada API.
 
+use kube::Client;
 use serde_json::{Value, json};
 
+use super::kustomize::Components;
 use super::rights::ACCOUNT;
 use crate::error::Error;
 use crate::manifest;
 use crate::namespace::NAMESPACE;
+use crate::requests::read;
 use crate::secret::{decoded, encoded};
 
 /// The resources of the kustomization `manifests/member`.
@@ -24,6 +27,7 @@ pub(super) struct Found {
     pub(super) image: Option<String>,
     pub(super) kubeconfig: Option<String>,
     pub(super) token: Option<String>,
+    pub(super) components: Components,
 }
 
 impl Found {
@@ -35,6 +39,7 @@ impl Found {
                 Some("DaemonSet") => {
                     let image = object.pointer(IMAGE_PATH).and_then(Value::as_str);
                     found.image = image.map(ToOwned::to_owned);
+                    found.components = Components::of(object);
                 }
                 Some("Secret") => {
                     found.kubeconfig = decoded(&object["data"]["kubeconfig"]);
@@ -47,23 +52,41 @@ impl Found {
     }
 }
 
-/// Returns the agent of a member: the Secret with this kubeconfig and token, and what runs.
-pub(super) fn objects(image: &str, kubeconfig: &str, token: &str) -> Result<Vec<Value>, Error> {
-    let mut objects = vec![secret(kubeconfig, token)];
-    objects.extend(running()?);
-    for object in &mut objects {
-        if let Some(running) = object.pointer_mut(IMAGE_PATH).filter(|of| **of == IMAGE) {
-            *running = image.into();
+/// Returns the agent of a member: the Secret with this kubeconfig and token, and what runs, as the components change it.
+pub(super) fn objects(
+    image: &str,
+    kubeconfig: &str,
+    token: &str,
+    components: &Components,
+) -> Result<Vec<Value>, Error> {
+    let mut running = running()?;
+    for object in &mut running {
+        if let Some(image_of) = object.pointer_mut(IMAGE_PATH).filter(|of| **of == IMAGE) {
+            *image_of = image.into();
         }
     }
+    let mut objects = vec![secret(kubeconfig, token)];
+    objects.extend(components.apply(running)?);
     Ok(objects)
 }
 
 /// Returns what is to be found of it in a member, without its contents.
 pub(super) fn names() -> Result<Vec<Value>, Error> {
-    let mut objects = vec![secret("", "")];
-    objects.extend(running()?);
-    Ok(objects)
+    objects(IMAGE, "", "", &Components::default())
+}
+
+/// Returns what a member has of the agent.
+pub(super) async fn found(member: &Client) -> Result<Found, Error> {
+    let mut found = Vec::new();
+    for object in names()? {
+        if ["DaemonSet", "Secret"]
+            .iter()
+            .any(|kind| object["kind"] == *kind)
+        {
+            found.extend(read(member, &object).await?);
+        }
+    }
+    Ok(Found::in_objects(&found))
 }
 
 fn running() -> Result<Vec<Value>, Error> {
@@ -107,7 +130,8 @@ mod tests {
         let images = kustomization["images"].as_array().unwrap();
         assert_eq!((images.len(), &images[0]["name"]), (1, &json!(IMAGE)));
 
-        let objects = objects("registry.example/agent:1", "k", "t").unwrap();
+        let objects =
+            objects("registry.example/agent:1", "k", "t", &Components::default()).unwrap();
         let agents: Vec<_> = objects
             .iter()
             .filter(|o| o["kind"] == "DaemonSet")
@@ -125,12 +149,14 @@ mod tests {
     /// What was written is found again.
     #[test]
     fn written_agent_is_found() {
-        let objects = objects("registry.example/agent:1", "k", "t").unwrap();
+        let objects =
+            objects("registry.example/agent:1", "k", "t", &Components::default()).unwrap();
         let found = Found::in_objects(&objects);
         let expected = Found {
             image: Some("registry.example/agent:1".to_owned()),
             kubeconfig: Some("k".to_owned()),
             token: Some("t".to_owned()),
+            components: Components::default(),
         };
         assert_eq!(found, expected);
         assert_eq!(

@@ -54,7 +54,7 @@ pub(in crate::membership) async fn run(
 }
 
 /// Returns the Work of each agent, by cluster.
-async fn works(client: &Client) -> Result<BTreeMap<String, Work>, Error> {
+pub(crate) async fn works(client: &Client) -> Result<BTreeMap<String, Work>, Error> {
     let works: Api<Work> = Api::all(client.clone());
     // A right to this name is enough.
     let named = ListParams::default().fields(&format!("metadata.name={}", work::AGENT));

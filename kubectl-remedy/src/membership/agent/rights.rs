@@ -11,6 +11,9 @@ use crate::token::Account;
 /// The account, in the namespace of the cluster.
 pub(super) const ACCOUNT: &str = "cluster-health-agent";
 
+/// The name of its role for the Cluster, which every way of joining makes, up to that of the cluster.
+pub(crate) const ROLE: &str = "karmada-rs:cluster-health-agent:";
+
 /// The Secret beside it.
 const SECRET: &str = "cluster-health-agent-token";
 

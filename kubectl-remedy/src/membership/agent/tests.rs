@@ -60,8 +60,26 @@ impl Karmada {
             karmada.create::<Cluster>(None, cluster).await;
             let namespace = json!({ "metadata": { "name": format!("karmada-es-{name}") } });
             karmada.create::<Namespace>(None, namespace).await;
+            karmada.report(name).await;
         }
         karmada
+    }
+
+    /// Stands for the agents of a cluster.
+    async fn report(&self, cluster: &str) {
+        let fresh = json!({ "type": REPORTER_READY, "status": "True", "reason": "Reporting",
+            "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
+        self.set_conditions(cluster, &json!([fresh])).await;
+    }
+
+    async fn set_conditions(&self, cluster: &str, conditions: &Value) {
+        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        let parameters = PatchParams::default();
+        clusters
+            .patch_status(cluster, &parameters, &status)
+            .await
+            .unwrap();
     }
 
     async fn create<K>(&self, namespace: Option<&str>, object: Value)
@@ -266,6 +284,16 @@ async fn clusters_join_at_once() {
     assert_eq!(karmada.run(JOIN).await.unwrap(), Answer::Yes);
 }
 
+/// A cluster has joined once its agents report, unless nobody wants to wait for that.
+#[tokio::test]
+async fn silent_agents_fail() {
+    let karmada = Karmada::joined(&["m1"]).await;
+    karmada.set_conditions("m1", &json!([])).await;
+    assert_eq!(karmada.run(JOIN).await.unwrap(), Answer::No);
+    let brought = karmada.run(&format!("{JOIN} --wait=false")).await;
+    assert_eq!(brought.unwrap(), Answer::Yes);
+}
+
 /// Whoever runs it again, or without what was given before, changes nothing.
 #[tokio::test]
 async fn second_run_writes_nothing() {
@@ -430,12 +458,8 @@ async fn leaving_restores_everything() {
         json!({ "type": kind, "status": "True", "reason": reason, "message": "",
             "lastTransitionTime": "2026-11-20T08:00:00Z" })
     });
-    let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+    karmada.set_conditions("m1", &json!(conditions)).await;
     let clusters: Api<Cluster> = Api::all(karmada.client.clone());
-    clusters
-        .patch_status("m1", &PatchParams::default(), &status)
-        .await
-        .unwrap();
 
     let (left, (), ()) = tokio::join!(
         karmada.run("leave --all"),

@@ -10,7 +10,7 @@ use objects::Metadata;
 use propagation_rules::activation;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::claim::Claim;
-use propagation_rules::interpret::{scripted_status, template_status};
+use propagation_rules::interpret::{scripted_status, template_status, with_conditions};
 use propagation_rules::status::{self, StatusPlan};
 use serde_json::{Value, json};
 
@@ -104,6 +104,11 @@ impl BindingReconciler {
             let members = status::members(binding, works);
             let rebuilt = is_settled && (!members.is_empty() || binding.is_nowhere());
             template_status(template, &members, rebuilt)
+        };
+        let patch = if self.conditions {
+            with_conditions(template, patch, &json!(Time((self.clock)())))
+        } else {
+            patch
         };
         let Some(mut body) = patch else {
             return Ok(());

@@ -629,6 +629,37 @@ async fn joining_cluster_gets_work() {
     );
 }
 
+/// Tools that wait for conditions see a rollout end once it has ended in all clusters, where a flag asks for that.
+#[tokio::test(start_paused = true)]
+async fn conditions_follow_members() {
+    let mut stage = dispatched().await;
+    stage.kill().await;
+    stage.start(&["--deployment-conditions"]).await;
+    for cluster in ["m1", "m2"] {
+        stage.applied(cluster).await;
+    }
+    let reasons = async || -> Vec<Value> {
+        let template = stage.get(&web(DEPLOYMENT)).await;
+        let conditions = template["status"]["conditions"].as_array().unwrap();
+        conditions.iter().map(|one| one["reason"].clone()).collect()
+    };
+    let before = ["MinimumReplicasUnavailable", "ReplicaSetUpdated"];
+    assert_eq!(reasons().await, before);
+    for cluster in ["m1", "m2"] {
+        let mut report = stage.report(cluster, 1).await;
+        let counts = &mut report["status"]["manifestStatuses"][0]["status"];
+        for name in ["updatedReplicas", "availableReplicas"] {
+            counts[name] = 1.into();
+        }
+        let path = format!("{}/status", work(cluster));
+        stage.change("PATCH", &path, &report).await;
+    }
+    let after = ["MinimumReplicasAvailable", "NewReplicaSetAvailable"];
+    assert_eq!(reasons().await, after);
+    stage.settle().await;
+    assert_eq!(stage.written(), [""; 0]);
+}
+
 /// A death before any write of works is made good.
 #[tokio::test(start_paused = true)]
 async fn crash_before_each_write() {

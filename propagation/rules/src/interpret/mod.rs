@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod components;
+mod conditions;
 mod members;
 mod order;
 mod reflect;
@@ -19,6 +20,7 @@ mod thirdparty;
 mod times;
 
 pub use components::{Component, same_components};
+pub use conditions::with_conditions;
 pub use members::MemberStatus;
 pub(crate) use order::needs;
 pub use order::{components, health, reflect, replicas, retain, revise, template_status};

@@ -22,8 +22,13 @@ pub(super) fn chart(name: &str) -> PathBuf {
 
 /// Runs helm to its end, whatever comes of it.
 pub(super) fn helm(arguments: &[&str], chart: &Path) -> Result<Output> {
-    tools::build(&[Tool::Helm])?;
-    let mut command = Command::new(Tool::Helm.path()?);
+    run(Tool::Helm, arguments, chart)
+}
+
+/// Runs one of the helms to its end, whatever comes of it.
+pub(super) fn run(helm: Tool, arguments: &[&str], chart: &Path) -> Result<Output> {
+    tools::build(&[helm])?;
+    let mut command = Command::new(helm.path()?);
     // Nothing of the user's own helm.
     command.env("HELM_PLUGINS", "/nonexistent");
     let output = command.args(arguments).arg(chart).output();
@@ -32,9 +37,19 @@ pub(super) fn helm(arguments: &[&str], chart: &Path) -> Result<Output> {
 
 /// Returns what a chart renders in a namespace with these values, each as `NAME=VALUE`.
 pub(super) fn render(name: &str, namespace: &str, values: &[&str]) -> Result<String> {
+    render_by(Tool::Helm, name, namespace, values)
+}
+
+/// Returns what one of the helms renders so.
+pub(super) fn render_by(
+    helm: Tool,
+    name: &str,
+    namespace: &str,
+    values: &[&str],
+) -> Result<String> {
     let mut arguments = vec!["template", "--namespace", namespace];
     arguments.extend(values.iter().flat_map(|value| ["--set-json", *value]));
-    let output = helm(&arguments, &chart(name))?;
+    let output = run(helm, &arguments, &chart(name))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} {values:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)

@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 24] = [
+pub(super) const ALL: [Scenario; 27] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -131,11 +131,42 @@ pub(super) const ALL: [Scenario; 24] = [
     ),
     scenario(
         HOST,
+        "fleet-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"placementController={"enabled":true}"#,
+            r#"renew={"enabled":true}"#,
+        ],
+        &["placement/hub/host", "renew/programs"],
+    ),
+    scenario(
+        HOST,
         "karmada-system",
         &[NO_REMEDIES, NO_INGRESSES, r#"renew={"enabled":true}"#],
         &["renew/host"],
     ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            "fixedUser=false",
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"scheduler={"enabled":true}"#,
+            r#"propagationController={"enabled":true}"#,
+            r#"executionController={"enabled":true}"#,
+            r#"renew={"enabled":true}"#,
+        ],
+        &["propagation/host + openshift", "renew/host + openshift"],
+    ),
     scenario(AGENT, "karmada-rs", &[], &["member"]),
+    scenario(
+        AGENT,
+        "karmada-rs",
+        &["fixedUser=false"],
+        &["member + openshift"],
+    ),
     scenario(
         AGENT,
         "karmada-rs",

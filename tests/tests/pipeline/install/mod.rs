@@ -1,4 +1,4 @@
-//! Installation and removal as docs/install.md describes them, with the real kubectl.
+//! Installation and removal as docs/install.md and docs/uninstall.md describe them, with the real kubectl.
 
 pub(crate) mod page;
 pub(crate) mod renewal;

@@ -17,7 +17,10 @@ use tools::{Tool, cargo};
 /// A page of the documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Page {
+    Before,
     Install,
+    Swap,
+    Uninstall,
     Propagation,
     Fleet,
     Join,
@@ -30,7 +33,10 @@ pub(crate) enum Page {
 impl Page {
     const fn text(self) -> &'static str {
         match self {
+            Self::Before => include_str!("../../../../docs/before.md"),
             Self::Install => include_str!("../../../../docs/install.md"),
+            Self::Swap => include_str!("../../../../docs/swap.md"),
+            Self::Uninstall => include_str!("../../../../docs/uninstall.md"),
             Self::Propagation => include_str!("../../../../docs/propagation.md"),
             Self::Fleet => include_str!("../../../../docs/fleet.md"),
             Self::Join => include_str!("../../../../docs/join.md"),

@@ -121,6 +121,21 @@ kubectl --context host -n karmada-system create deployment karmada-controller-ma
 kubectl --context host -n karmada-system create secret generic karmada-cert --from-literal=a=1
 ";
 
+/// What other pages add to an installation: confinement, the plugin's rights, agents at the gateway, and what renews tokens.
+const OPTIONS: &str = "
+kubectl --context karmada apply -k manifests/admission/confine
+kubectl --context karmada apply -f manifests/karmada/kubectl-remedy.yaml -f manifests/karmada/kubectl-remedy-join.yaml
+kubectl --context karmada apply -f manifests/karmada/gateway-agent.yaml
+kubectl --context karmada apply -k manifests/renew
+access karmada karmada-system kubectl-remedy-renew access/kubectl-remedy-renew
+store host karmada-system kubectl-remedy-renew-karmada access/kubectl-remedy-renew
+kubectl --context host apply -k manifests/renew/host
+kubectl --context gateway apply -k manifests/admission/gateway
+kubectl --context gateway apply -k manifests/gateway/reachability
+kubectl --context gateway apply -f manifests/renew/gateway.yaml
+kubectl --context member1 apply -f manifests/member/node-condition/rights.yaml
+";
+
 const INSTALL: [&str; 5] = ["2. ", "3. ", "4. ", "5. ", "6. "];
 
 /// The manifests of the Karmada API can be deleted at any time.
@@ -217,7 +232,7 @@ async fn reaches_karmada_at_an_address_that_its_certificate_lacks(
     let address: SocketAddr = "203.0.113.7:5443".parse()?;
     netns::add_address(address.ip())?;
     let _load_balancer = Relay::start_at(address, fleet.karmada.address()).await?;
-    let steps = reader.steps(Page::Install, "The address of the Karmada API");
+    let steps = reader.steps(Page::Before, "The address of the Karmada API");
     let [access, certificate, expect_a_name] = &steps[..] else {
         anyhow::bail!("the page has other steps: {steps:?}");
     };
@@ -262,6 +277,7 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
     adds_to_the_charts_list(&reader).await?;
     if server == ApiKind::Real {
         adds_to_karmadas_arguments(&reader).await?;
+        reader.run(OPTIONS).await?;
         reaches_karmada_at_an_address_that_its_certificate_lacks(&fleet, &reader).await?;
     }
     let controllers = controllers(&fleet, &reader, server).await?;
@@ -277,7 +293,7 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
     has_condition(&fleet, DNS_READY, "False", "").await?;
 
     hand_over(&fleet, &reader).await?;
-    let steps = reader.steps(Page::Install, "Uninstall");
+    let steps = reader.steps(Page::Uninstall, "The steps");
     let [handed_over, stopped, rest @ ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
     };
@@ -287,17 +303,9 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
         stop(running.take()).await?;
     }
     reader.run(stopped).await?;
-    let rest = async {
-        for step in rest {
-            reader.run(step).await?;
-        }
-        // The page's Remedy is the reader's own.
-        reader.run("kubectl delete remedy dns").await
-    };
-    tokio::select! {
-        done = rest => drop(done?),
-        ended = namespace_controller(&fleet.gateway) => ended?,
-    }
+    uninstall(&fleet, &reader, rest).await?;
+    // The page's Remedy is the reader's own.
+    reader.run("kubectl delete remedy dns").await?;
     // Without rights they could write no more.
     if let Some((controllers, mut agents)) = running {
         for controller in controllers {
@@ -306,10 +314,34 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
         agents.kill_all().await?;
     }
 
+    nothing_is_listed(&reader).await?;
     let after = Snapshot::take(&fleet.karmada.client()).await?;
     karmada.is_kept_by(&after).context("the Karmada API")?;
     let after = Snapshot::take(&fleet.gateway.client()).await?;
     gateway.is_kept_by(&after).context("the gateway")
+}
+
+/// Runs these steps of an uninstallation, in which namespaces end.
+async fn uninstall(fleet: &Fleet, reader: &Reader, steps: &[String]) -> Result<()> {
+    let run = async {
+        for step in steps {
+            reader.run(step).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        done = run => done,
+        ended = namespace_controller(&fleet.gateway) => ended,
+    }
+}
+
+/// Checks that no API has an object with a name, a label or a field of ours.
+async fn nothing_is_listed(reader: &Reader) -> Result<()> {
+    for context in ["karmada", "gateway"] {
+        let left = reader.run(&format!("manifests/list.sh {context}")).await?;
+        anyhow::ensure!(left.is_empty(), "{context} still has\n{left}");
+    }
+    Ok(())
 }
 
 fn is_ours(ingress: Option<&MultiClusterIngress>) -> bool {
@@ -410,7 +442,7 @@ async fn replaced_detectors_find_each_other(server: ApiKind) -> Result<()> {
         .await?;
 
     let reader = Reader::new(&fleet, ApiKind::Real)?;
-    let steps = reader.steps(Page::Install, "In place of Karmada's own detector");
+    let steps = reader.steps(Page::Swap, "In place of Karmada's own detector");
     let [rendered, image, ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
     };
@@ -527,7 +559,8 @@ kind: Lease
 metadata: {name: cluster-health-agent, namespace: default}
 END
 kubectl --context member1 patch node n1 --subresource status --type merge --patch '{"status": {"conditions": [
-  {"type": "Ready", "status": "True"}, {"type": "ServiceDomainNameResolutionReady", "status": "True"}]}}'
+  {"type": "Ready", "status": "True"}, {"type": "ServiceNetworkReady", "status": "False"},
+  {"type": "ServiceDomainNameResolutionReady", "status": "True"}]}}'
 "#;
 
 /// Only the conditions of nodes are removed where only they are to be.
@@ -538,7 +571,10 @@ async fn only_node_conditions_go(server: ApiKind) -> Result<()> {
     reader.run(OF_AN_AGENT).await?;
     let types = "kubectl --context member1 get node n1 -o jsonpath='{.status.conditions[*].type}'";
     let before = reader.run(types).await?;
-    assert_eq!(before, "Ready ServiceDomainNameResolutionReady");
+    assert_eq!(
+        before,
+        "Ready ServiceNetworkReady ServiceDomainNameResolutionReady"
+    );
     // Nothing is left to do the second time.
     for _ in 0..2 {
         reader.run("ONLY=nodes manifests/clean.sh member1").await?;

@@ -18,6 +18,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "propagation/cluster/host",
             "placement/hub/host",
             "renew/host",
+            "renew/programs/renew.yaml",
         ],
     ),
     (

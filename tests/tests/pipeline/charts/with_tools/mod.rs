@@ -1,6 +1,10 @@
 //! The charts with the real helm, kubectl and kube-apiserver.
 
+mod helm4;
+mod images;
+mod ownership;
 mod refused;
+mod users;
 
 use anyhow::{Context, ensure};
 use pipeline_tests::{
@@ -8,9 +12,10 @@ use pipeline_tests::{
     kubectl::Kubectl,
     netns, test_name,
 };
+use tools::Tool;
 
 use super::{
-    rendering::{chart, compare, helm, manifests, render, render_dependency},
+    rendering::{chart, compare, manifests, render, render_dependency, run},
     scenarios::{ALL, Scenario},
     values::examples,
 };
@@ -69,14 +74,16 @@ fn parents_render_the_same() {
     }
 }
 
-/// Helm finds nothing to warn of.
+/// Neither Helm finds anything to warn of.
 #[test]
 fn lint_finds_nothing() {
     for (name, values) in CHARTS {
         let mut arguments = vec!["lint", "--strict", "--quiet"];
         arguments.extend(values.iter().flat_map(|value| ["--set-json", *value]));
-        let output = helm(&arguments, &chart(name)).unwrap();
-        assert!(output.status.success(), "{name}: {output:?}");
+        for helm in [Tool::Helm, Tool::Helm4] {
+            let output = run(helm, &arguments, &chart(name)).unwrap();
+            assert!(output.status.success(), "{name}: {output:?}");
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The page's way with Helm.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use pipeline_tests::{both, control_plane::ApiKind, test_name};
 
 use super::{
     super::page::{Page, Reader},
-    MEMBERS, before_us, controllers,
+    MEMBERS, before_us, controllers, nothing_is_listed, uninstall,
 };
 
 /// What has one of our names.
@@ -16,14 +16,15 @@ done
 ";
 
 /// Who installs by charts has what the page's other way makes: the controllers work with the accounts' tokens while policies
-/// confine them. An uninstallation takes all of it away.
+/// confine them. An uninstallation takes all of it away, and what the page has for every way in
+/// the credentials and what the programs wrote.
 async fn charts_come_and_go(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
     let before = reader.run(LEFT).await?;
     reader.learn_functions().await?;
     let steps = reader.steps(Page::Install, "With Helm");
-    let [apis, member, uninstall] = &steps[..] else {
+    let [apis, member] = &steps[..] else {
         anyhow::bail!("the page has other steps: {steps:?}");
     };
     reader.run(apis).await?;
@@ -43,9 +44,14 @@ async fn charts_come_and_go(server: ApiKind) -> Result<()> {
     for controller in controllers {
         controller.stop().await?;
     }
-    reader.run(uninstall).await?;
+    for step in reader.steps(Page::Uninstall, "With Helm") {
+        reader.run(&step).await?;
+    }
     ensure!(reader.run(LEFT).await? == before);
-    Ok(())
+    let steps = reader.steps(Page::Uninstall, "The steps");
+    let (_, rest) = steps.split_first().context("no steps")?;
+    uninstall(&fleet, &reader, rest).await?;
+    nothing_is_listed(&reader).await
 }
 
 // On the real API only: the embedded one has no tokens.

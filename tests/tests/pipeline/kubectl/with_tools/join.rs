@@ -42,6 +42,16 @@ mod real {
     const ADDRESS: &str = "203.0.113.7:5443";
     const NAME: &str = "karmada-apiserver.karmada-system.svc.cluster.local";
 
+    const CLASS: &str = "system-node-critical";
+    const COMPONENT: &str = "
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
+patches:
+  - target: {kind: DaemonSet}
+    patch: |-
+      - {op: add, path: /spec/template/spec/priorityClassName, value: system-node-critical}
+";
+
     /// A fleet of sixty clusters, and who lets them join.
     struct Sixty {
         fleet: PropagationFleet,
@@ -160,7 +170,7 @@ mod real {
 
             let executing = sixty.fleet.start_program(Binary::ExecutionController, &[]);
             let execution = executing.await?;
-            let (joined, _) = sixty.run(&["join", "--all"]).await?;
+            let (joined, _) = sixty.run(&["join", "--all", "--wait=false"]).await?;
             ensure!(joined.code == Some(0), "{joined:?}");
             ensure!(
                 lines(&joined.stdout, " unchanged; its token ends at") == all,
@@ -170,11 +180,12 @@ mod real {
             execution
                 .until_metric(queue, |length| length == 0.0)
                 .await?;
-            let (again, writes) = sixty.run(&["join", "--all"]).await?;
+            let (again, writes) = sixty.run(&["join", "--all", "--wait=false"]).await?;
             ensure!((again.code, writes) == (Some(0), 0), "{again:?}");
 
             reports(&sixty).await?;
             renews(&sixty).await?;
+            keeps_components(&sixty).await?;
 
             let (left, _) = sixty.run(&["leave", "--all"]).await?;
             ensure!(left.code == Some(0), "{left:?}");
@@ -200,8 +211,16 @@ mod real {
         });
     }
 
-    /// An agent that has nothing but what its member got knows its cluster, and leads there.
+    /// An agent that has nothing but what its member got knows its cluster, leads there, and is what a join waits for.
     async fn reports(sixty: &Sixty) -> Result<()> {
+        let name = LAST.name();
+        let join = ["join", &name, "--timeout=1s"];
+        let silent = sixty.kubectl.remedy(&join, "").await?;
+        let told = format!("{name}: its agents have not reported: ");
+        ensure!(
+            silent.code == Some(1) && silent.stderr.contains(&told),
+            "{silent:?}"
+        );
         let agents: Api<DaemonSet> = Api::namespaced(sixty.member(), "karmada-rs");
         let agent = agents.get("cluster-health-agent").await?;
         let pod = agent.spec.and_then(|spec| spec.template.spec);
@@ -220,7 +239,35 @@ mod real {
             spec.is_some_and(|spec| spec.holder_identity.is_some())
         };
         until(&leases, "cluster-health-agent", "held", is_held).await?;
+        let joined = sixty.kubectl.remedy(&["join", &name], "").await?;
+        ensure!(joined.code == Some(0), "{joined:?}");
         agent.stop().await
+    }
+
+    /// What a component changes is there after the next join and a renewal, and goes when nobody wants it any more.
+    async fn keeps_components(sixty: &Sixty) -> Result<()> {
+        let folder = sixty.kubectl.home().join("component");
+        fs::create_dir(&folder)?;
+        fs::write(folder.join("kustomization.yaml"), COMPONENT)?;
+        let given = format!("--kustomize={}", folder.display());
+        let name = LAST.name();
+        let agents: Api<DaemonSet> = Api::namespaced(sixty.member(), "karmada-rs");
+        for (line, class) in [
+            (&["join", &name, &given, "--wait=false"][..], Some(CLASS)),
+            (&["join", &name, "--wait=false"][..], Some(CLASS)),
+            (&["renew", &name, "--when-less-than=9000h"][..], Some(CLASS)),
+            (&["join", &name, "--no-kustomize", "--wait=false"][..], None),
+        ] {
+            let finished = sixty.kubectl.remedy(line, "").await?;
+            ensure!(finished.code == Some(0), "{finished:?}");
+            let is_changed = |agents: Option<&DaemonSet>| {
+                let spec = agents.and_then(|agents| agents.spec.as_ref());
+                let pod = spec.and_then(|spec| spec.template.spec.as_ref());
+                pod.is_some_and(|pod| pod.priority_class_name.as_deref() == class)
+            };
+            until(&agents, "cluster-health-agent", "changed", is_changed).await?;
+        }
+        Ok(())
     }
 
     /// The account of `manifests/renew` gives every agent a new token, which its member gets.

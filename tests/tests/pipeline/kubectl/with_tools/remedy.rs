@@ -279,15 +279,21 @@ async fn plan_comes_true(server: ApiKind) -> Result<()> {
     operated.stop().await
 }
 
-/// A check tells which controller does not lead, and with time whether it has begun to.
+/// A check tells a cluster that has joined and never reported from one that has not joined, which controller does not lead,
+/// and with time whether it has begun to.
 async fn check_names_the_leaderless(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     operated.fleet.karmada.namespace("karmada-cluster").await?;
+    let checked = operated.run(&["check"]).await?;
+    let silent = "× member1 has joined, and never reported\n";
+    assert!(checked.stdout.contains(silent), "{checked:?}");
+    let admin = Kubectl::new(operated.fleet.karmada.kubeconfig_path().to_owned())?;
     for member in ["member1", "member2"] {
-        let line =
+        let credentials =
             format!("create secret generic {member} -n karmada-cluster --from-literal=token=t");
-        let admin = operated.fleet.karmada.kubeconfig_path().to_owned();
-        Kubectl::new(admin)?.run(&line).await?;
+        admin.run(&credentials).await?;
+        let role = format!("delete clusterrole karmada-rs:cluster-health-agent:{member}");
+        admin.run(&role).await?;
     }
     let checked = operated.run(&["check"]).await?;
     for line in [
@@ -295,7 +301,7 @@ async fn check_names_the_leaderless(server: ApiKind) -> Result<()> {
         "✓ remedy-controller leads: lease karmada-system/remedy-controller is held by ",
         "✓ ingress-controller leads: lease karmada-system/ingress-controller is held by ",
         "✓ serviceLocations of ingresses is written by the ingress-controller alone",
-        "‼ member1 has no agents",
+        "‼ member1 has not joined",
     ] {
         let mut lines = checked.stdout.lines();
         assert!(

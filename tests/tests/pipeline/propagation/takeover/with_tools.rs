@@ -61,7 +61,7 @@ kubectl --context host -n karmada-system create deployment karmada-controller-ma
     /bin/karmada-controller-manager --controllers=*,-remedy --v=4
 ";
 
-/// The section of docs/install.md.
+/// The section of docs/swap.md.
 const SECTION: &str = "In place of Karmada's propagation";
 
 /// The programs of Karmada, as they run in the host.
@@ -287,7 +287,7 @@ impl TakeOver {
 
     /// Follows the page from the first step to the last.
     async fn follow(&self) -> Result<()> {
-        let steps = self.reader.steps(Page::Install, SECTION);
+        let steps = self.reader.steps(Page::Swap, SECTION);
         let [observe, still, start, check, back] = &steps[..] else {
             bail!("the page has other steps: {steps:?}");
         };

@@ -77,7 +77,7 @@ impl Installer {
 
 /// Follows the page from the first step to the last, but for the checks of what our programs do: none runs.
 async fn follow(reader: &Reader, host: &ControlPlane, installer: &Installer) -> Result<()> {
-    let steps = reader.steps(Page::Install, SECTION);
+    let steps = reader.steps(Page::Swap, SECTION);
     let [observe, still, start, _, back] = &steps[..] else {
         bail!("the page has other steps: {steps:?}");
     };
