@@ -30,6 +30,7 @@ fn page_confines_every_account() {
                 &[
                     "cluster-health",
                     "execution-controller-endpoints",
+                    "execution-controller-imports",
                     "execution-controller",
                     "ingress-controller",
                     "propagation-controller",
