@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::watcher::Event;
 use objects::Key;
 
+use crate::expectations::{Expectations, Shown, is_as_new};
 use crate::watch::Decoded;
 
 /// The last valid version of every object of one kind.
@@ -19,6 +21,10 @@ pub struct Cache<K> {
     stale: BTreeSet<Key>,
     /// During a list, the known keys it has not returned yet.
     unlisted: BTreeSet<Key>,
+    /// Objects of which a read has shown a newer version than the watch.
+    ahead: BTreeSet<Key>,
+    /// Who waits for our writes to these objects.
+    expected: Option<(Expectations, ApiResource)>,
 }
 
 /// The numbers of objects of one kind whose newest version does not decode.
@@ -48,6 +54,8 @@ impl<K> Default for Cache<K> {
             unread: BTreeSet::new(),
             stale: BTreeSet::new(),
             unlisted: BTreeSet::new(),
+            ahead: BTreeSet::new(),
+            expected: None,
         }
     }
 }
@@ -88,6 +96,14 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
+    /// Creates the cache of a kind, whose events show what was written to its objects.
+    pub fn expecting(expectations: &Expectations, kind: &K::DynamicType) -> Self {
+        Self {
+            expected: Some((expectations.clone(), ApiResource::erase::<K>(kind))),
+            ..Self::default()
+        }
+    }
+
     /// Applies an event of the watch and returns the changes. An invalid object keeps its last valid
     /// version, a known resource version is no change, and an object missing from a complete list is
     /// gone. An invalid object that is being deleted is valid with its last content, or none, since only
@@ -99,9 +115,12 @@ impl<K: Resource + Clone + Default> Cache<K> {
                 self.unlisted = self.objects.keys().chain(&self.unread).cloned().collect();
                 Vec::new()
             }
-            Event::Apply(object) | Event::InitApply(object) => {
+            Event::InitApply(object) => {
+                // The API may have been restored from a backup.
+                self.ahead.remove(&key_of(&object));
                 self.apply(object).into_iter().collect()
             }
+            Event::Apply(object) => self.apply(object).into_iter().collect(),
             Event::Delete(object) => {
                 let key = key_of(&object);
                 self.remove(key).into_iter().collect()
@@ -113,8 +132,27 @@ impl<K: Resource + Clone + Default> Cache<K> {
         }
     }
 
+    /// Takes in a version of a known object that a read has shown, and returns the change. If it is newer than that of the
+    /// watch, it is in effect until the watch has caught up.
+    pub fn read_ahead(&mut self, object: K) -> Option<Transition<K>> {
+        let key = Key::of(&object);
+        let known = self.objects.get(&key)?;
+        if is_at_least(&**known, &object) {
+            return None;
+        }
+        self.ahead.insert(key.clone());
+        Some(self.replace(key, object))
+    }
+
     fn apply(&mut self, object: Decoded<K>) -> Option<Transition<K>> {
         let key = key_of(&object);
+        let version = object.meta().resource_version.clone();
+        let change = self.change(key.clone(), object);
+        self.show(&key, &Shown::Version(version));
+        change
+    }
+
+    fn change(&mut self, key: Key, object: Decoded<K>) -> Option<Transition<K>> {
         self.unlisted.remove(&key);
         let known = self.objects.get(&key);
         let object = match object {
@@ -141,20 +179,45 @@ impl<K: Resource + Clone + Default> Cache<K> {
         if known.is_some_and(|known| same_version(&**known, &object)) {
             return None;
         }
+        if self.ahead.contains(&key) && known.is_some_and(|known| is_at_least(&**known, &object)) {
+            return None;
+        }
+        self.ahead.remove(&key);
+        Some(self.replace(key, object))
+    }
+
+    fn replace(&mut self, key: Key, object: K) -> Transition<K> {
         let new = Arc::new(object);
         let old = self.objects.insert(key.clone(), Arc::clone(&new));
-        Some(Transition {
+        // That of another one of the name may be the first to show that the former is gone.
+        if old
+            .as_ref()
+            .is_some_and(|old| old.meta().uid != new.meta().uid)
+        {
+            self.show(&key, &Shown::Absence);
+        }
+        Transition {
             key,
             old,
             new: Some(new),
-        })
+        }
+    }
+
+    /// Tells who waits for a write what the watch shows.
+    fn show(&self, key: &Key, shown: &Shown) {
+        if let Some((expectations, resource)) = &self.expected {
+            expectations.observe(resource, key, shown);
+        }
     }
 
     fn remove(&mut self, key: Key) -> Option<Transition<K>> {
         self.unlisted.remove(&key);
         self.unread.remove(&key);
         self.stale.remove(&key);
-        let old = self.objects.remove(&key)?;
+        self.ahead.remove(&key);
+        let old = self.objects.remove(&key);
+        self.show(&key, &Shown::Absence);
+        let old = old?;
         Some(Transition {
             key,
             old: Some(old),
@@ -165,6 +228,13 @@ impl<K: Resource + Clone + Default> Cache<K> {
 
 fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
     Key::of(object)
+}
+
+/// Returns `true` if `known` is a version of the same object that is as new as another one, or newer.
+fn is_at_least(known: &impl Resource, other: &impl Resource) -> bool {
+    let (known, other) = (known.meta(), other.meta());
+    let versions = [known, other].map(|one| one.resource_version.as_deref());
+    known.uid == other.uid && is_as_new(versions[0], versions[1])
 }
 
 /// Compares the uid too: an object created again may have any resource version.
@@ -309,6 +379,33 @@ mod tests {
             assert_eq!(map.data.iter().flatten().count(), content);
         }
         assert_eq!(counts(&cache), (0, 0));
+    }
+
+    /// What a read has shown is in effect until the watch has caught up with it, or lists anew.
+    #[test]
+    fn read_version_outlasts_older() {
+        let of = |version| {
+            let Decoded::Valid(map) = valid(1, version) else {
+                panic!("invalid");
+            };
+            map
+        };
+        let mut cache = Cache::default();
+        assert!(
+            cache.read_ahead(of(1)).is_none(),
+            "the watch has not shown it"
+        );
+        cache.observe(Event::Apply(valid(1, 5)));
+        assert!(cache.read_ahead(of(4)).is_none());
+        assert!(cache.read_ahead(of(10)).is_some());
+        for (shown, in_effect) in [(9, "10"), (10, "10"), (11, "11"), (7, "7")] {
+            cache.observe(Event::Apply(valid(1, shown)));
+            let version = versions(&cache)[&key(1)].clone();
+            assert_eq!(version.as_deref(), Some(in_effect), "{shown}");
+        }
+        cache.read_ahead(of(20));
+        cache.observe(Event::InitApply(valid(1, 8)));
+        assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("8"));
     }
 
     /// A list of known versions changes nothing.

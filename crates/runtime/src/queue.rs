@@ -205,6 +205,15 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
+    /// Releases a key that is not to be taken before `until`: adding it requeues it at once.
+    pub(crate) fn hold(&self, key: &K, until: Instant) {
+        let mut state = self.shared.state.lock();
+        state.delayed.insert((until, key.clone()));
+        state.release(key);
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
     /// Releases a key after a failure and requeues it after the returned delay. Adding it requeues it
     /// sooner.
     pub(crate) fn retry(&self, key: &K) -> Duration {

@@ -5,9 +5,10 @@ use std::fmt::Debug;
 
 use http::HeaderValue;
 use http::header::ACCEPT;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::{Request, request};
-use kube::{Api, Resource};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{DynamicObject, Request, request};
+use kube::{Api, Client, Resource};
+use objects::write::{Action, Guard, Write};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,10 +22,12 @@ const METADATA: HeaderValue = HeaderValue::from_static(
 /// An object as a write has left it, of which the answer shows only the version.
 #[derive(Debug, Deserialize)]
 pub struct Stored {
+    /// Those of a `Status`, which answers a deletion, have no version.
+    #[serde(default)]
     metadata: Version,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Version {
     #[serde(default)]
@@ -117,9 +120,59 @@ async fn send<K: Resource + Clone>(
     build: impl FnOnce(Request) -> Result<http::Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<Stored> {
     let request = build(Request::new(objects.resource_url()));
+    answered(&objects.clone().into_client(), request).await
+}
+
+/// Performs a write as it was decided.
+pub(crate) async fn perform(client: &Client, write: &Write) -> kube::Result<Stored> {
+    answered(client, build(write)).await
+}
+
+fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let object = &write.object;
+    let namespace = Some(&*object.key.namespace).filter(|namespace| !namespace.is_empty());
+    let request = Request::new(DynamicObject::url_path(&object.resource, namespace));
+    let name = in_path(&object.key.name);
+    match &write.action {
+        Action::Create(body) => {
+            let body = body.to_string().into_bytes();
+            request.create(&PostParams::default(), body)
+        }
+        Action::Merge(_) => {
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(write.guarded_body()));
+            match write.subresource {
+                Some(part) => request.patch_subresource(part, &name, &parameters, &patch),
+                None => request.patch(&name, &parameters, &patch),
+            }
+        }
+        Action::Delete => {
+            let preconditions = match write.guard {
+                Guard::None => None,
+                Guard::Version => Some(Preconditions {
+                    resource_version: object.version.clone(),
+                    uid: None,
+                }),
+                Guard::Uid => Some(Preconditions {
+                    resource_version: None,
+                    uid: object.uid.clone(),
+                }),
+            };
+            let parameters = DeleteParams {
+                preconditions,
+                ..DeleteParams::background()
+            };
+            request.delete(&name, &parameters)
+        }
+    }
+}
+
+async fn answered(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, request::Error>,
+) -> kube::Result<Stored> {
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     request.headers_mut().insert(ACCEPT, METADATA);
-    objects.clone().into_client().request(request).await
+    client.request(request).await
 }
 
 #[cfg(test)]

@@ -1,0 +1,272 @@
+//! Writes as decisions make them: to which object, what, and what must still be true of it then. Who sends one needs to
+//! know nothing else.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource;
+use kube::core::ApiResource;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::Key;
+use crate::metadata;
+use crate::patch::merge_between;
+
+/// An object of the API, as it was when something was decided about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectRef {
+    /// Its kind.
+    pub resource: ApiResource,
+    /// Its namespace and name.
+    pub key: Key,
+    /// Its uid; `None` if that does not matter, or it does not exist.
+    pub uid: Option<String>,
+    /// Its resource version, likewise.
+    pub version: Option<String>,
+}
+
+/// What is done to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is created.
+    Create(Value),
+    /// It is patched with a merge patch (RFC 7396).
+    Merge(Value),
+    /// It is deleted, and what it owns in the background.
+    Delete,
+}
+
+/// What must be as it was when the write was decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing.
+    #[default]
+    None,
+    /// The object's version.
+    Version,
+    /// The object's uid.
+    Uid,
+}
+
+/// A write to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// What is written, in the words of metrics.
+    pub target: &'static str,
+    /// The object.
+    pub object: ObjectRef,
+    /// What is done to it.
+    pub action: Action,
+    /// The subresource that is written.
+    pub subresource: Option<&'static str>,
+    /// What must be as it was.
+    pub guard: Guard,
+    /// The fields, as JSON pointers (RFC 6901), that nobody else may write. Without any, whoever undoes the write is not
+    /// looked for.
+    pub fields: Vec<String>,
+}
+
+/// What follows from a decision. `E` is what is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan<E> {
+    /// The writes.
+    pub writes: Vec<Write>,
+    /// What is told once they are stored.
+    pub events: Vec<E>,
+    /// The time at which the same facts mean something else.
+    pub wake_at: Option<Timestamp>,
+}
+
+impl<E> Default for Plan<E> {
+    fn default() -> Self {
+        Self {
+            writes: Vec::new(),
+            events: Vec::new(),
+            wake_at: None,
+        }
+    }
+}
+
+impl ObjectRef {
+    /// Returns what refers to `object` as it is.
+    pub fn of<K: Resource>(object: &K, kind: &K::DynamicType) -> Self {
+        let metadata = object.meta();
+        Self {
+            uid: metadata.uid.clone(),
+            version: metadata.resource_version.clone(),
+            ..Self::named::<K>(Key::of(object), kind)
+        }
+    }
+
+    /// Returns what refers to the object `key`, whatever it is now.
+    pub fn named<K: Resource>(key: Key, kind: &K::DynamicType) -> Self {
+        Self {
+            resource: ApiResource::erase::<K>(kind),
+            key,
+            uid: None,
+            version: None,
+        }
+    }
+
+    /// Returns the object as Events name it.
+    pub fn reference(&self) -> ObjectReference {
+        let Key { namespace, name } = self.key.clone();
+        ObjectReference {
+            api_version: Some(self.resource.api_version.clone()),
+            kind: Some(self.resource.kind.clone()),
+            name: Some(name),
+            namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+            uid: self.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+impl Write {
+    fn new(target: &'static str, object: ObjectRef, action: Action) -> Self {
+        Self {
+            target,
+            object,
+            action,
+            subresource: None,
+            guard: Guard::None,
+            fields: Vec::new(),
+        }
+    }
+
+    /// Creates `object`.
+    pub fn create<K: Resource + Serialize>(
+        target: &'static str,
+        object: &K,
+        kind: &K::DynamicType,
+    ) -> Self {
+        let body = json!(object);
+        Self::new(target, ObjectRef::of(object, kind), Action::Create(body))
+    }
+
+    /// Patches an object with a merge patch.
+    pub fn merge(target: &'static str, object: ObjectRef, body: Value) -> Self {
+        Self::new(target, object, Action::Merge(body))
+    }
+
+    /// Deletes an object.
+    pub fn delete(target: &'static str, object: ObjectRef) -> Self {
+        Self::new(target, object, Action::Delete)
+    }
+
+    /// Replaces the finalizers of an object that is as it was.
+    pub fn finalizers(target: &'static str, object: ObjectRef, finalizers: &[String]) -> Self {
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        Self::merge(target, object, body).guarded(Guard::Version)
+    }
+
+    /// Makes one status of another, of an object that is as it was; `None` if they are equal.
+    pub fn status_between(
+        target: &'static str,
+        object: ObjectRef,
+        before: &impl Serialize,
+        after: &impl Serialize,
+    ) -> Option<Self> {
+        let patch = merge_between(&json!(before), &json!(after))?;
+        let write = Self::merge(target, object, json!({ "status": patch }));
+        Some(write.of_status().guarded(Guard::Version))
+    }
+
+    /// Writes the status alone.
+    #[must_use]
+    pub fn of_status(mut self) -> Self {
+        self.subresource = Some("status");
+        self
+    }
+
+    /// Fails unless that is as it was.
+    #[must_use]
+    pub fn guarded(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// Writes a field that nobody else may write.
+    #[must_use]
+    pub fn owning(mut self, field: &str) -> Self {
+        self.fields.push(field.to_owned());
+        self
+    }
+
+    /// Returns what is sent, without its guard; null for a deletion.
+    pub fn body(&self) -> &Value {
+        static NOTHING: Value = Value::Null;
+        match &self.action {
+            Action::Create(body) | Action::Merge(body) => body,
+            Action::Delete => &NOTHING,
+        }
+    }
+
+    /// Returns what is sent, with its guard.
+    pub fn guarded_body(&self) -> Value {
+        let ObjectRef { uid, version, .. } = &self.object;
+        let mut body = self.body().clone();
+        match self.guard {
+            Guard::None => {}
+            Guard::Version => metadata::set(&mut body, "resourceVersion", json!(version)),
+            Guard::Uid => metadata::set(&mut body, "uid", json!(uid)),
+        }
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::from_value;
+
+    use super::*;
+
+    fn object() -> ObjectRef {
+        let metadata =
+            json!({ "namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7" });
+        let map: ConfigMap = from_value(json!({ "metadata": metadata })).unwrap();
+        ObjectRef::of(&map, &())
+    }
+
+    /// A guard is that of the object which was decided about, and the body without it is the same at each version.
+    #[test]
+    fn guard_is_no_content() {
+        let write = Write::finalizers("map", object(), &["a".to_owned()]);
+        assert_eq!(
+            write.body(),
+            &json!({ "metadata": { "finalizers": ["a"] } })
+        );
+        let sent = json!({ "metadata": { "finalizers": ["a"], "resourceVersion": "7" } });
+        assert_eq!(write.guarded_body(), sent);
+        let sent = json!({ "metadata": { "finalizers": ["a"], "uid": "u" } });
+        assert_eq!(write.guarded(Guard::Uid).guarded_body(), sent);
+    }
+
+    /// Only a status that differs is written.
+    #[test]
+    fn equal_status_is_unwritten() {
+        let between = |after: Value| {
+            Write::status_between("status", object(), &json!({ "a": 1, "b": 2 }), &after)
+        };
+        assert_eq!(between(json!({ "a": 1, "b": 2 })), None);
+        let write = between(json!({ "a": 1 })).unwrap();
+        assert_eq!(write.body(), &json!({ "status": { "b": null } }));
+        assert_eq!(
+            (write.subresource, write.guard),
+            (Some("status"), Guard::Version)
+        );
+    }
+
+    /// Events name an object as kube does.
+    #[test]
+    fn references_are_those_of_kube() {
+        let map = ConfigMap {
+            metadata: from_value(json!({ "namespace": "shop", "name": "web", "uid": "u" }))
+                .unwrap(),
+            ..ConfigMap::default()
+        };
+        let reference = ObjectRef::of(&map, &()).reference();
+        assert_eq!(reference, map.object_ref(&()));
+    }
+}

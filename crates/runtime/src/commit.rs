@@ -1,0 +1,352 @@
+//! The one place that sends what a plan has decided: only while leading, unless another client undoes it time and again,
+//! and with its key held back until the watch shows it.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use kube::core::DynamicObject;
+use kube::runtime::events::Event;
+use kube::{Api, Client};
+use objects::Key;
+use objects::write::{Action, ObjectRef, Write};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::contention::{Attempt, Contention, find_rival};
+use crate::events::EventRecorder;
+use crate::expectations::{Expectations, Expected, Subject};
+use crate::write::{Refusals, Stored, WriteError, WriteErrorKind, WriteMode, perform};
+
+/// The number of writes of one plan that are under way at once.
+const OF_ONE_PLAN: usize = 8;
+/// The number of writes that are under way at once. With more a busy API server writes no faster, but its watches fall
+/// seconds behind, and what is decided by them conflicts.
+const AT_ONCE: usize = 16;
+
+/// A target in one object: by that a write is known again.
+type Part = (&'static str, Key);
+
+/// Sends writes; clones share it.
+#[derive(Clone)]
+pub struct Committer(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    mode: WriteMode,
+    expectations: Expectations,
+    notices: Option<Notices>,
+    contention: Contention<Part>,
+    refusals: Refusals<Part>,
+    under_way: Semaphore,
+}
+
+/// Who is told where a write meets an obstacle, each time that is news.
+#[derive(Clone)]
+pub struct Notices {
+    /// The Events of the program.
+    pub events: EventRecorder,
+    /// The name under which the API knows who writes for us.
+    pub manager: &'static str,
+    /// Returns the Event about the object of a write.
+    pub event: fn(&Write, Obstacle<'_>) -> Event,
+}
+
+/// What keeps a write from lasting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle<'a> {
+    /// The API refuses it, for this reason.
+    Refused(&'a str),
+    /// This manager undoes it, so that it waits for growing pauses.
+    Contested(&'a str),
+}
+
+/// The fate of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was stored, as this version; a deletion of an object that is gone has none.
+    Stored(Option<String>),
+    /// It was stored, and the object is as it was: the API does not keep what was written, or had it already.
+    Unchanged,
+    /// What was to be created exists. The watch is about to show it.
+    Exists,
+    /// The object is gone. The watch is about to show that.
+    Gone,
+    /// It was only counted.
+    DryRun,
+    /// It was not sent, and will not be before this.
+    Contended(Instant),
+}
+
+impl Outcome {
+    /// Returns `true` if what was written is so now.
+    pub fn is_stored(&self) -> bool {
+        matches!(self, Self::Stored(_) | Self::Unchanged)
+    }
+}
+
+impl Committer {
+    /// Creates the committer to the API behind `client`, whose watches end `expectations`. Nobody is told of obstacles if
+    /// `notices` are absent.
+    pub fn new(
+        client: Client,
+        mode: WriteMode,
+        expectations: Expectations,
+        notices: Option<Notices>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            client,
+            mode,
+            expectations,
+            notices,
+            contention: Contention::default(),
+            refusals: Refusals::default(),
+            under_way: Semaphore::new(AT_ONCE),
+        }))
+    }
+
+    /// Returns the time until which nothing is decided for any of these.
+    pub fn held_until(&self, subjects: impl IntoIterator<Item = Subject>) -> Option<Instant> {
+        self.0.expectations.until(subjects)
+    }
+
+    /// Sends a write. Until the watch shows it, nothing is decided for `subject`.
+    ///
+    /// # Errors
+    /// Fails if another version is there, or the namespace of what is created is not; if the API refuses the write or does
+    /// not answer; or without leadership.
+    pub async fn write(
+        &self,
+        write: &Write,
+        subject: Option<&Subject>,
+    ) -> Result<Outcome, WriteError> {
+        let attempt = match self.attempt(write).await {
+            Ok(attempt) => attempt,
+            Err(until) => return Ok(Outcome::Contended(until)),
+        };
+        let expectations = &self.0.expectations;
+        if let Some(subject) = subject {
+            expectations.begin(&write.object, subject);
+        }
+        let result = self.send(write).await;
+        if let Some(reason) = (self.0.refusals).note(part(write), &result) {
+            self.tell(write, Obstacle::Refused(&reason));
+        }
+        let outcome = outcome(write, result);
+        if let Some(subject) = subject {
+            let expected = outcome.as_ref().ok().and_then(|one| expected(write, one));
+            expectations.answered(&write.object, subject, expected);
+        }
+        match &outcome {
+            Ok(Outcome::Stored(version)) => self.stored(attempt, version.clone()),
+            Ok(Outcome::Unchanged) => self.stored(attempt, write.object.version.clone()),
+            Ok(Outcome::Gone) => self.forget(write.target, &write.object.key),
+            _ => {}
+        }
+        outcome
+    }
+
+    /// Sends the writes of one plan, some at once.
+    ///
+    /// # Errors
+    /// Fails with the first error as [`Self::write`] does, once all have ended: what fails for one object keeps no other
+    /// waiting.
+    pub async fn commit(
+        &self,
+        writes: &[Write],
+        subject: Option<&Subject>,
+    ) -> Result<(), WriteError> {
+        let mut all = Ok(());
+        for some in writes.chunks(OF_ONE_PLAN) {
+            let sent = join_all(some.iter().map(|write| self.write(write, subject))).await;
+            all = sent
+                .into_iter()
+                .fold(all, |all, one| all.and(one.map(drop)));
+        }
+        all
+    }
+
+    /// Forgets what has become of the writes of `target` to an object that is gone.
+    pub fn forget(&self, target: &'static str, object: &Key) {
+        let part = (target, object.clone());
+        self.0.refusals.forget(&part);
+        self.0.contention.forget(&part);
+    }
+
+    /// Begins a write, or returns the end of the pause before it.
+    async fn attempt(&self, write: &Write) -> Result<Option<Attempt<Part>>, Instant> {
+        if write.fields.is_empty() {
+            return Ok(None);
+        }
+        let (value, seen) = (write.body(), write.object.version.as_deref());
+        let begun = (self.0.contention).begin(part(write), value, seen, Instant::now());
+        let backoff = match begun {
+            Ok(attempt) => return Ok(Some(attempt)),
+            Err(backoff) => backoff,
+        };
+        if backoff.is_news
+            && let Some(notices) = &self.0.notices
+        {
+            let (objects, name) = (self.objects(&write.object), &write.object.key.name);
+            let rival = find_rival(&objects, name, notices.manager, &write.fields).await;
+            let manager = rival.as_deref().unwrap_or("another client");
+            tracing::warn!(
+                object = %write.object.key,
+                written = write.target,
+                manager,
+                "Another writer undoes every write, will write again after growing pauses"
+            );
+            self.tell(write, Obstacle::Contested(manager));
+        }
+        Err(backoff.until)
+    }
+
+    async fn send(&self, write: &Write) -> Result<Option<Stored>, WriteError> {
+        let Shared {
+            client,
+            mode,
+            under_way,
+            ..
+        } = &*self.0;
+        let _under_way = under_way.acquire().await;
+        mode.write(write.target, perform(client, write)).await
+    }
+
+    fn stored(&self, attempt: Option<Attempt<Part>>, version: Option<String>) {
+        if let Some(attempt) = attempt {
+            (self.0.contention).stored(attempt, version, Instant::now());
+        }
+    }
+
+    fn tell(&self, write: &Write, obstacle: Obstacle<'_>) {
+        if let Some(Notices { events, event, .. }) = &self.0.notices {
+            events.record(write.object.reference(), event(write, obstacle));
+        }
+    }
+
+    fn objects(&self, object: &ObjectRef) -> Api<DynamicObject> {
+        let (client, resource) = (self.0.client.clone(), &object.resource);
+        match &*object.key.namespace {
+            "" => Api::all_with(client, resource),
+            namespace => Api::namespaced_with(client, namespace, resource),
+        }
+    }
+}
+
+fn part(write: &Write) -> Part {
+    (write.target, write.object.key.clone())
+}
+
+/// Returns the fate of a write, which is an error if somebody has to do something about it.
+fn outcome(
+    write: &Write,
+    result: Result<Option<Stored>, WriteError>,
+) -> Result<Outcome, WriteError> {
+    let is_creation = matches!(write.action, Action::Create(_));
+    match result {
+        Ok(None) => Ok(Outcome::DryRun),
+        Ok(Some(stored)) => {
+            let version = stored.version();
+            let is_known = version.is_some() && version == write.object.version;
+            Ok(if is_known {
+                Outcome::Unchanged
+            } else {
+                Outcome::Stored(version)
+            })
+        }
+        Err(error) if is_creation && exists(&error) => Ok(Outcome::Exists),
+        Err(error) if !is_creation && error.kind() == WriteErrorKind::Missing => Ok(Outcome::Gone),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns what shows a write, if something does.
+fn expected(write: &Write, outcome: &Outcome) -> Option<Expected> {
+    match outcome {
+        Outcome::Stored(Some(version)) => Some(Expected::Version(version.clone())),
+        Outcome::Stored(None) if write.action == Action::Delete => Some(Expected::Absence),
+        _ => None,
+    }
+}
+
+fn exists(error: &WriteError) -> bool {
+    matches!(error, WriteError::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
+}
+
+#[cfg(test)]
+mod tests {
+    use embedded_apiserver::ApiServer;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use objects::write::Guard;
+    use serde_json::{from_value, json};
+
+    use super::*;
+    use crate::lease::Leadership;
+    use crate::metrics::WriteMetrics;
+    use crate::write::{WouldWrite, Writer};
+
+    fn committer(server: &ApiServer, mode: WriteMode) -> Committer {
+        let client = Client::new(server.service(), "default");
+        Committer::new(client, mode, Expectations::default(), None)
+    }
+
+    fn creation() -> Write {
+        let map = json!({ "metadata": { "namespace": "default", "name": "m" } });
+        Write::create("map", &from_value::<ConfigMap>(map).unwrap(), &())
+    }
+
+    fn merge(version: &str, value: &str) -> Write {
+        let object = ObjectRef {
+            version: Some(version.to_owned()),
+            ..creation().object
+        };
+        let body = json!({ "data": { "a": value } });
+        Write::merge("map", object, body).guarded(Guard::Version)
+    }
+
+    /// Each answer has an outcome, and only what the watch is going to show is waited for.
+    #[tokio::test]
+    async fn answers_decide_outcomes() {
+        let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+        let committer = committer(&ApiServer::new(), WriteMode::Perform(writer));
+        let subject = Subject::new("map", &creation().object.key);
+        let write = async |write: Write| {
+            let outcome = committer.write(&write, Some(&subject)).await;
+            let is_held = committer.held_until([subject.clone()]).is_some();
+            (outcome, is_held)
+        };
+        let stored = |(outcome, is_held): (Result<Outcome, WriteError>, bool)| match outcome {
+            Ok(Outcome::Stored(Some(version))) if is_held => version,
+            other => panic!("{other:?}, held: {is_held}"),
+        };
+        let first = stored(write(creation()).await);
+        let (outcome, is_held) = write(creation()).await;
+        assert_eq!((outcome.unwrap(), is_held), (Outcome::Exists, false));
+        let second = stored(write(merge(&first, "1")).await);
+        let (outcome, is_held) = write(merge(&first, "2")).await;
+        let kind = outcome.unwrap_err().kind();
+        assert_eq!((kind, is_held), (WriteErrorKind::Conflict, false));
+        let (outcome, is_held) = write(merge(&second, "1")).await;
+        assert_eq!((outcome.unwrap(), is_held), (Outcome::Unchanged, false));
+        let deletion = Write::delete("map", creation().object);
+        let (outcome, is_held) = write(deletion.clone()).await;
+        assert_eq!((outcome.unwrap().is_stored(), is_held), (true, true));
+        for gone in [deletion, merge(&second, "2")] {
+            let (outcome, is_held) = write(gone).await;
+            assert_eq!((outcome.unwrap(), is_held), (Outcome::Gone, false));
+        }
+    }
+
+    /// What is only counted is neither stored nor waited for.
+    #[tokio::test]
+    async fn dry_run_only_counts() {
+        let (server, counters) = (ApiServer::new(), WouldWrite::default());
+        let committer = committer(&server, WriteMode::DryRun(counters.clone()));
+        let subject = Subject::new("map", &creation().object.key);
+        let outcome = committer.write(&creation(), Some(&subject)).await.unwrap();
+        assert_eq!((outcome, counters.of("map")), (Outcome::DryRun, 1));
+        assert_eq!(committer.held_until([subject]), None);
+        let maps: Api<ConfigMap> =
+            Api::default_namespaced(Client::new(server.service(), "default"));
+        assert!(maps.get_opt("m").await.unwrap().is_none());
+    }
+}
