@@ -72,7 +72,11 @@ impl Controller for Reconciler {
         let subject = Subject::new(CLUSTER, key);
         match self.committer.write(write, Some(&subject)).await? {
             Outcome::Contended(until) => self.queue.add_at(key.clone(), until),
-            outcome if outcome.is_stored() => self.follow(key, &snapshot, &plan.events),
+            outcome if outcome.is_stored() => {
+                self.follow(key, &snapshot, &plan.events);
+                // Once the watch shows the write, or that it was undone: which may look as it did before (karmada#7776).
+                self.queue.add(key.clone());
+            }
             _ => {}
         }
         Ok(())

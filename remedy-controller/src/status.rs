@@ -129,7 +129,7 @@ impl StatusReconciler {
             // It differs from what is there.
             Outcome::Unchanged => self.lacks(key, "its definition lacks fields of the status"),
             // The Remedy was deleted meanwhile, or its definition was replaced.
-            Outcome::Gone => {
+            Outcome::Gone(_) => {
                 self.support.forget();
                 self.queue.add(key.clone());
             }

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::index::{CLUSTER, Index, Snapshot, View};
+use crate::index::{CLUSTER, Index, REMEDY, Snapshot, View};
 
 /// The index behind a lock, and the queue of the clusters that its changes wake.
 #[derive(Debug)]
@@ -39,13 +39,13 @@ impl SharedIndex {
         max_blocked: MaxBlocked,
         clock: fn() -> Timestamp,
     ) -> Self {
-        let index = Index::new(max_blocked, clock);
-        // If another writer undoes a write unseen, a later version looks like the one before it (karmada#7776).
-        index.expectations.wake(CLUSTER, queue.clone());
+        let (index, remedy_queue) = (Index::new(max_blocked, clock), Queue::default());
+        index.expectations.add_queue(CLUSTER, &queue);
+        index.expectations.add_queue(REMEDY, &remedy_queue);
         Self {
             index: Mutex::new(index),
             queue,
-            remedy_queue: Queue::default(),
+            remedy_queue,
             expiries: Arc::default(),
         }
     }

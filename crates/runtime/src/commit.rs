@@ -61,16 +61,16 @@ pub enum Obstacle<'a> {
 }
 
 /// The fate of a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outcome {
     /// It was stored, as this version; a deletion of an object that is gone has none.
     Stored(Option<String>),
     /// It was stored, and the object is as it was: the API does not keep what was written, or had it already.
     Unchanged,
-    /// What was to be created exists. The watch is about to show it.
-    Exists,
-    /// The object is gone. The watch is about to show that.
-    Gone,
+    /// What was to be created exists, as the API has answered. The watch is about to show it.
+    Exists(WriteError),
+    /// The object is gone, as the API has answered. The watch is about to show that.
+    Gone(WriteError),
     /// It was only counted.
     DryRun,
     /// It was not sent, and will not be before this.
@@ -139,13 +139,13 @@ impl Committer {
         match &outcome {
             Ok(Outcome::Stored(version)) => self.stored(attempt, version.clone()),
             Ok(Outcome::Unchanged) => self.stored(attempt, write.object.version.clone()),
-            Ok(Outcome::Gone) => self.forget(write.target, &write.object.key),
+            Ok(Outcome::Gone(_)) => self.forget(write.target, &write.object.key),
             _ => {}
         }
         outcome
     }
 
-    /// Sends the writes of one plan, some at once.
+    /// Sends the writes of one plan, some at once, and returns their fates.
     ///
     /// # Errors
     /// Fails with the first error as [`Self::write`] does, once all have ended: what fails for one object keeps no other
@@ -154,15 +154,18 @@ impl Committer {
         &self,
         writes: &[Write],
         subject: Option<&Subject>,
-    ) -> Result<(), WriteError> {
-        let mut all = Ok(());
+    ) -> Result<Vec<Outcome>, WriteError> {
+        let (mut outcomes, mut failed) = (Vec::with_capacity(writes.len()), None);
         for some in writes.chunks(OF_ONE_PLAN) {
             let sent = join_all(some.iter().map(|write| self.write(write, subject))).await;
-            all = sent
-                .into_iter()
-                .fold(all, |all, one| all.and(one.map(drop)));
+            for one in sent {
+                match one {
+                    Ok(outcome) => outcomes.push(outcome),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
+            }
         }
-        all
+        failed.map_or(Ok(outcomes), Err)
     }
 
     /// Forgets what has become of the writes of `target` to an object that is gone.
@@ -253,8 +256,10 @@ fn outcome(
                 Outcome::Stored(version)
             })
         }
-        Err(error) if is_creation && exists(&error) => Ok(Outcome::Exists),
-        Err(error) if !is_creation && error.kind() == WriteErrorKind::Missing => Ok(Outcome::Gone),
+        Err(error) if is_creation && exists(&error) => Ok(Outcome::Exists(error)),
+        Err(error) if !is_creation && error.kind() == WriteErrorKind::Missing => {
+            Ok(Outcome::Gone(error))
+        }
         Err(error) => Err(error),
     }
 }
@@ -320,19 +325,19 @@ mod tests {
         };
         let first = stored(write(creation()).await);
         let (outcome, is_held) = write(creation()).await;
-        assert_eq!((outcome.unwrap(), is_held), (Outcome::Exists, false));
+        assert!(matches!(outcome, Ok(Outcome::Exists(_))) && !is_held);
         let second = stored(write(merge(&first, "1")).await);
         let (outcome, is_held) = write(merge(&first, "2")).await;
         let kind = outcome.unwrap_err().kind();
         assert_eq!((kind, is_held), (WriteErrorKind::Conflict, false));
         let (outcome, is_held) = write(merge(&second, "1")).await;
-        assert_eq!((outcome.unwrap(), is_held), (Outcome::Unchanged, false));
+        assert!(matches!(outcome, Ok(Outcome::Unchanged)) && !is_held);
         let deletion = Write::delete("map", creation().object);
         let (outcome, is_held) = write(deletion.clone()).await;
         assert_eq!((outcome.unwrap().is_stored(), is_held), (true, true));
         for gone in [deletion, merge(&second, "2")] {
             let (outcome, is_held) = write(gone).await;
-            assert_eq!((outcome.unwrap(), is_held), (Outcome::Gone, false));
+            assert!(matches!(outcome, Ok(Outcome::Gone(_))) && !is_held);
         }
     }
 
@@ -342,8 +347,9 @@ mod tests {
         let (server, counters) = (ApiServer::new(), WouldWrite::default());
         let committer = committer(&server, WriteMode::DryRun(counters.clone()));
         let subject = Subject::new("map", &creation().object.key);
-        let outcome = committer.write(&creation(), Some(&subject)).await.unwrap();
-        assert_eq!((outcome, counters.of("map")), (Outcome::DryRun, 1));
+        let outcome = committer.write(&creation(), Some(&subject)).await;
+        assert!(matches!(outcome, Ok(Outcome::DryRun)));
+        assert_eq!(counters.of("map"), 1);
         assert_eq!(committer.held_until([subject]), None);
         let maps: Api<ConfigMap> =
             Api::default_namespaced(Client::new(server.service(), "default"));

@@ -45,8 +45,8 @@ struct State {
     objects: HashMap<Key, Vec<Expectation>>,
     /// The keys of the objects that were written for each subject.
     subjects: HashMap<Subject, BTreeSet<Key>>,
-    /// The queues that get the key of a subject, by its topic, once a write for it has been shown.
-    queues: BTreeMap<&'static str, Queue<Key>>,
+    /// The queues that may hold keys back, by the topics of these.
+    queues: BTreeMap<&'static str, Vec<Queue<Key>>>,
 }
 
 /// A write to one object for one subject.
@@ -91,10 +91,10 @@ impl Expected {
 }
 
 impl Expectations {
-    /// Has the key of each subject of `topic` added to `queue` once a write for it has been shown. The next decision sees
-    /// then whether somebody has undone it, though what the watch shows may look as it did before the write.
-    pub fn wake(&self, topic: &'static str, queue: Queue<Key>) {
-        self.0.lock().queues.insert(topic, queue);
+    /// Has `queue` take a key of `topic` that it holds back as soon as nothing more is waited for.
+    pub fn add_queue(&self, topic: &'static str, queue: &Queue<Key>) {
+        let queues = &mut self.0.lock().queues;
+        queues.entry(topic).or_default().push(queue.clone());
     }
 
     /// Returns the time until which nothing is decided for any of `subjects`.
@@ -127,7 +127,7 @@ impl Expectations {
         };
         let Some(expected) = expected else { return };
         if meanwhile.is_some_and(|shown| expected.is_met_by(&shown)) {
-            state.wake(subject);
+            state.resume(subject);
         } else {
             state.insert(object, subject, expected);
         }
@@ -153,7 +153,7 @@ impl Expectations {
         }
         for subject in met {
             state.remove_from(resource, key, &subject);
-            state.wake(&subject);
+            state.resume(&subject);
         }
     }
 }
@@ -226,9 +226,11 @@ impl State {
         }
     }
 
-    fn wake(&self, subject: &Subject) {
-        if let Some(queue) = self.queues.get(subject.topic) {
-            queue.add(subject.key.clone());
+    /// Has the key of a subject taken, unless another write for it is waited for.
+    fn resume(&self, subject: &Subject) {
+        let queues = self.queues.get(subject.topic).into_iter().flatten();
+        for queue in queues.filter(|_| !self.subjects.contains_key(subject)) {
+            queue.resume(&subject.key);
         }
     }
 }
@@ -338,16 +340,22 @@ mod tests {
         assert!(state.objects.is_empty() && state.subjects.is_empty());
     }
 
-    /// What has waited is decided once the write is shown, whatever that looks like.
+    /// What was held back is decided once every write is shown.
     #[tokio::test(start_paused = true)]
-    async fn shown_write_wakes_key() {
+    async fn last_echo_resumes_key() {
         let (expectations, queue) = (Expectations::default(), Queue::default());
-        expectations.wake("one", queue.clone());
-        written(&expectations, &subject("other"), "7");
-        written(&expectations, &subject("one"), "7");
-        show(&expectations, &map("a"), &version("6"));
-        assert!(queue.is_empty());
-        show(&expectations, &map("a"), &version("8"));
-        assert_eq!(queue.next().await, Key::cluster_scoped("owner"));
+        expectations.add_queue("one", &queue);
+        let of = subject("one");
+        written(&expectations, &of, "7");
+        expectations.begin(&map("b"), &of);
+        expectations.answered(&map("b"), &of, Some(Expected::Version("8".to_owned())));
+        queue.add(of.key.clone());
+        let key = queue.next().await;
+        queue.hold(&key, Instant::now() + EXPECTATION_TIMEOUT);
+        show(&expectations, &map("a"), &version("7"));
+        assert!(!queue.has_backlog());
+        show(&expectations, &map("b"), &version("8"));
+        assert!(queue.has_backlog());
+        assert_eq!(queue.next().await, of.key);
     }
 }
