@@ -1,15 +1,18 @@
 //! Writes as decisions make them: to which object, what, and what must still be true of it then. Who sends one needs to
 //! know nothing else.
 
+use std::convert::Infallible;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::ApiResource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::Key;
-use crate::metadata;
+use crate::metadata::{self, Metadata};
 use crate::patch::merge_between;
 
 /// An object of the API, as it was when something was decided about it.
@@ -66,9 +69,9 @@ pub struct Write {
     pub fields: Vec<String>,
 }
 
-/// What follows from a decision. `E` is what is told of it.
+/// What follows from a decision. `E` is what is told of it, if something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan<E> {
+pub struct Plan<E = Infallible> {
     /// The writes.
     pub writes: Vec<Write>,
     /// What is told once they are stored.
@@ -90,11 +93,15 @@ impl<E> Default for Plan<E> {
 impl ObjectRef {
     /// Returns what refers to `object` as it is.
     pub fn of<K: Resource>(object: &K, kind: &K::DynamicType) -> Self {
-        let metadata = object.meta();
+        Self::of_metadata::<K>(object.meta(), kind)
+    }
+
+    /// Returns what refers to the object that has these metadata.
+    pub fn of_metadata<K: Resource>(metadata: &ObjectMeta, kind: &K::DynamicType) -> Self {
         Self {
             uid: metadata.uid.clone(),
             version: metadata.resource_version.clone(),
-            ..Self::named::<K>(Key::of(object), kind)
+            ..Self::named::<K>(metadata.key(), kind)
         }
     }
 

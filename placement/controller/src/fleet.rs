@@ -11,6 +11,7 @@ use karmada_rules::placement::eligible::{
 use karmada_rules::placement::pick::{ClusterChange, FleetCluster, change};
 use karmada_rules::placement::rollout::Reach;
 use karmada_runtime::cache::Cache;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
@@ -65,9 +66,9 @@ impl Member {
 }
 
 impl Fleet {
-    pub(crate) fn new(heartbeat_timeout: SignedDuration) -> Self {
+    pub(crate) fn new(heartbeat_timeout: SignedDuration, expectations: &Expectations) -> Self {
         Self {
-            members: Cache::default(),
+            members: Cache::expecting(expectations, &()),
             heartbeat_timeout,
             heard: BTreeMap::new(),
             judged: BTreeMap::new(),

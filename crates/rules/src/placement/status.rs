@@ -34,7 +34,7 @@ use karmada_api::{Condition, Scope};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
 
-pub use copy::{CopyWrite, copy, with_copied};
+pub use copy::{copy, with_copied};
 pub use external::given_snapshot;
 pub use facts::StatusFacts;
 
