@@ -63,8 +63,8 @@ pub enum Obstacle<'a> {
 /// The fate of a write.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was stored, as this version; a deletion of an object that is gone has none.
-    Stored(Option<String>),
+    /// It was stored, and the object is this one; one that was deleted and is gone has no version.
+    Stored(ObjectRef),
     /// It was stored, and the object is as it was: the API does not keep what was written, or had it already.
     Unchanged,
     /// What was to be created exists, as the API has answered. The watch is about to show it.
@@ -81,6 +81,14 @@ impl Outcome {
     /// Returns `true` if what was written is so now.
     pub fn is_stored(&self) -> bool {
         matches!(self, Self::Stored(_) | Self::Unchanged)
+    }
+
+    /// Fails with the API's answer if the object is gone.
+    pub fn if_present(self) -> Result<Self, WriteError> {
+        match self {
+            Self::Gone(error) => Err(error),
+            outcome => Ok(outcome),
+        }
     }
 }
 
@@ -102,6 +110,11 @@ impl Committer {
             refusals: Refusals::default(),
             under_way: Semaphore::new(AT_ONCE),
         }))
+    }
+
+    /// Returns `true` if nothing is written.
+    pub fn is_dry_run(&self) -> bool {
+        self.0.mode.is_dry_run()
     }
 
     /// Returns the time until which nothing is decided for any of these.
@@ -137,7 +150,7 @@ impl Committer {
             expectations.answered(&write.object, subject, expected);
         }
         match &outcome {
-            Ok(Outcome::Stored(version)) => self.stored(attempt, version.clone()),
+            Ok(Outcome::Stored(object)) => self.stored(attempt, object.version.clone()),
             Ok(Outcome::Unchanged) => self.stored(attempt, write.object.version.clone()),
             Ok(Outcome::Gone(_)) => self.forget(write.target, &write.object.key),
             _ => {}
@@ -248,12 +261,12 @@ fn outcome(
     match result {
         Ok(None) => Ok(Outcome::DryRun),
         Ok(Some(stored)) => {
-            let version = stored.version();
-            let is_known = version.is_some() && version == write.object.version;
+            let stored = stored.of(&write.object);
+            let is_known = stored.version.is_some() && stored.version == write.object.version;
             Ok(if is_known {
                 Outcome::Unchanged
             } else {
-                Outcome::Stored(version)
+                Outcome::Stored(stored)
             })
         }
         Err(error) if is_creation && exists(&error) => Ok(Outcome::Exists(error)),
@@ -266,10 +279,12 @@ fn outcome(
 
 /// Returns what shows a write, if something does.
 fn expected(write: &Write, outcome: &Outcome) -> Option<Expected> {
-    match outcome {
-        Outcome::Stored(Some(version)) => Some(Expected::Version(version.clone())),
-        Outcome::Stored(None) if write.action == Action::Delete => Some(Expected::Absence),
-        _ => None,
+    let Outcome::Stored(ObjectRef { version, .. }) = outcome else {
+        return None;
+    };
+    match version {
+        Some(version) => Some(Expected::Version(version.clone())),
+        None => (write.action == Action::Delete).then_some(Expected::Absence),
     }
 }
 
@@ -320,7 +335,7 @@ mod tests {
             (outcome, is_held)
         };
         let stored = |(outcome, is_held): (Result<Outcome, WriteError>, bool)| match outcome {
-            Ok(Outcome::Stored(Some(version))) if is_held => version,
+            Ok(Outcome::Stored(object)) if is_held => object.version.unwrap(),
             other => panic!("{other:?}, held: {is_held}"),
         };
         let first = stored(write(creation()).await);

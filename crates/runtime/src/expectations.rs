@@ -125,11 +125,13 @@ impl Expectations {
             Some(Expected::Unknown(meanwhile)) => meanwhile,
             _ => None,
         };
-        let Some(expected) = expected else { return };
-        if meanwhile.is_some_and(|shown| expected.is_met_by(&shown)) {
-            state.resume(subject);
-        } else {
-            state.insert(object, subject, expected);
+        let is_met = |expected: &Expected| {
+            let shown = meanwhile.as_ref();
+            shown.is_some_and(|shown| expected.is_met_by(shown))
+        };
+        match expected {
+            Some(expected) if !is_met(&expected) => state.insert(object, subject, expected),
+            _ => state.resume(subject),
         }
     }
 

@@ -8,7 +8,6 @@ use karmada_api::fleet::{
     Binding, ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction, Placement,
 };
 use karmada_rules::placement::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
-use karmada_runtime::commit::Outcome;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::WriteError;
@@ -117,9 +116,8 @@ impl Evictor {
         if eviction.metadata.annotation(EVICTED_BINDING) != Some(uid) {
             let body = json!({ "metadata": { "annotations": { EVICTED_BINDING: uid } } });
             let note = Write::merge("eviction", ObjectRef::of(eviction, &()), body);
-            if let Outcome::Gone(error) = self.hub.committer.write(&note, None).await? {
-                return Err(error);
-            }
+            let noted = self.hub.committer.write(&note, None).await?;
+            noted.if_present()?;
         }
         let deletion = Write::delete("binding", ObjectRef::of(binding, &binding.scope()));
         let deletion = deletion.guarded(Guard::Uid);

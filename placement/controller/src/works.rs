@@ -159,8 +159,8 @@ impl WorksReconciler {
         if let Some(finalizers) = with_work_finalizer(binding) {
             let write = Write::finalizers("binding_finalizers", object.clone(), &finalizers);
             let outcome = self.hub.committer.write(&write, Some(subject)).await?;
-            if let Outcome::Stored(Some(version)) = outcome {
-                object.version = Some(version);
+            if let Outcome::Stored(stored) = outcome {
+                object = stored;
             }
         }
         Ok(object)

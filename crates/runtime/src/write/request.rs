@@ -8,7 +8,7 @@ use http::header::ACCEPT;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DynamicObject, Request, request};
 use kube::{Api, Client, Resource};
-use objects::write::{Action, Guard, Write};
+use objects::write::{Action, Guard, ObjectRef, Write};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,7 +19,7 @@ const METADATA: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json",
 );
 
-/// An object as a write has left it, of which the answer shows only the version.
+/// An object as a write has left it, of which the answer shows only which one it is, and its version.
 #[derive(Debug, Deserialize)]
 pub struct Stored {
     /// Those of a `Status`, which answers a deletion, have no version.
@@ -31,6 +31,8 @@ pub struct Stored {
 #[serde(rename_all = "camelCase")]
 struct Version {
     #[serde(default)]
+    uid: Option<String>,
+    #[serde(default)]
     resource_version: Option<String>,
 }
 
@@ -38,6 +40,16 @@ impl Stored {
     /// Returns its resource version.
     pub fn version(self) -> Option<String> {
         self.metadata.resource_version
+    }
+
+    /// Returns `object` as it is stored.
+    pub(crate) fn of(self, object: &ObjectRef) -> ObjectRef {
+        ObjectRef {
+            resource: object.resource.clone(),
+            key: object.key.clone(),
+            uid: self.metadata.uid,
+            version: self.metadata.resource_version,
+        }
     }
 }
 

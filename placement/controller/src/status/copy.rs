@@ -5,7 +5,6 @@ use karmada_api::fleet::Placement;
 use karmada_api::fleet::placement::PlacementStatus;
 use karmada_rules::placement::accessible::readable_in;
 use karmada_rules::placement::status::{copy, with_copied};
-use karmada_runtime::commit::Outcome;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::expectations::Subject;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
@@ -59,9 +58,7 @@ impl StatusReconciler {
             return Ok(());
         };
         let subject = Subject::new(STATUS_COPIES, &placement.metadata.key());
-        match self.hub.committer.write(&write, Some(&subject)).await? {
-            Outcome::Gone(error) => Err(error),
-            _ => Ok(()),
-        }
+        let outcome = self.hub.committer.write(&write, Some(&subject)).await?;
+        outcome.if_present().map(drop)
     }
 }
