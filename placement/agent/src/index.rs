@@ -9,6 +9,7 @@ use karmada_api::fleet::names::WORK_FINALIZER;
 use karmada_api::fleet::{AppliedWork, InternalMemberCluster, Work};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
@@ -38,6 +39,9 @@ impl From<&Work> for ManifestKinds {
     }
 }
 
+/// The topic of what is written to a Work: until the watch shows that, what is decided from it would be written twice.
+pub(crate) const WORKS: &str = "works";
+
 /// The queues of the loops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
@@ -52,6 +56,8 @@ pub(crate) struct SharedIndex {
     /// The namespace of the cluster on the hub.
     pub(crate) namespace: String,
     pub(crate) queues: Queues,
+    /// Our writes that the watches have not shown yet.
+    pub(crate) expectations: Expectations,
     index: Mutex<Index>,
 }
 
@@ -79,10 +85,17 @@ pub(crate) enum Rewind {
 
 impl SharedIndex {
     pub(crate) fn new(namespace: String) -> Self {
+        let (queues, expectations) = (Queues::default(), Expectations::default());
+        expectations.add_queue(WORKS, &queues.works);
+        let index = Index {
+            works: Cache::expecting(&expectations, &()),
+            ..Index::default()
+        };
         Self {
             namespace,
-            queues: Queues::default(),
-            index: Mutex::default(),
+            queues,
+            expectations,
+            index: Mutex::new(index),
         }
     }
 

@@ -17,12 +17,13 @@ use karmada_rules::placement::work_status::{
 };
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::write::WriteMode;
 use objects::{GroupVersionKind, Key, Metadata};
 use tokio::time::Instant;
 
 use crate::events::rewound;
-use crate::index::{Rewind, SharedIndex, has_finalizer};
+use crate::index::{Rewind, SharedIndex, WORKS, has_finalizer};
 use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
 use crate::report::Reporter;
@@ -49,14 +50,17 @@ impl Controller for WorkReconciler {
         self.index.works()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.reporter.of_hub.held_until([Subject::new(WORKS, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(work) = self.index.work(key) else {
             // A Work that is gone although we held it was not deleted by its placement: what it applied stays.
             self.applier.forget(key);
-            self.reporter.written.forget(key);
             return Ok(());
         };
-        let mut work = self.reporter.written.latest(work.object());
+        let mut work = work.object();
         let is_held = has_finalizer(work.metadata.finalizers.as_deref());
         let Some(channel) = self.index.channel() else {
             return Ok(());
