@@ -4,12 +4,13 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{Condition, Remedy, RemedySpec};
 use karmada_rules::remedy::{ActionChange, ObservedActions, OverBound, Problem};
-use karmada_runtime::commit::Obstacle;
-use karmada_runtime::events::EventReason;
+use karmada_runtime::commit::{Notices, Obstacle};
+use karmada_runtime::events::{EventReason, EventRecorder};
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 use objects::write::Write;
 
+use crate::identity::NAME;
 use crate::reason::Reason;
 
 /// Returns the Event of a condition of ours whose status changed. Any client may have written it, without
@@ -127,8 +128,18 @@ pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
     }
 }
 
+/// Returns what tells users of obstacles, on the object that is written.
+pub(crate) fn notices(events: EventRecorder) -> Notices {
+    Notices {
+        manager: NAME,
+        tell: Box::new(move |write, obstacle| {
+            events.record(write.object.reference(), of_obstacle(write, obstacle));
+        }),
+    }
+}
+
 /// Returns the Event of an object whose write meets an obstacle.
-pub(crate) fn of_obstacle(write: &Write, obstacle: Obstacle<'_>) -> Event {
+fn of_obstacle(write: &Write, obstacle: Obstacle<'_>) -> Event {
     let (refused, field) = match write.target {
         "remedy_actions" => (Reason::RemedyActionsRefused, "status.remedyActions"),
         "remedy_status" => (Reason::StatusRefused, "status"),

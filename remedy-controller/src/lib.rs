@@ -21,7 +21,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_runtime::commit::{Committer, Notices};
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -31,7 +31,7 @@ use kube::{Api, Client};
 use tokio::sync::Mutex;
 
 pub use crate::args::Args;
-use crate::events::of_obstacle;
+use crate::events::notices;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::{FleetMetrics, action_delay};
 pub use crate::reason::Reason;
@@ -60,12 +60,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let index = Arc::new(SharedIndex::new(queue.clone(), max_blocked, clock));
     index.watch(program, &client);
     let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
-    let notices = Notices {
-        events: events.clone(),
-        manager: NAME,
-        event: of_obstacle,
-    };
-    let committer = Committer::new(client.clone(), writes, index.expectations(), Some(notices));
+    let notices = Some(notices(events.clone()));
+    let committer = Committer::new(client.clone(), writes, index.expectations(), notices);
     let status = StatusReconciler::new(
         Arc::clone(&index),
         client.clone(),

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::Key;
 use crate::metadata::{self, Metadata};
-use crate::patch::merge_between;
+use crate::patch::{self, JsonPatch, merge_between};
+use crate::wanted::Wanted;
 
 /// An object of the API, as it was when something was decided about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct ObjectRef {
     pub uid: Option<String>,
     /// Its resource version, likewise.
     pub version: Option<String>,
+    /// Its generation, if it has one.
+    pub generation: Option<i64>,
 }
 
 /// What is done to an object.
@@ -35,6 +38,8 @@ pub enum Action {
     Create(Value),
     /// It is patched with a merge patch (RFC 7396).
     Merge(Value),
+    /// It is patched with the operations of a JSON patch (RFC 6902). Of its guards only the version is one.
+    Json(JsonPatch),
     /// It is deleted, and what it owns in the background.
     Delete,
 }
@@ -64,9 +69,8 @@ pub struct Write {
     pub subresource: Option<&'static str>,
     /// What must be as it was.
     pub guard: Guard,
-    /// The fields, as JSON pointers (RFC 6901), that nobody else may write. Without any, whoever undoes the write is not
-    /// looked for.
-    pub fields: Vec<String>,
+    /// What it brings about in fields that nobody else may write. Without any, whoever undoes the write is not looked for.
+    pub wanted: Option<Wanted>,
 }
 
 /// What follows from a decision. `E` is what is told of it, if something is.
@@ -101,6 +105,7 @@ impl ObjectRef {
         Self {
             uid: metadata.uid.clone(),
             version: metadata.resource_version.clone(),
+            generation: metadata.generation,
             ..Self::named::<K>(metadata.key(), kind)
         }
     }
@@ -112,6 +117,7 @@ impl ObjectRef {
             key,
             uid: None,
             version: None,
+            generation: None,
         }
     }
 
@@ -137,7 +143,7 @@ impl Write {
             action,
             subresource: None,
             guard: Guard::None,
-            fields: Vec::new(),
+            wanted: None,
         }
     }
 
@@ -154,6 +160,11 @@ impl Write {
     /// Patches an object with a merge patch.
     pub fn merge(target: &'static str, object: ObjectRef, body: Value) -> Self {
         Self::new(target, object, Action::Merge(body))
+    }
+
+    /// Patches an object with a JSON patch.
+    pub fn json(target: &'static str, object: ObjectRef, patch: JsonPatch) -> Self {
+        Self::new(target, object, Action::Json(patch))
     }
 
     /// Deletes an object.
@@ -196,20 +207,42 @@ impl Write {
     /// Writes a field that nobody else may write.
     #[must_use]
     pub fn owning(mut self, field: &str) -> Self {
-        self.fields.push(field.to_owned());
+        let all = self.body().clone();
+        let wanted = self.wanted.get_or_insert_with(|| Wanted::created(all));
+        wanted.paths.push(field.to_owned());
         self
     }
 
-    /// Returns what is sent, without its guard; null for a deletion.
+    /// Writes fields that nobody else may write.
+    #[must_use]
+    pub fn bringing(mut self, wanted: Wanted) -> Self {
+        self.wanted = Some(wanted);
+        self
+    }
+
+    /// Returns the object that was `before` as this has left it, which is `stored` now; `None` if that cannot be told.
+    pub fn applied(&self, before: &impl Serialize, stored: &ObjectRef) -> Option<Value> {
+        let mut object = json!(before);
+        match &self.action {
+            Action::Merge(body) => json_patch::merge(&mut object, body),
+            Action::Json(patch) => patch::apply(patch.operations(), &mut object).ok()?,
+            Action::Create(_) | Action::Delete => return None,
+        }
+        metadata::set(&mut object, "resourceVersion", json!(stored.version));
+        metadata::set(&mut object, "generation", json!(stored.generation));
+        Some(object)
+    }
+
+    /// Returns the object or the merge patch that is sent, without its guard; null if neither is.
     pub fn body(&self) -> &Value {
         static NOTHING: Value = Value::Null;
         match &self.action {
             Action::Create(body) | Action::Merge(body) => body,
-            Action::Delete => &NOTHING,
+            Action::Json(_) | Action::Delete => &NOTHING,
         }
     }
 
-    /// Returns what is sent, with its guard.
+    /// Returns the same with its guard.
     pub fn guarded_body(&self) -> Value {
         let ObjectRef { uid, version, .. } = &self.object;
         let mut body = self.body().clone();
@@ -263,6 +296,27 @@ mod tests {
             (write.subresource, write.guard),
             (Some("status"), Guard::Version)
         );
+    }
+
+    /// An object is known as it was written before a watch shows it.
+    #[test]
+    fn patch_makes_what_is_stored() {
+        let stored = ObjectRef {
+            version: Some("8".to_owned()),
+            generation: Some(2),
+            ..object()
+        };
+        let before = json!({ "metadata": { "name": "web", "resourceVersion": "7" }, "spec": {} });
+        let mut patch = JsonPatch::default();
+        patch.add(["spec", "a"], json!(1));
+        let merge = Write::merge("map", object(), json!({ "spec": { "a": 1 } }));
+        let metadata = json!({ "name": "web", "resourceVersion": "8", "generation": 2 });
+        let after = json!({ "metadata": metadata, "spec": { "a": 1 } });
+        for write in [merge, Write::json("map", object(), patch)] {
+            assert_eq!(write.applied(&before, &stored), Some(after.clone()));
+        }
+        let deletion = Write::delete("map", object());
+        assert_eq!(deletion.applied(&before, &stored), None);
     }
 
     /// Events name an object as kube does.

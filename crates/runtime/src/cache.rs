@@ -7,6 +7,9 @@ use kube::Resource;
 use kube::core::ApiResource;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::write::{ObjectRef, Write};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::expectations::{Expectations, Shown, is_as_new};
 use crate::watch::Decoded;
@@ -21,7 +24,7 @@ pub struct Cache<K> {
     stale: BTreeSet<Key>,
     /// During a list, the known keys it has not returned yet.
     unlisted: BTreeSet<Key>,
-    /// Objects of which a read has shown a newer version than the watch.
+    /// Objects of which a read or a write has told a newer version than the watch.
     ahead: BTreeSet<Key>,
     /// Who waits for our writes to these objects.
     expected: Option<(Expectations, ApiResource)>,
@@ -132,8 +135,8 @@ impl<K: Resource + Clone + Default> Cache<K> {
         }
     }
 
-    /// Takes in a version of a known object that a read has shown, and returns the change. If it is newer than that of the
-    /// watch, it is in effect until the watch has caught up.
+    /// Takes in a version of a known object that a read has shown, or a write has made, and returns the change. If it is
+    /// newer than that of the watch, it is in effect until the watch has caught up.
     pub fn read_ahead(&mut self, object: K) -> Option<Transition<K>> {
         let key = Key::of(&object);
         let known = self.objects.get(&key)?;
@@ -176,10 +179,14 @@ impl<K: Resource + Clone + Default> Cache<K> {
         };
         self.unread.remove(&key);
         self.stale.remove(&key);
-        if known.is_some_and(|known| same_version(&**known, &object)) {
+        let is_same = known.is_some_and(|known| same_version(&**known, &object));
+        let is_ahead = self.ahead.contains(&key);
+        // At the same version the watch shows more than who has written it knew.
+        if is_same && !is_ahead {
             return None;
         }
-        if self.ahead.contains(&key) && known.is_some_and(|known| is_at_least(&**known, &object)) {
+        let is_newer = |known: &Arc<K>| !is_same && is_at_least(&**known, &object);
+        if is_ahead && known.is_some_and(is_newer) {
             return None;
         }
         self.ahead.remove(&key);
@@ -226,6 +233,20 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 }
 
+impl<K: Resource + Clone + Default + Serialize + DeserializeOwned> Cache<K> {
+    /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
+    /// next counts it before the watch shows it.
+    pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
+        let known = self.objects.get(&stored.key)?;
+        // A newer one has it already, or another object has the name.
+        if known.meta().resource_version != write.object.version {
+            return None;
+        }
+        let object = write.applied(&**known, stored)?;
+        self.read_ahead(serde_json::from_value(object).ok()?)
+    }
+}
+
 fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
     Key::of(object)
 }
@@ -250,6 +271,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::ObjectMeta;
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -398,14 +420,42 @@ mod tests {
         cache.observe(Event::Apply(valid(1, 5)));
         assert!(cache.read_ahead(of(4)).is_none());
         assert!(cache.read_ahead(of(10)).is_some());
-        for (shown, in_effect) in [(9, "10"), (10, "10"), (11, "11"), (7, "7")] {
-            cache.observe(Event::Apply(valid(1, shown)));
+        for (shown, in_effect, is_change) in [
+            (9, "10", false),
+            (10, "10", true),
+            (10, "10", false),
+            (11, "11", true),
+            (7, "7", true),
+        ] {
+            let changes = cache.observe(Event::Apply(valid(1, shown)));
             let version = versions(&cache)[&key(1)].clone();
             assert_eq!(version.as_deref(), Some(in_effect), "{shown}");
+            assert_eq!(!changes.is_empty(), is_change, "{shown}");
         }
         cache.read_ahead(of(20));
         cache.observe(Event::InitApply(valid(1, 8)));
         assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("8"));
+    }
+
+    /// What was written is in effect before the watch shows it, unless that is ahead.
+    #[test]
+    fn written_version_is_in_effect() {
+        for (shown, expected) in [(1, Some("a")), (2, None)] {
+            let mut cache = Cache::default();
+            cache.observe(Event::Apply(valid(1, 1)));
+            let decided_on = ObjectRef::of(&**cache.get(&key(1)).unwrap(), &());
+            let stored = ObjectRef {
+                version: Some("2".to_owned()),
+                ..decided_on.clone()
+            };
+            let write = Write::merge("map", decided_on, json!({ "data": { "k": "a" } }));
+            cache.observe(Event::Apply(valid(1, shown)));
+            let change = cache.written(&write, &stored);
+            let data = change.and_then(|change| change.new?.data.clone());
+            let value = data.as_ref().map(|data| data["k"].as_str());
+            assert_eq!(value, expected);
+            assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("2"));
+        }
     }
 
     /// A list of known versions changes nothing.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use kube::core::DynamicObject;
-use kube::runtime::events::Event;
 use kube::{Api, Client};
 use objects::Key;
 use objects::write::{Action, ObjectRef, Write};
@@ -13,7 +12,6 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::contention::{Attempt, Contention, find_rival};
-use crate::events::EventRecorder;
 use crate::expectations::{Expectations, Expected, Subject};
 use crate::write::{Refusals, Stored, WriteError, WriteErrorKind, WriteMode, perform};
 
@@ -41,14 +39,11 @@ struct Shared {
 }
 
 /// Who is told where a write meets an obstacle, each time that is news.
-#[derive(Clone)]
 pub struct Notices {
-    /// The Events of the program.
-    pub events: EventRecorder,
     /// The name under which the API knows who writes for us.
     pub manager: &'static str,
-    /// Returns the Event about the object of a write.
-    pub event: fn(&Write, Obstacle<'_>) -> Event,
+    /// Tells users.
+    pub tell: Box<dyn Fn(&Write, Obstacle<'_>) + Send + Sync>,
 }
 
 /// What keeps a write from lasting.
@@ -190,10 +185,10 @@ impl Committer {
 
     /// Begins a write, or returns the end of the pause before it.
     async fn attempt(&self, write: &Write) -> Result<Option<Attempt<Part>>, Instant> {
-        if write.fields.is_empty() {
+        let Some(wanted) = &write.wanted else {
             return Ok(None);
-        }
-        let (value, seen) = (write.body(), write.object.version.as_deref());
+        };
+        let (value, seen) = (&wanted.value, write.object.version.as_deref());
         let begun = (self.0.contention).begin(part(write), value, seen, Instant::now());
         let backoff = match begun {
             Ok(attempt) => return Ok(Some(attempt)),
@@ -203,7 +198,7 @@ impl Committer {
             && let Some(notices) = &self.0.notices
         {
             let (objects, name) = (self.objects(&write.object), &write.object.key.name);
-            let rival = find_rival(&objects, name, notices.manager, &write.fields).await;
+            let rival = find_rival(&objects, name, notices.manager, &wanted.paths).await;
             let manager = rival.as_deref().unwrap_or("another client");
             tracing::warn!(
                 object = %write.object.key,
@@ -234,8 +229,8 @@ impl Committer {
     }
 
     fn tell(&self, write: &Write, obstacle: Obstacle<'_>) {
-        if let Some(Notices { events, event, .. }) = &self.0.notices {
-            events.record(write.object.reference(), event(write, obstacle));
+        if let Some(notices) = &self.0.notices {
+            (notices.tell)(write, obstacle);
         }
     }
 

@@ -6,7 +6,6 @@ use http::{Method, Request};
 use karmada_api::Remedy;
 use karmada_api::condition::DNS_READY;
 use karmada_rules::remedy::MaxBlocked;
-use karmada_runtime::commit::Notices;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -19,7 +18,7 @@ use serde_json::{Value, from_value, json};
 use tower::ServiceExt;
 
 use super::*;
-use crate::events::of_obstacle;
+use crate::events::notices;
 
 /// Returns a cluster whose DNS fails.
 fn failing(name: &str, actions: &Value) -> Cluster {
@@ -59,11 +58,7 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
     let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     let events = EventRecorder::spawn(&mut program, client.clone(), budget);
     let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-    let notices = Notices {
-        events: events.clone(),
-        manager: crate::identity::NAME,
-        event: of_obstacle,
-    };
+    let notices = notices(events.clone());
     let (writes, expectations) = (WriteMode::Perform(writer), index.expectations());
     Reconciler {
         index: Arc::clone(index),

@@ -34,6 +34,8 @@ struct Version {
     uid: Option<String>,
     #[serde(default)]
     resource_version: Option<String>,
+    #[serde(default)]
+    generation: Option<i64>,
 }
 
 impl Stored {
@@ -49,6 +51,7 @@ impl Stored {
             key: object.key.clone(),
             uid: self.metadata.uid,
             version: self.metadata.resource_version,
+            generation: self.metadata.generation,
         }
     }
 }
@@ -150,12 +153,14 @@ fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
             let body = body.to_string().into_bytes();
             request.create(&PostParams::default(), body)
         }
-        Action::Merge(_) => {
-            let (parameters, patch) = (PatchParams::default(), Patch::Merge(write.guarded_body()));
-            match write.subresource {
-                Some(part) => request.patch_subresource(part, &name, &parameters, &patch),
-                None => request.patch(&name, &parameters, &patch),
-            }
+        Action::Merge(_) => patched(&request, write, &Patch::Merge(write.guarded_body())),
+        Action::Json(patch) => {
+            let patch = patch.clone();
+            let patch = match write.guard {
+                Guard::Version => patch.guarded(object.version.as_deref()),
+                Guard::None | Guard::Uid => patch,
+            };
+            patched(&request, write, &patch.into())
         }
         Action::Delete => {
             let preconditions = match write.guard {
@@ -175,6 +180,18 @@ fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
             };
             request.delete(&name, &parameters)
         }
+    }
+}
+
+fn patched(
+    request: &Request,
+    write: &Write,
+    patch: &Patch<Value>,
+) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let (name, parameters) = (in_path(&write.object.key.name), PatchParams::default());
+    match write.subresource {
+        Some(part) => request.patch_subresource(part, &name, &parameters, patch),
+        None => request.patch(&name, &parameters, patch),
     }
 }
 

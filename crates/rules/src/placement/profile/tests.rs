@@ -23,7 +23,7 @@ fn after(profile: Option<&ClusterProfile>, write: &Write) -> ClusterProfile {
     match &write.action {
         Action::Create(created) => from_value(created.clone()).unwrap(),
         Action::Merge(_) => merged(profile.unwrap(), write),
-        Action::Delete => panic!("deleted"),
+        action => panic!("{action:?}"),
     }
 }
 
