@@ -1,11 +1,37 @@
 //! The Events recorded on bindings and their templates.
 
+use std::sync::Arc;
+
 use karmada_api::{GracefulEvictionTask, TargetCluster};
 use karmada_rules::schedule::SUCCESS;
-use karmada_runtime::events::EventReason;
+use karmada_runtime::commit::{Notices, Obstacle};
+use karmada_runtime::events::{EventReason, EventRecorder};
 use kube::runtime::events::{Event, EventType};
 
+use crate::binding::AnyBinding;
+use crate::identity::NAME;
 use crate::reason::Reason;
+use crate::watch::SharedIndex;
+
+/// Records an Event on a binding and on its template.
+pub(crate) fn record(events: &EventRecorder, binding: &AnyBinding, event: impl Fn() -> Event) {
+    events.record(binding.object().reference(), event());
+    events.record(binding.template(), event());
+}
+
+/// Returns what tells users of a binding whose clusters another client undoes.
+pub(crate) fn notices(events: EventRecorder, index: Arc<SharedIndex>) -> Notices {
+    Notices {
+        manager: NAME,
+        tell: Box::new(move |write, obstacle| {
+            if let Obstacle::Contested(manager) = obstacle
+                && let Some(binding) = index.binding(&write.object.key)
+            {
+                record(&events, &binding, || contested(manager));
+            }
+        }),
+    }
+}
 
 /// Returns the Event of a binding that has got its clusters.
 pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
@@ -40,7 +66,7 @@ pub(crate) fn evicted(task: &GracefulEvictionTask) -> Event {
 }
 
 /// Returns the Event of a binding whose clusters `manager` undoes.
-pub(crate) fn contested(manager: &str) -> Event {
+fn contested(manager: &str) -> Event {
     let note = format!(
         "{manager} undoes every write to spec.clusters; this scheduler writes again after growing pauses, up to 5 minutes"
     );

@@ -1,14 +1,12 @@
 //! The groups of workloads that are to be together or apart, and the clusters that their members are in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::{ResourceBinding, TargetCluster, WorkloadAffinityGroups};
 use karmada_rules::schedule::Neighbours;
 use karmada_runtime::cache::Cache;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
-
-use crate::decisions::{Decision, Decisions};
 
 /// The groups of workloads.
 #[derive(Debug, Default)]
@@ -32,12 +30,12 @@ impl Groups {
     }
 
     /// Returns the clusters of the others in the groups of the binding `key`, and `None` if it is in none. `decisions` are
-    /// those that `bindings` do not have yet.
+    /// those that are not written yet.
     pub(crate) fn neighbours(
         &self,
         key: &Key,
         bindings: &Cache<ResourceBinding>,
-        decisions: &Decisions,
+        decisions: &BTreeMap<Key, Vec<TargetCluster>>,
     ) -> Option<Neighbours> {
         let groups = self.members.targets(key);
         let mut neighbours = Neighbours::default();
@@ -45,14 +43,13 @@ impl Groups {
             for member in self.members.sources(group).filter(|member| *member != key) {
                 let stored = bindings.get(member).map(|binding| clusters(binding));
                 let stored = stored.unwrap_or_default();
-                let decision = decisions.get(member);
+                let decided = decisions.get(member).map(|targets| names(targets));
                 if group.is_apart {
+                    // In either it may be: the decision may be refused.
                     neighbours.apart.extend(stored);
-                    let decided = decision.into_iter().flat_map(Decision::any);
-                    neighbours.apart.extend(decided.map(str::to_owned));
+                    neighbours.apart.extend(decided.into_iter().flatten());
                 } else {
-                    let decided = decision.and_then(Decision::last);
-                    let placed = decided.map_or(stored, names);
+                    let placed = decided.unwrap_or(stored);
                     let placed = Some(placed).filter(|placed| !placed.is_empty());
                     neighbours.together.extend(placed);
                 }

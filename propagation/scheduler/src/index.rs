@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
+use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, TargetCluster};
 use karmada_rules::schedule::{Assumed, KnownClusters, Neighbours, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
+use karmada_runtime::expectations::Expectations;
 use objects::Key;
 
 use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
-use crate::decisions::Decisions;
 use crate::groups::Groups;
+
+/// The topic of writes to a binding.
+pub(crate) const BINDING: &str = "binding";
 
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
@@ -21,10 +24,12 @@ pub(crate) struct Index {
     pub(crate) groups: Option<Groups>,
     /// What is assumed of bindings; `None` if nobody keeps account of it.
     pub(crate) assumed: Option<AssumedBindings>,
-    /// The decisions about bindings that heed others.
-    pub(crate) decisions: Decisions,
+    /// The clusters of the last decisions about bindings that heed others, unless they are written: `bindings` have those.
+    pub(crate) decisions: BTreeMap<Key, Vec<TargetCluster>>,
     /// True if bindings of a higher priority go first.
     pub(crate) heeds_priority: bool,
+    /// The writes that `bindings` and `cluster_bindings` have still to show.
+    pub(crate) expectations: Expectations,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
     pub(crate) clusters: Cache<ClusterView>,
@@ -73,14 +78,16 @@ impl Snapshot {
 
 impl Index {
     pub(crate) fn new(scheduler: Scheduler) -> Self {
+        let expectations = Expectations::default();
         Self {
             scheduler,
             groups: None,
             assumed: None,
-            decisions: Decisions::default(),
+            decisions: BTreeMap::new(),
             heeds_priority: false,
-            bindings: Cache::default(),
-            cluster_bindings: Cache::default(),
+            bindings: Cache::expecting(&expectations, &()),
+            cluster_bindings: Cache::expecting(&expectations, &()),
+            expectations,
             clusters: Cache::default(),
             clusters_listed: false,
             cluster_changed: BTreeSet::new(),

@@ -7,8 +7,8 @@
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
 //! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say, and the room that `assumptions`
-//!   leave. Both count `decisions` that the watch has still to show. Bindings of both scopes are read alike in `binding`,
-//!   which drops what scheduling does not need.
+//!   leave. Both count the decisions that are not written yet; those that are, `index` has before the watch shows them.
+//!   Bindings of both scopes are read alike in `binding`, which drops what scheduling does not need.
 //! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
 //! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
@@ -17,7 +17,6 @@
 mod args;
 mod assumptions;
 mod binding;
-mod decisions;
 mod estimators;
 mod events;
 mod groups;
@@ -31,7 +30,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -84,6 +83,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         index.heed_promises(program.clock);
     }
     index.watch(program, &client);
+    let notices = events.clone();
+    let notices = notices.map(|events| events::notices(events, Arc::clone(&index)));
+    let committer = Committer::new(client.clone(), writes, index.expectations(), notices);
     let bindings = BindingMetrics {
         index: Arc::clone(&index),
         clock: program.clock,
@@ -94,11 +96,11 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     if args.rebalance_workloads {
         let queue = Queue::default();
         let rebalancers = RebalanceReconciler {
-            requests: rebalance::watch(program, &client, &queue),
+            requests: rebalance::watch(program, &client, &queue, &index.expectations()),
             queue: queue.clone(),
             index: Arc::clone(&index),
             client: client.clone(),
-            writes: writes.clone(),
+            committer: committer.clone(),
             clock: program.clock,
         };
         let (name, leadership) = ("workloadrebalancer", leadership.clone());
@@ -108,14 +110,12 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let estimators = args.estimators.clone();
     let estimators = estimators
         .enable_scheduler_estimator
-        .then(|| Estimators::new(estimators, client.clone(), answers));
+        .then(|| Estimators::new(estimators, client, answers));
     let reconciler = Reconciler {
         index,
         estimators,
-        client,
-        writes,
+        committer,
         events,
-        contention: Contention::default(),
         clock: program.clock,
     };
     controller::spawn(program, "resourcebinding", reconciler, queue, leadership);

@@ -1,5 +1,5 @@
 //! The changes that wake a binding: those of clusters here, its own in `bindings`, with what they free for the others of its
-//! `groups` and for those that wait for `room`. `decisions` count before the watch shows them.
+//! `groups` and for those that wait for `room`. `decisions` count before they are written.
 
 mod bindings;
 mod decisions;
@@ -16,6 +16,7 @@ use karmada_rules::schedule::{
     waits_for_room,
 };
 use karmada_runtime::cache::{Cache, Transition};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
@@ -27,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
-use crate::index::{Index, Snapshot};
+use crate::index::{BINDING, Index, Snapshot};
 
 /// The index behind a lock, and the queue of the bindings that its changes wake.
 #[derive(Debug)]
@@ -49,10 +50,17 @@ pub(crate) struct Counts {
 
 impl SharedIndex {
     pub(crate) fn new(queue: Queue<Key>, scheduler: Scheduler) -> Self {
+        let index = Index::new(scheduler);
+        index.expectations.add_queue(BINDING, &queue);
         Self {
-            index: Mutex::new(Index::new(scheduler)),
+            index: Mutex::new(index),
             queue,
         }
+    }
+
+    /// Returns the writes that the watches have still to show.
+    pub(crate) fn expectations(&self) -> Expectations {
+        self.index.lock().expectations.clone()
     }
 
     /// Has bindings of a higher priority scheduled first from now on.
@@ -101,7 +109,7 @@ impl SharedIndex {
     pub(crate) fn begin_term(&self) -> Vec<Key> {
         let mut index = self.index.lock();
         index.cluster_changed.clear();
-        index.decisions.release_all();
+        index.decisions.clear();
         index.end_all_assumptions();
         index.ours().map(|binding| binding.key()).collect()
     }
@@ -122,9 +130,9 @@ impl SharedIndex {
         self.index.lock().snapshot(key)
     }
 
-    /// Returns `true` if the binding `key` exists.
-    pub(crate) fn has(&self, key: &Key) -> bool {
-        self.index.lock().binding(key).is_some()
+    /// Returns the binding `key`.
+    pub(crate) fn binding(&self, key: &Key) -> Option<AnyBinding> {
+        self.index.lock().binding(key)
     }
 
     /// Returns the spec of the binding `key`, if it is that of the template.
@@ -135,7 +143,7 @@ impl SharedIndex {
         kind: &str,
         template: &Key,
     ) -> Option<ResourceBindingSpec> {
-        let binding = self.index.lock().binding(key)?;
+        let binding = self.binding(key)?;
         let view = binding.view();
         view.is_of(group, kind, template).then(|| view.spec.clone())
     }

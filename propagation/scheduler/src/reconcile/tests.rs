@@ -1,6 +1,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
-use karmada_api::{ClusterView, names};
+use karmada_api::{ClusterView, ResourceBinding, names};
 use karmada_rules::schedule::Scheduler;
 use karmada_runtime::controller;
 use karmada_runtime::lease::Leadership;
@@ -8,7 +8,7 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::{WouldWrite, Writer};
+use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::runtime::watcher::Event as Seen;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
@@ -66,6 +66,7 @@ struct Stage {
     api: TestApi,
     reconciler: Reconciler,
     queue: Queue<Key>,
+    writes: WriteMode,
 }
 
 impl Stage {
@@ -90,13 +91,13 @@ impl Stage {
 
     fn of(scheduler: Scheduler, api: TestApi, writes: WriteMode) -> Self {
         let queue = Queue::default();
+        let index = Arc::new(SharedIndex::new(queue.clone(), scheduler));
+        let expectations = index.expectations();
         let reconciler = Reconciler {
-            index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
+            index,
             estimators: None,
-            client: api.client(),
-            writes,
+            committer: Committer::new(api.client(), writes.clone(), expectations, None),
             events: None,
-            contention: Contention::default(),
             clock: || NOW.parse().unwrap(),
         };
         let listed = Seen::InitDone;
@@ -107,6 +108,7 @@ impl Stage {
             api,
             reconciler,
             queue,
+            writes,
         }
     }
 
@@ -214,7 +216,7 @@ async fn crash_between_writes() {
         assert_eq!(half.get("status"), None);
         stage.api.writes();
 
-        let stage = Stage::on(stage.api, stage.reconciler.writes);
+        let stage = Stage::on(stage.api, stage.writes);
         for name in ["m1", "m2"] {
             stage.show_cluster(cluster(name, 1));
         }
@@ -301,7 +303,7 @@ async fn settled_start_writes_nothing() {
         stored.push(stage.api.get(&format!("{BINDINGS}/b{number}")).await);
     }
     assert_eq!(stage.api.writes().len(), 4_000);
-    let started = Stage::on(stage.api, stage.reconciler.writes);
+    let started = Stage::on(stage.api, stage.writes);
     for binding in &stored {
         started.show(binding);
     }

@@ -9,6 +9,7 @@ use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::write::{ObjectRef, Write};
 
 use crate::binding::{Reports, Trim};
 use crate::index::Index;
@@ -18,13 +19,9 @@ impl Index {
     /// wait for room which was promised to it.
     pub(crate) fn observe_binding(&mut self, event: Event<Decoded<ResourceBinding>>) -> Vec<Key> {
         let reports = self.reports();
-        let mut woken = Vec::new();
-        for change in changes(&mut self.bindings, event, reports) {
-            woken.push(change.key.clone());
-            woken.extend(self.follow_change(&change));
-            woken.extend(self.regroup(&change));
-        }
-        woken
+        let changes = changes(&mut self.bindings, event, reports);
+        let woken = changes.into_iter().map(|change| self.follow(&change));
+        woken.flatten().collect()
     }
 
     /// Applies an event of a binding, and wakes it, and those that wait for room which was promised to it.
@@ -33,11 +30,27 @@ impl Index {
         event: Event<Decoded<ClusterResourceBinding>>,
     ) -> Vec<Key> {
         let reports = self.reports();
-        let mut woken = Vec::new();
-        for change in changes(&mut self.cluster_bindings, event, reports) {
-            woken.push(change.key.clone());
-            woken.extend(self.follow_change(&change));
+        let changes = changes(&mut self.cluster_bindings, event, reports);
+        let woken = changes
+            .into_iter()
+            .map(|change| self.follow_change(&change));
+        woken.flatten().collect()
+    }
+
+    /// Takes in what was written to a binding, and wakes those whom the event wakes that shows it.
+    pub(super) fn take_in(&mut self, write: &Write, stored: &ObjectRef) -> Vec<Key> {
+        if stored.key.namespace.is_empty() {
+            let change = self.cluster_bindings.written(write, stored);
+            change.map_or_else(Vec::new, |change| self.follow_change(&change))
+        } else {
+            let change = self.bindings.written(write, stored);
+            change.map_or_else(Vec::new, |change| self.follow(&change))
         }
+    }
+
+    fn follow(&mut self, change: &Transition<ResourceBinding>) -> Vec<Key> {
+        let mut woken = self.follow_change(change);
+        woken.extend(self.regroup(change));
         woken
     }
 

@@ -1,10 +1,12 @@
-//! The decisions that count before the watch shows them, and the bindings that wait for what they free.
+//! The decisions that count before they are written, and then before the watch shows them, and the bindings that wait for
+//! what they free.
 
 use karmada_api::TargetCluster;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{SchedulePlan, SpecWrite};
 use karmada_runtime::cache::Transition;
 use objects::Key;
+use objects::write::{ObjectRef, Write};
 
 use super::SharedIndex;
 use crate::index::{Index, Snapshot};
@@ -39,19 +41,15 @@ impl SharedIndex {
         Some((snapshot, plan))
     }
 
-    /// Notes that the clusters of the binding `key` were written, as this generation; `None` if they are only observed.
-    pub(crate) fn written(&self, key: &Key, generation: Option<i64>) {
-        let mut index = self.index.lock();
-        let shown = index.binding(key);
-        let is_shown = shown.is_none_or(|shown| shown.view().metadata.generation >= generation);
-        if is_shown {
-            index.decisions.forget(key);
-        } else {
-            index.decisions.written(key, generation);
-        }
-        let woken = index.recount(key);
-        drop(index);
-        self.queue.add_all(woken);
+    /// Notes that this write of a binding's clusters is over, which is `stored` now; `None` if nothing new is.
+    pub(crate) fn written(&self, write: &Write, stored: Option<&ObjectRef>) {
+        self.observe(|index| {
+            let key = &write.object.key;
+            index.decisions.remove(key);
+            let mut woken = stored.map_or_else(Vec::new, |stored| index.take_in(write, stored));
+            woken.extend(index.recount(key));
+            woken
+        });
     }
 
     /// Notes that the clusters of the binding `key` were not written, and wakes those that waited for them.
@@ -65,7 +63,11 @@ impl Index {
     /// Counts these clusters as those of the binding `key` from now on; `None` to count only what was written. Returns the
     /// bindings that wait for what is not counted any longer.
     fn assume(&mut self, key: &Key, decided: Option<&[TargetCluster]>) -> Vec<Key> {
-        let is_other = self.decisions.assume(key, decided);
+        let before = match decided {
+            Some(decided) => self.decisions.insert(key.clone(), decided.to_vec()),
+            None => self.decisions.remove(key),
+        };
+        let is_other = before.is_some_and(|before| decided != Some(&*before));
         let mut woken = self.recount(key);
         if is_other {
             woken.extend(self.who_waits_beside(key));
@@ -73,7 +75,7 @@ impl Index {
         woken
     }
 
-    /// Follows a binding from one version to the next, and returns the bindings that wait for room which this frees.
+    /// Follows a binding from one version to the next, and returns it with the bindings that wait for room which this frees.
     pub(super) fn follow_change<K>(&mut self, change: &Transition<K>) -> Vec<Key>
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
@@ -81,13 +83,14 @@ impl Index {
         let Transition { key, old, new } = change;
         let [old, new]: [Option<BindingRef<'_>>; 2] =
             [old, new].map(|form| form.as_deref().map(Into::into));
-        match new {
-            Some(new) => self.decisions.shown(key, new.metadata.generation),
-            None => self.decisions.forget(key),
+        if new.is_none() {
+            self.decisions.remove(key);
         }
         if let Some(assumed) = &mut self.assumed {
             assumed.show(key, old, new);
         }
-        self.recount(key)
+        let mut woken = self.recount(key);
+        woken.push(key.clone());
+        woken
     }
 }
