@@ -40,6 +40,8 @@ pub enum Action {
     Merge(Value),
     /// It is patched with the operations of a JSON patch (RFC 6902). Of its guards only the version is one.
     Json(JsonPatch),
+    /// It is replaced by this one.
+    Replace(Value),
     /// It is deleted, and what it owns in the background.
     Delete,
 }
@@ -167,6 +169,11 @@ impl Write {
         Self::new(target, object, Action::Json(patch))
     }
 
+    /// Replaces an object by `body`.
+    pub fn replace(target: &'static str, object: ObjectRef, body: Value) -> Self {
+        Self::new(target, object, Action::Replace(body))
+    }
+
     /// Deletes an object.
     pub fn delete(target: &'static str, object: ObjectRef) -> Self {
         Self::new(target, object, Action::Delete)
@@ -226,7 +233,7 @@ impl Write {
         match &self.action {
             Action::Merge(body) => json_patch::merge(&mut object, body),
             Action::Json(patch) => patch::apply(patch.operations(), &mut object).ok()?,
-            Action::Create(_) | Action::Delete => return None,
+            Action::Create(_) | Action::Replace(_) | Action::Delete => return None,
         }
         metadata::set(&mut object, "resourceVersion", json!(stored.version));
         metadata::set(&mut object, "generation", json!(stored.generation));
@@ -237,7 +244,7 @@ impl Write {
     pub fn body(&self) -> &Value {
         static NOTHING: Value = Value::Null;
         match &self.action {
-            Action::Create(body) | Action::Merge(body) => body,
+            Action::Create(body) | Action::Merge(body) | Action::Replace(body) => body,
             Action::Json(_) | Action::Delete => &NOTHING,
         }
     }

@@ -162,6 +162,10 @@ fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
             };
             patched(&request, write, &patch.into())
         }
+        Action::Replace(_) => {
+            let body = write.guarded_body().to_string().into_bytes();
+            request.replace(&name, &PostParams::default(), body)
+        }
         Action::Delete => {
             let preconditions = match write.guard {
                 Guard::None => None,

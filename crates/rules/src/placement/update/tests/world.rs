@@ -241,7 +241,7 @@ impl World {
                 let key = &write.object.key;
                 self.approvals.retain(|one| one.metadata.key() != *key);
             }
-            Action::Json(patch) => panic!("{patch:?}"),
+            action => panic!("{action:?}"),
         }
     }
 
