@@ -13,6 +13,7 @@ use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
+use objects::write::{ObjectRef, Write};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 
@@ -92,6 +93,11 @@ impl SharedIndex {
             changes.works.push((cluster.to_owned(), change));
         }
         changes
+    }
+
+    /// Takes in what was written to a Work: a report on an older version would only conflict.
+    pub(crate) fn written(&self, write: &Write, stored: &ObjectRef) {
+        self.index.lock().works.written(write, stored);
     }
 
     /// Takes in an event of the clusters.

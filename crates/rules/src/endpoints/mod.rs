@@ -11,5 +11,5 @@ mod collection;
 mod selection;
 
 pub use collected::{COLLECTED, is_ours, slice_cluster, slice_service};
-pub use collection::{CollectionFacts, CollectionPlan, Need, Outdated, SlicePatch, plan};
+pub use collection::{CollectionFacts, CollectionPlan, Need, plan};
 pub use selection::{Selection, source_service};

@@ -28,12 +28,12 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use karmada_rules::endpoints::COLLECTED;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::{Decoded, events};
-use karmada_runtime::write::WriteMode;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -47,7 +47,7 @@ pub(crate) fn spawn(
     program: &mut Program,
     client: Client,
     endpoints: Arc<SharedEndpoints>,
-    writes: WriteMode,
+    committer: Committer,
     events: Option<EventRecorder>,
     leadership: Leadership,
 ) {
@@ -65,7 +65,7 @@ pub(crate) fn spawn(
     let collector = Collector {
         endpoints,
         client,
-        writes,
+        committer,
         news: News::new(events),
     };
     controller::spawn(program, "endpointslice", collector, queue, leadership);
