@@ -73,6 +73,10 @@ pub struct Write {
     pub guard: Guard,
     /// What it brings about in fields that nobody else may write. Without any, whoever undoes the write is not looked for.
     pub wanted: Option<Wanted>,
+    /// The part of the object, where several decide about parts of it: the writes of one are not undone by another's.
+    pub part: String,
+    /// Those to whom Events tell who undoes it.
+    pub about: Vec<ObjectReference>,
 }
 
 /// What follows from a decision. `E` is what is told of it, if something is.
@@ -146,6 +150,8 @@ impl Write {
             subresource: None,
             guard: Guard::None,
             wanted: None,
+            part: String::new(),
+            about: Vec::new(),
         }
     }
 
@@ -155,8 +161,12 @@ impl Write {
         object: &K,
         kind: &K::DynamicType,
     ) -> Self {
-        let body = json!(object);
-        Self::new(target, ObjectRef::of(object, kind), Action::Create(body))
+        Self::create_as(target, ObjectRef::of(object, kind), json!(object))
+    }
+
+    /// Creates an object with this body.
+    pub fn create_as(target: &'static str, object: ObjectRef, body: Value) -> Self {
+        Self::new(target, object, Action::Create(body))
     }
 
     /// Patches an object with a merge patch.
@@ -227,6 +237,20 @@ impl Write {
         self
     }
 
+    /// Writes this part of the object.
+    #[must_use]
+    pub fn of_part(mut self, part: String) -> Self {
+        self.part = part;
+        self
+    }
+
+    /// Concerns these.
+    #[must_use]
+    pub fn about(mut self, about: Vec<ObjectReference>) -> Self {
+        self.about = about;
+        self
+    }
+
     /// Returns the object that was `before` as this has left it, which is `stored` now; `None` if that cannot be told.
     pub fn applied(&self, before: &impl Serialize, stored: &ObjectRef) -> Option<Value> {
         let mut object = json!(before);
@@ -236,7 +260,10 @@ impl Write {
             Action::Create(_) | Action::Replace(_) | Action::Delete => return None,
         }
         metadata::set(&mut object, "resourceVersion", json!(stored.version));
-        metadata::set(&mut object, "generation", json!(stored.generation));
+        // Without a guard it may be that of what others have written meanwhile.
+        if let (Guard::Version, Some(generation)) = (self.guard, stored.generation) {
+            metadata::set(&mut object, "generation", json!(generation));
+        }
         Some(object)
     }
 
@@ -320,6 +347,7 @@ mod tests {
         let metadata = json!({ "name": "web", "resourceVersion": "8", "generation": 2 });
         let after = json!({ "metadata": metadata, "spec": { "a": 1 } });
         for write in [merge, Write::json("map", object(), patch)] {
+            let write = write.guarded(Guard::Version);
             assert_eq!(write.applied(&before, &stored), Some(after.clone()));
         }
         let deletion = Write::delete("map", object());

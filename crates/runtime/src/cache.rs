@@ -147,6 +147,27 @@ impl<K: Resource + Clone + Default> Cache<K> {
         Some(self.replace(key, object))
     }
 
+    /// Takes in what a write has made of a known object, which is `stored` now and `made` from what it was, and returns the
+    /// change.
+    pub(crate) fn written_as(
+        &mut self,
+        write: &Write,
+        stored: &ObjectRef,
+        made: impl FnOnce(&K) -> Option<K>,
+    ) -> Option<Transition<K>> {
+        let known = self.objects.get(&stored.key)?;
+        // A newer one has it already, or another object has the name.
+        if known.meta().resource_version != write.object.version {
+            return None;
+        }
+        let object = made(known)?;
+        if stored.version == write.object.version {
+            // The API keeps less of it: nobody is to write that again and again.
+            return Some(self.replace(stored.key.clone(), object));
+        }
+        self.read_ahead(object)
+    }
+
     fn apply(&mut self, object: Decoded<K>) -> Option<Transition<K>> {
         let key = key_of(&object);
         let version = object.meta().resource_version.clone();
@@ -237,13 +258,9 @@ impl<K: Resource + Clone + Default + Serialize + DeserializeOwned> Cache<K> {
     /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
     /// next counts it before the watch shows it.
     pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
-        let known = self.objects.get(&stored.key)?;
-        // A newer one has it already, or another object has the name.
-        if known.meta().resource_version != write.object.version {
-            return None;
-        }
-        let object = write.applied(&**known, stored)?;
-        self.read_ahead(serde_json::from_value(object).ok()?)
+        self.written_as(write, stored, |known| {
+            serde_json::from_value(write.applied(known, stored)?).ok()
+        })
     }
 }
 

@@ -21,8 +21,8 @@ const OF_ONE_PLAN: usize = 8;
 /// seconds behind, and what is decided by them conflicts.
 const AT_ONCE: usize = 16;
 
-/// A target in one object: by that a write is known again.
-type Part = (&'static str, Key);
+/// A target in one object, or in a part of it: by that a write is known again.
+type Part = (&'static str, Key, String);
 
 /// Sends writes; clones share it.
 #[derive(Clone)]
@@ -147,7 +147,7 @@ impl Committer {
         match &outcome {
             Ok(Outcome::Stored(object)) => self.stored(attempt, object.version.clone()),
             Ok(Outcome::Unchanged) => self.stored(attempt, write.object.version.clone()),
-            Ok(Outcome::Gone(_)) => self.forget(write.target, &write.object.key),
+            Ok(Outcome::Gone(_)) => self.0.refusals.forget(&part(write)),
             _ => {}
         }
         outcome
@@ -178,7 +178,12 @@ impl Committer {
 
     /// Forgets what has become of the writes of `target` to an object that is gone.
     pub fn forget(&self, target: &'static str, object: &Key) {
-        let part = (target, object.clone());
+        self.forget_part(target, object, "");
+    }
+
+    /// Forgets the same of a part of an object.
+    pub fn forget_part(&self, target: &'static str, object: &Key, part: &str) {
+        let part = (target, object.clone(), part.to_owned());
         self.0.refusals.forget(&part);
         self.0.contention.forget(&part);
     }
@@ -215,11 +220,14 @@ impl Committer {
         let Shared {
             client,
             mode,
+            notices,
             under_way,
             ..
         } = &*self.0;
         let _under_way = under_way.acquire().await;
-        mode.write(write.target, perform(client, write)).await
+        let manager = notices.as_ref().map(|notices| notices.manager);
+        let call = perform(client, write, manager);
+        mode.write(write.target, call).await
     }
 
     fn stored(&self, attempt: Option<Attempt<Part>>, version: Option<String>) {
@@ -244,7 +252,7 @@ impl Committer {
 }
 
 fn part(write: &Write) -> Part {
-    (write.target, write.object.key.clone())
+    (write.target, write.object.key.clone(), write.part.clone())
 }
 
 /// Returns the fate of a write, which is an error if somebody has to do something about it.

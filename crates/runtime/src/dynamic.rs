@@ -11,6 +11,7 @@ use kube::core::ApiResource;
 use kube::discovery::{Scope, pinned_kind};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::write::{ObjectRef, Write};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -141,6 +142,19 @@ impl DynamicWatches {
     pub fn get(&self, kind: &GroupVersionKind, key: &Key) -> Option<Arc<Untyped>> {
         let kinds = self.shared.kinds.lock();
         kinds.get(kind)?.objects.get(key).map(Arc::clone)
+    }
+
+    /// Takes in what a write has made of an object, which is `stored` now, and returns the change, which is not passed to
+    /// whoever observes the others.
+    pub fn written(
+        &self,
+        kind: &GroupVersionKind,
+        write: &Write,
+        stored: &ObjectRef,
+    ) -> Option<Transition<Untyped>> {
+        let mut kinds = self.shared.kinds.lock();
+        let objects = &mut kinds.get_mut(kind)?.objects;
+        objects.written_as(write, stored, |known| known.written(write, stored))
     }
 
     /// Passes every object of a kind to `visit`, which must not ask the watches for more.

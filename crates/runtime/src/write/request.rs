@@ -138,12 +138,17 @@ async fn send<K: Resource + Clone>(
     answered(&objects.clone().into_client(), request).await
 }
 
-/// Performs a write as it was decided.
-pub(crate) async fn perform(client: &Client, write: &Write) -> kube::Result<Stored> {
-    answered(client, build(write)).await
+/// Performs a write as it was decided, as `manager` if that has a name.
+pub(crate) async fn perform(
+    client: &Client,
+    write: &Write,
+    manager: Option<&str>,
+) -> kube::Result<Stored> {
+    answered(client, build(write, manager)).await
 }
 
-fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
+fn build(write: &Write, manager: Option<&str>) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let manager = manager.map(str::to_owned);
     let object = &write.object;
     let namespace = Some(&*object.key.namespace).filter(|namespace| !namespace.is_empty());
     let request = Request::new(DynamicObject::url_path(&object.resource, namespace));
@@ -151,20 +156,23 @@ fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
     match &write.action {
         Action::Create(body) => {
             let body = body.to_string().into_bytes();
-            request.create(&PostParams::default(), body)
+            request.create(&posted(manager), body)
         }
-        Action::Merge(_) => patched(&request, write, &Patch::Merge(write.guarded_body())),
+        Action::Merge(_) => {
+            let patch = Patch::Merge(write.guarded_body());
+            patched(&request, write, manager, &patch)
+        }
         Action::Json(patch) => {
             let patch = patch.clone();
             let patch = match write.guard {
                 Guard::Version => patch.guarded(object.version.as_deref()),
                 Guard::None | Guard::Uid => patch,
             };
-            patched(&request, write, &patch.into())
+            patched(&request, write, manager, &patch.into())
         }
         Action::Replace(_) => {
             let body = write.guarded_body().to_string().into_bytes();
-            request.replace(&name, &PostParams::default(), body)
+            request.replace(&name, &posted(manager), body)
         }
         Action::Delete => {
             let preconditions = match write.guard {
@@ -190,12 +198,24 @@ fn build(write: &Write) -> Result<http::Request<Vec<u8>>, request::Error> {
 fn patched(
     request: &Request,
     write: &Write,
+    field_manager: Option<String>,
     patch: &Patch<Value>,
 ) -> Result<http::Request<Vec<u8>>, request::Error> {
-    let (name, parameters) = (in_path(&write.object.key.name), PatchParams::default());
+    let name = in_path(&write.object.key.name);
+    let parameters = PatchParams {
+        field_manager,
+        ..PatchParams::default()
+    };
     match write.subresource {
         Some(part) => request.patch_subresource(part, &name, &parameters, patch),
         None => request.patch(&name, &parameters, patch),
+    }
+}
+
+fn posted(field_manager: Option<String>) -> PostParams {
+    PostParams {
+        field_manager,
+        ..PostParams::default()
     }
 }
 
