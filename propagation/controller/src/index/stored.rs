@@ -12,6 +12,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::dependencies::Dependency;
 use karmada_rules::propagation::problems::problems;
+use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Key};
 use serde_json::Value;
 
@@ -80,6 +81,14 @@ impl Policy {
         match self {
             Self::Namespaced(policy) => Candidate::from(&**policy),
             Self::Cluster(policy) => Candidate::from(&**policy),
+        }
+    }
+
+    /// Returns the policy as an object of the API.
+    pub(crate) fn object(&self) -> ObjectRef {
+        match self {
+            Self::Namespaced(policy) => ObjectRef::of(&**policy, &()),
+            Self::Cluster(policy) => ObjectRef::of(&**policy, &()),
         }
     }
 
