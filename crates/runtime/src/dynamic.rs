@@ -195,20 +195,6 @@ impl DynamicWatches {
         kinds.get(kind)?.served.clone()
     }
 
-    /// Returns the API of a kind's objects in the namespace of `key`, or of a cluster-scoped kind, once
-    /// that is known.
-    pub fn api(&self, kind: &GroupVersionKind, key: &Key) -> Option<Api<Untyped>> {
-        let ServedKind {
-            resource,
-            namespaced,
-        } = self.served(kind)?;
-        Some(if namespaced {
-            Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
-        } else {
-            Api::all_with(self.client.clone(), &resource)
-        })
-    }
-
     async fn run(self, select: Arc<Selector>, observe: Arc<Observer>) {
         let mut wanted = self.shared.wanted.subscribe();
         let mut watches = FuturesUnordered::<BoxFuture<'static, ()>>::new();

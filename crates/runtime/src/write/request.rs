@@ -56,17 +56,6 @@ impl Stored {
     }
 }
 
-/// Creates an object, given as JSON. Like all writes here it is large, so it is neither asked for nor
-/// decoded.
-pub async fn create<K: Resource + Clone>(
-    objects: &Api<K>,
-    parameters: &PostParams,
-    object: &Value,
-) -> kube::Result<Stored> {
-    let body = object.to_string().into_bytes();
-    send(objects, |request| request.create(parameters, body)).await
-}
-
 /// Returns the name of an object as the path of a request has it. Names of roles may have a `?`, after which the
 /// path would be that of another object.
 pub fn in_path(name: &str) -> Cow<'_, str> {
