@@ -192,18 +192,18 @@ impl SharedWorks {
         Some(stored?.object())
     }
 
-    /// Takes in what was written to a Work, and wakes whose it was before. Whatever is decided on an older version could
+    /// Takes in what was written to a Work, and wakes whose it was and is. Whatever is decided on an older version could
     /// only conflict.
     pub(crate) fn written(&self, write: &Write, stored: &ObjectRef) {
-        let former = {
+        let owners = {
             let mut inner = self.inner.lock();
             let Some(change) = inner.works.written(write, stored) else {
                 return;
             };
-            let [was, is] = inner.owners(&change);
-            was.filter(|was| is.as_ref() != Some(was))
+            inner.owners(&change)
         };
-        self.wake(former.map(|former| (former, Urgency::Now)));
+        let owners = owners.into_iter().flatten();
+        self.wake(owners.map(|owner| (owner, Urgency::Now)));
     }
 
     /// Returns the clusters.
