@@ -20,8 +20,8 @@ pub(crate) struct Scoped<K> {
 impl<K: Resource<DynamicType = Scope> + Clone + Default> Scoped<K> {
     /// Creates it without objects; what the watches show ends `expectations`.
     pub(crate) fn expecting(expectations: &Expectations) -> Self {
-        let [cluster, namespaced] =
-            [Scope::Cluster, Scope::Namespaced].map(|scope| Cache::expecting(expectations, &scope));
+        let [cluster, namespaced] = [Scope::Cluster, Scope::Namespaced]
+            .map(|scope| Cache::<K>::expecting(expectations, &scope));
         Self {
             cluster,
             namespaced,
