@@ -11,8 +11,7 @@
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
 //! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
-//!   `outcome`; what is said of it, `report`; what is stored by then, `written`. What users read besides: `events` with
-//!   `reason`.
+//!   `outcome`; what is said of it, `report`. What users read besides: `events` with `reason`.
 //! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
 //!   `properties`.
 //!
@@ -35,12 +34,12 @@ mod unit;
 mod usage;
 mod watch;
 mod works;
-mod written;
 
 use std::sync::Arc;
 
 use apply::Applier;
 use fleet_api::names::member_namespace;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
@@ -58,7 +57,6 @@ pub use crate::reason::Reason;
 use crate::report::Reporter;
 use crate::usage::Usage;
 use crate::works::WorkReconciler;
-use crate::written::WrittenWorks;
 
 /// Connects to the hub and the member, and adds the tasks of the agent to `program`.
 ///
@@ -87,18 +85,22 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let events = (!args.observe_only)
         .then(|| EventRecorder::spawn(program, member.clone(), args.events.budget()));
     let clock = program.clock;
+    let [of_hub, of_member] = [&hub, &member].map(|client| {
+        let expectations = agent.expectations.clone();
+        Committer::new(client.clone(), NAME, writes.clone(), expectations, None)
+    });
     let works = WorkReconciler {
         agent: Arc::clone(&agent),
         applier,
         owners,
-        writes: writes.clone(),
+        writes,
         reporter: Reporter {
-            hub: hub.clone(),
+            hub,
             member: member.clone(),
-            writes: writes.clone(),
+            of_hub: of_hub.clone(),
+            of_member,
             events,
             clock,
-            written: WrittenWorks::default(),
         },
     };
     let membership = MembershipReconciler {
@@ -108,9 +110,8 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
             .then(|| MemberNamespaces::watch(program, &member, Arc::clone(&agent))),
         properties: Properties::new(args.properties.clone(), member.clone()),
         agent: Arc::clone(&agent),
-        hub,
         member,
-        writes,
+        committer: of_hub,
         clock,
     };
     let Queues {

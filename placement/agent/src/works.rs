@@ -9,6 +9,7 @@ use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use fleet_api::{AppliedWork, Work};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::write::WriteMode;
 use objects::{GroupVersionKind, Key, Metadata};
 use placement_rules::manifests::{
@@ -20,7 +21,7 @@ use placement_rules::work_status::{ManifestReport, ManifestResult, with_remainin
 use tokio::time::Instant;
 
 use crate::events::rewound;
-use crate::index::{Agent, Rewind, has_finalizer};
+use crate::index::{Agent, Rewind, WORKS, has_finalizer};
 use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
 use crate::report::Reporter;
@@ -47,15 +48,18 @@ impl Controller for WorkReconciler {
         self.agent.index.lock().works.keys().cloned().collect()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.reporter.of_hub.held_until([Subject::new(WORKS, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let work = self.agent.index.lock().works.get(key).cloned();
         let Some(work) = work else {
             // A Work that is gone although we held it was not deleted by its placement: what it applied stays.
             self.applier.forget(key);
-            self.reporter.written.forget(key);
             return Ok(());
         };
-        let mut work = self.reporter.written.latest(work.object());
+        let mut work = work.object();
         let is_held = has_finalizer(work.metadata.finalizers.as_deref());
         let channel = self.agent.index.lock().channel();
         let Some(channel) = channel else {

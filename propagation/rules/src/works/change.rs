@@ -8,6 +8,7 @@ use karmada_api::{Work, condition, names};
 use objects::patch::JsonPatch;
 use objects::replacement::keep_allocated;
 use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
 use objects::{Key, Metadata, kind};
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ pub enum WorkChange {
     Deleting,
     /// This Work is created.
     Create(Value),
-    /// It is patched, at the resource version that was read.
+    /// It is patched.
     Patch {
         /// The patch.
         patch: JsonPatch,
@@ -87,13 +88,24 @@ impl WorkChange {
             }
         }
         Self::Patch {
-            patch: patch.guarded(metadata.resource_version.as_deref()),
+            patch,
             manifest: false,
         }
     }
 
+    /// Returns the write to the Work, which is this object; `None` if there is none.
+    pub fn write(self, object: ObjectRef) -> Option<Write> {
+        let wanted = self.wanted()?;
+        let write = match self {
+            Self::Unchanged | Self::Deleting => return None,
+            Self::Create(body) => Write::create_as("work", object, body),
+            Self::Patch { patch, .. } => Write::json("work", object, patch).guarded(Guard::Version),
+        };
+        Some(write.bringing(wanted))
+    }
+
     /// Returns what the write brings about; `None` if there is none.
-    pub fn wanted(&self) -> Option<Wanted> {
+    fn wanted(&self) -> Option<Wanted> {
         match self {
             Self::Unchanged | Self::Deleting => None,
             Self::Create(body) => {
@@ -256,7 +268,7 @@ impl DesiredWork {
             return WorkChange::Unchanged;
         }
         WorkChange::Patch {
-            patch: patch.guarded(metadata.resource_version.as_deref()),
+            patch,
             manifest: !is_same,
         }
     }
