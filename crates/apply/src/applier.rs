@@ -55,19 +55,20 @@ pub struct Applier<O> {
 }
 
 impl<O: Ownership> Applier<O> {
-    /// Creates the applier for the cluster that `client` is connected to, and the future that runs its watches.
-    /// Changes of the owner's objects are passed to `wake`.
+    /// Creates the applier for the cluster that `client` is connected to, and the future that runs its watches of the objects
+    /// that are `selected`: all that may belong to a unit. Changes of the owner's objects are passed to `wake`.
     pub fn new(
         client: Client,
         ownership: O,
+        selected: Selected,
         wake: impl Fn(Wake) + Send + Sync + 'static,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let ownership = Arc::new(ownership);
         let records = Arc::new(Mutex::new(Records::default()));
-        let findings = Arc::new(Mutex::new(Findings::new(ownership.ignored())));
+        let findings = Arc::new(Mutex::new(Findings::new(O::IGNORED)));
         let selected = Selected {
             labels_at_hand: false,
-            ..ownership.watched()
+            ..selected
         };
         let sent = &selected.sent;
         let sees_all = sent.label_selector.is_none() && sent.field_selector.is_none();
@@ -97,7 +98,7 @@ impl<O: Ownership> Applier<O> {
             DynamicWatches::new(client.clone(), move |_| selected.clone(), observe);
         let applier = Self {
             schemas: Schemas::new(client.clone()),
-            requests: Requests::new(client, ownership.managers().ours),
+            requests: Requests::new(client, O::MANAGERS.ours),
             ownership,
             watches,
             started: Instant::now(),
@@ -163,19 +164,20 @@ impl<O: Ownership> Applier<O> {
 
     /// Syncs the manifests wave by wave, and returns the results in the order of the manifests.
     async fn sync_waves(&self, writes: &WriteMode, unit: &Unit<'_, O::Source>) -> Vec<Synced> {
-        let mut refs: Vec<_> = unit.refs().collect();
-        let wave = |one: &ManifestRef<'_, O::Source>| self.ownership.wave(one);
-        refs.sort_by_key(wave);
+        let refs = unit.refs();
+        let refs = refs.map(|one| (self.ownership.instruction(&one, None).wave, one));
+        let mut refs: Vec<_> = refs.collect();
+        refs.sort_by_key(|(wave, _)| *wave);
         let mut synced = Vec::new();
-        for wave in refs.chunk_by(|one, next| wave(one) == wave(next)) {
+        for wave in refs.chunk_by(|(one, _), (next, _)| one == next) {
             // No closure: a future that holds one is not known to be `Send`.
             let mut syncs = Vec::new();
-            for one in wave {
+            for (_, one) in wave {
                 syncs.push(self.sync_manifest(writes, one));
             }
             let results = futures::stream::iter(syncs).buffered(CONCURRENCY);
             let results: Vec<_> = results.collect().await;
-            synced.extend(wave.iter().map(|one| one.ordinal).zip(results));
+            synced.extend(wave.iter().map(|(_, one)| one.ordinal).zip(results));
         }
         synced.sort_by_key(|(ordinal, _)| *ordinal);
         synced.into_iter().map(|(_, one)| one).collect()
@@ -190,8 +192,9 @@ impl<O: Ownership> Applier<O> {
         if let Some(verdict) = standing.filter(|_| self.awaits(one)) {
             return self.left(one, verdict);
         }
+        let told = self.ownership.instruction(one, cached.seen());
         if let ObservedObject::Present(object) = &cached {
-            match self.need(one, object).await {
+            match self.need(one, object, &told).await {
                 Ok(Need::Nothing { note }) => {
                     return Synced {
                         note,
@@ -202,7 +205,7 @@ impl<O: Ownership> Applier<O> {
                 Err(error) => return Synced::failed(error, cached),
             }
         }
-        match self.write_manifest(writes, one, &cached).await {
+        match self.write_manifest(writes, one, &cached, told).await {
             Ok(Outcome::Written(written)) => Synced {
                 written: written.is_new,
                 note: written.note,

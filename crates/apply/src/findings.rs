@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use karmada_runtime::untyped::Untyped;
 use kube::core::Status;
+use objects::comparison::Compared;
 use objects::drift::Settled;
-use objects::ownership::{Compared, ObservedObject};
+use objects::ownership::ObservedObject;
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 use tokio::time::Instant;

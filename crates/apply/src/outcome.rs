@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use objects::ownership::Compared;
+use objects::comparison::Compared;
 use serde_json::Value;
 
 use crate::findings::Verdict;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use objects::Key;
+use objects::comparison::Comparison;
 use objects::drift::Settled;
-use objects::ownership::Comparison;
+use objects::ownership::Instruction;
 use serde_json::Value;
 
 use crate::unit::{ManifestRef, Unit, hash};
@@ -35,8 +36,8 @@ pub(crate) struct Record {
     is_ours: bool,
     /// The comparison that was made.
     comparison: Comparison,
-    /// The script that had a say in it.
-    customization: Option<u64>,
+    /// The fingerprint of the script that had a say in it.
+    interpreter: Option<u64>,
     /// The hash of the note on it, if one was looked for.
     note: Option<u64>,
 }
@@ -92,7 +93,7 @@ impl Records {
         one: &ManifestRef<'_, S>,
         object: &Value,
         is_ours: Option<bool>,
-        (comparison, customization): (Comparison, Option<u64>),
+        told: &Instruction,
     ) {
         let before = self.of(one);
         let unit = self.units.entry(one.unit.key.clone()).or_default();
@@ -105,8 +106,8 @@ impl Records {
                 manifest: one.hash(),
                 object: Settled::of(object),
                 is_ours: is_ours.unwrap_or_else(|| before.is_some_and(|record| record.is_ours)),
-                comparison,
-                customization,
+                comparison: told.compare,
+                interpreter: told.retain.by.fingerprint(),
                 note: before.and_then(|record| record.note),
             });
         }
@@ -150,8 +151,8 @@ impl Record {
     }
 
     /// Returns `true` if the same script had a say in it, or none has and had.
-    pub(crate) fn is_by(self, customization: Option<u64>) -> bool {
-        self.customization == customization
+    pub(crate) fn is_by(self, interpreter: Option<u64>) -> bool {
+        self.interpreter == interpreter
     }
 
     /// Returns `true` if the object is as it was left.

@@ -97,7 +97,7 @@ impl<O: Ownership> Applier<O> {
 
     fn removal(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removal {
         object.map_or(Removal::Nothing, |object| {
-            self.ownership.removal(one.unit, object)
+            self.ownership.removal(one.unit.source, object)
         })
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use objects::ownership::{Compared, ObservedObject};
+use objects::comparison::Compared;
+use objects::ownership::ObservedObject;
 
 use tokio::time::Instant;
 

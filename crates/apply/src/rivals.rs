@@ -77,7 +77,7 @@ impl<O: Ownership> Applier<O> {
         if backoff.is_news {
             let found = self.requests.get(path).await;
             let found = found.ok().flatten();
-            manager = found.and_then(|found| rival(one.manifest, &found, self.own_manager()));
+            manager = found.and_then(|found| rival(one.manifest, &found, O::MANAGERS.ours));
             tracing::warn!(
                 object = one.name(),
                 manager = manager.as_deref().unwrap_or("another client"),
@@ -89,10 +89,6 @@ impl<O: Ownership> Applier<O> {
             is_news: backoff.is_news,
             manager,
         })
-    }
-
-    fn own_manager(&self) -> &'static str {
-        self.ownership.managers().ours
     }
 }
 

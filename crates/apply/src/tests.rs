@@ -8,9 +8,12 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::runtime::watcher::Config;
 use lab_parts::test_api::TestApi;
+use objects::comparison::Comparison;
 use objects::managed_fields::{Managers, TakeOver};
 use objects::metadata::Written;
-use objects::ownership::{Adoption, ObservedObject, Removal};
+use objects::ownership::{
+    Adoption, Instruction, ObservedObject, Removal, Retain, Retainer, WriteStyle,
+};
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -44,7 +47,7 @@ impl Stage {
     fn of(api: TestApi) -> Self {
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = Applier::new(api.client(), TestOwner, wake);
+        let (member, running) = Applier::new(api.client(), TestOwner, owned(), wake);
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         Self {
@@ -164,49 +167,24 @@ const LABELS: &str = "test.io/labels";
 /// An owner whose units are named by an annotation of their objects.
 struct TestOwner;
 
-impl Ownership for TestOwner {
-    type Source = Source;
+/// Selects the objects that may be of a unit.
+fn owned() -> Selected {
+    Config::default().labels(&format!("{OWNED}=true")).into()
+}
 
-    fn managers(&self) -> Managers {
-        Managers {
-            ours: "tester",
-            predecessors: &["predecessor"],
-        }
-    }
+/// Returns what the last write of an object had, by the labels that it lists.
+fn written(object: &Value) -> Option<Written> {
+    let labels = object.annotation(LABELS)?.split(',').map(Into::into);
+    let annotations = [UNIT, LABELS].map(Into::into).into();
+    Some(Written {
+        labels: labels.collect(),
+        annotations,
+    })
+}
 
-    fn watched(&self) -> Selected {
-        Config::default().labels(&format!("{OWNED}=true")).into()
-    }
-
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
-        let name = object.annotation(UNIT)?;
-        Some(Key::new(NAMESPACE, name))
-    }
-
-    fn write_style(&self, unit: &Unit<'_, Source>) -> WriteStyle {
-        unit.source.style
-    }
-
-    fn written(&self, object: &Value) -> Option<Written> {
-        let labels = object.annotation(LABELS)?.split(',').map(Into::into);
-        let annotations = [UNIT, LABELS].map(Into::into).into();
-        Some(Written {
-            labels: labels.collect(),
-            annotations,
-        })
-    }
-
-    fn retains_replicas(&self, manifest: &Value) -> bool {
-        manifest["metadata"]["labels"]["retains-replicas"] == "true"
-    }
-
-    fn allocated_node_ports(&self, _: &Unit<'_, Source>, manifest: &Value) -> BTreeSet<u16> {
-        let ports = manifest.annotation(ALLOCATED).unwrap_or_default();
-        ports.split(',').flat_map(str::parse::<u16>).collect()
-    }
-
-    fn adoption(&self, unit: &Unit<'_, Source>, manifest: &Value, object: &Value) -> Adoption {
-        if self.unit_of(object).as_ref() == Some(&unit.key) {
+impl TestOwner {
+    fn adoption(&self, unit: &Key, manifest: &Value, object: &Value) -> Adoption {
+        if self.unit_of(object).as_ref() == Some(unit) {
             Adoption::Owned
         } else if manifest.annotation(ADOPTS).is_some() {
             let fields = TakeOver::FromAll;
@@ -216,11 +194,43 @@ impl Ownership for TestOwner {
             Adoption::Refuse { reason }
         }
     }
+}
 
-    fn removal(&self, unit: &Unit<'_, Source>, object: &Value) -> Removal {
-        if self.unit_of(object).as_ref() != Some(&unit.key) {
+impl Ownership for TestOwner {
+    type Source = Source;
+
+    const MANAGERS: Managers = Managers {
+        ours: "tester",
+        predecessors: &["predecessor"],
+    };
+
+    const WRITTEN: fn(&Value) -> Option<Written> = written;
+
+    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+        let name = object.annotation(UNIT)?;
+        Some(Key::new(NAMESPACE, name))
+    }
+
+    fn instruction(&self, one: &ManifestRef<'_, Source>, object: Option<&Value>) -> Instruction {
+        let adoption = |object| self.adoption(&one.unit.key, one.manifest, object);
+        let ports = one.manifest.annotation(ALLOCATED).unwrap_or_default();
+        Instruction {
+            style: one.unit.source.style,
+            adopt: object.map_or(Adoption::Owned, adoption),
+            compare: Comparison::Never,
+            retain: Retain {
+                replicas: one.manifest["metadata"]["labels"]["retains-replicas"] == "true",
+                node_ports: ports.split(',').flat_map(str::parse::<u16>).collect(),
+                by: Retainer::Nobody,
+            },
+            wave: one.ordinal,
+        }
+    }
+
+    fn removal(&self, source: &Source, object: &Value) -> Removal {
+        if self.unit_of(object) != Some(source.unit().key) {
             Removal::Nothing
-        } else if unit.source.preserved {
+        } else if source.preserved {
             let marks = json!({ "labels": { OWNED: null }, "annotations": { UNIT: null } });
             let patch = json!({ "metadata": marks });
             Removal::Release { patch }
@@ -840,7 +850,7 @@ async fn unreached_cluster_is_told() {
     let address = format!("http://{}", lab_parts::port::CLOSED);
     let nowhere = kube::Config::new(address.parse().unwrap());
     let client = kube::Client::try_from(nowhere).unwrap();
-    let (member, running) = Applier::new(client, TestOwner, |_| {});
+    let (member, running) = Applier::new(client, TestOwner, owned(), |_| {});
     let watches = tokio::spawn(running);
     let writes = WriteMode::Perform(Writer::new(Leadership::always(), WriteMetrics::default()));
     let listed = source(&json!([settings()]));

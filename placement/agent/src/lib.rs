@@ -52,7 +52,7 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{Queues, SharedIndex};
 use crate::membership::MembershipReconciler;
 use crate::namespaces::MemberNamespaces;
-use crate::ownership::{Owners, PlacedObjects};
+use crate::ownership::{Owners, PlacedObjects, selected};
 use crate::properties::Properties;
 pub use crate::reason::Reason;
 use crate::report::Reporter;
@@ -143,7 +143,7 @@ fn applier(
     };
     let waking = Arc::clone(index);
     let wake = move |wake| waking.wake_work(wake);
-    let (applier, watching) = Applier::new(member.clone(), ownership, wake);
+    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), wake);
     program.run_until_stopped("objects", watching);
     Arc::new(applier)
 }

@@ -15,7 +15,7 @@ use placement_rules::manifests::{
     Failure, Prepared, begun, identifier, is_named, leftovers, owner, prepare, stub,
 };
 use placement_rules::ownership::Own;
-use placement_rules::strategy::only_reports;
+use placement_rules::strategy::Strategy;
 use placement_rules::work_status::{ManifestReport, ManifestResult, with_remaining, work_status};
 use tokio::time::Instant;
 
@@ -67,7 +67,7 @@ impl Controller for WorkReconciler {
             JOIN if work.metadata.is_deleting() && is_held => self.remove(key, work).await,
             JOIN if work.metadata.is_deleting() => Ok(()),
             JOIN => {
-                let is_reported = only_reports(work.spec.apply_strategy.as_ref());
+                let is_reported = Strategy::of(work.spec.apply_strategy.as_ref()).only_reports();
                 if !is_held {
                     self.reporter.hold(&mut work).await?;
                 }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::customization::SharedCustomizations;
 use crate::endpoints::{SharedEndpoints, member};
 use crate::index::SharedIndex;
-use crate::ownership::KarmadaWork;
+use crate::ownership::{KarmadaWork, selected};
 
 /// The objects of the Works of a member.
 pub(crate) type Member = Applier<KarmadaWork>;
@@ -121,7 +121,7 @@ impl Fleet {
             interpreters: Arc::clone(&self.interpreters),
         };
         let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
-        let (member, watches) = Applier::new(client, owner, wake);
+        let (member, watches) = Applier::new(client, owner, selected(), wake);
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();

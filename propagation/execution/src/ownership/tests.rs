@@ -80,11 +80,12 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     let namespace = work.metadata.namespace.clone().unwrap_or_default();
     let unit = unit(&work);
     let one = unit.refs().next().unwrap();
-    let style = KarmadaWork {
+    let owner = KarmadaWork {
         namespace,
         interpreters: nobody(),
     };
-    apply::plan(&style, &one, object, style.write_style(&unit), last)
+    let instruction = owner.instruction(&one, object);
+    apply::plan::<KarmadaWork>(&instruction, manifest, object, last)
 }
 
 fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {
