@@ -18,12 +18,12 @@ use tokio::time::Instant;
 
 use crate::error::MemberError;
 use crate::findings::{Findings, REJECTION, Verdict};
-use crate::outcome::{Need, Outcome};
 use crate::ownership::Ownership;
 use crate::records::Records;
 use crate::requests::Requests;
 use crate::result::{Again, SyncResult, Synced};
 use crate::schemas::Schemas;
+use crate::settled::Need;
 use crate::unit::{LastWrite, ManifestRef, Object, Unit};
 use crate::wake::{Wake, woken};
 
@@ -195,29 +195,13 @@ impl<O: Ownership> Applier<O> {
         let told = self.ownership.instruction(one, cached.seen());
         if let ObservedObject::Present(object) = &cached {
             match self.need(one, object, &told).await {
-                Ok(Need::Nothing { note }) => {
-                    return Synced {
-                        note,
-                        ..Synced::observed(cached)
-                    };
-                }
+                Ok(Need::Nothing { note }) => return Synced::noted(cached, note),
                 Ok(Need::Write) => {}
                 Err(error) => return Synced::failed(error, cached),
             }
         }
         match self.write_manifest(writes, one, &cached, told).await {
-            Ok(Outcome::Written(written)) => Synced {
-                written: written.is_new,
-                note: written.note,
-                compared: written.compared,
-                ..Synced::observed(self.owned(one, written.object.map(without_managers)))
-            },
-            Ok(Outcome::Left(verdict)) => self.left(one, verdict),
-            Ok(Outcome::Paused(contested)) => Synced {
-                left: Some(Again::After(contested.left(Instant::now()))),
-                contested: Some(contested),
-                ..Synced::observed(cached)
-            },
+            Ok(synced) => synced,
             Err(error @ MemberError::NotServed { .. }) => {
                 Synced::failed(error, ObservedObject::Absent)
             }
@@ -226,7 +210,7 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns the result of a manifest whose object was left as it is.
-    fn left(&self, one: &ManifestRef<'_, O::Source>, verdict: Verdict) -> Synced {
+    pub(crate) fn left(&self, one: &ManifestRef<'_, O::Source>, verdict: Verdict) -> Synced {
         let again = match &verdict {
             _ if !self.awaits(one) => Again::After(UNSEEN),
             Verdict::Rejected { .. } => Again::After(REJECTION),
@@ -254,7 +238,11 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns what is observed of the manifest if `object` is there: nothing, unless it is the unit's.
-    fn owned(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
+    pub(crate) fn owned(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: Option<Value>,
+    ) -> ObservedObject {
         match object {
             Some(object) if self.is_of_unit(one, &object) => ObservedObject::Present(object),
             _ => ObservedObject::Absent,
@@ -279,12 +267,4 @@ impl<O: Ownership> Applier<O> {
             Err(error) => Synced::failed(error, object),
         }
     }
-}
-
-/// Returns an object as the watch has it: its managed fields are the larger part of many.
-fn without_managers(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
 }

@@ -24,7 +24,6 @@ mod error;
 mod findings;
 mod kinds;
 mod notes;
-mod outcome;
 mod ownership;
 mod plan;
 mod records;

@@ -64,13 +64,6 @@ pub enum Again {
     After(Duration),
 }
 
-impl Contested {
-    /// Returns what is left of the pause.
-    pub(crate) fn left(&self, now: Instant) -> Duration {
-        self.until.saturating_duration_since(now)
-    }
-}
-
 impl Synced {
     /// Creates the result of a manifest whose object is as it is to be, or was only observed.
     pub(crate) fn observed(object: ObservedObject) -> Self {
@@ -82,6 +75,14 @@ impl Synced {
             compared: None,
             left: None,
             contested: None,
+        }
+    }
+
+    /// Creates the result of a manifest whose object is as it is to be, with the note on it.
+    pub(crate) fn noted(object: ObservedObject, note: Option<String>) -> Self {
+        Self {
+            note,
+            ..Self::observed(object)
         }
     }
 

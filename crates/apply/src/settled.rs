@@ -11,10 +11,20 @@ use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
-use crate::outcome::Need;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing};
 use crate::unit::{LastWrite, ManifestRef};
+
+/// The step by which an object becomes as its manifest.
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing {
+        /// The note about the manifest, if there is one.
+        note: Option<String>,
+    },
+    /// A write.
+    Write,
+}
 
 impl<O: Ownership> Applier<O> {
     /// Returns what the object of a manifest needs.

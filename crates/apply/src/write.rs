@@ -14,10 +14,11 @@ use crate::applier::Applier;
 use crate::error::MemberError;
 use crate::findings::Verdict;
 use crate::notes::without_node_ports;
-use crate::outcome::{Need, Outcome, Written};
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
+use crate::result::Synced;
+use crate::settled::Need;
 use crate::unit::{LastWrite, ManifestRef};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
@@ -26,38 +27,10 @@ const MAX_CONFLICTS: u32 = 4;
 
 /// What a look at an object has shown.
 enum Look {
-    /// This is to be written.
-    Write(Planned),
+    /// This is to be written of it as it was found, about which the owner has told this.
+    Write(Option<Value>, Instruction, ApplyPlan),
     /// Nothing is.
-    Nothing(Outcome),
-}
-
-/// A write that is planned of an object.
-struct Planned {
-    /// The object as it was found.
-    object: Option<Value>,
-    /// What the owner says of that.
-    told: Instruction,
-    plan: ApplyPlan,
-}
-
-/// What the cluster is given instead of what it has refused.
-#[derive(Default)]
-struct Fallback {
-    /// A manifest that it does not know more of.
-    manifest: Option<Value>,
-    /// True if it replaces what cannot be applied.
-    replaces: bool,
-}
-
-impl Fallback {
-    fn style(&self, told: &Instruction) -> WriteStyle {
-        if self.replaces {
-            WriteStyle::Replace
-        } else {
-            told.style
-        }
-    }
+    Nothing(Synced),
 }
 
 impl<O: Ownership> Applier<O> {
@@ -94,7 +67,7 @@ impl<O: Ownership> Applier<O> {
         is_absent.then(|| plan::<O>(told, one.manifest, None, LastWrite::Unknown))
     }
 
-    /// Writes what the object lacks, as the owner has `told` of it as it is cached. Unless [`Self::plan_unread`] shows that
+    /// Writes what the object lacks, of which the owner has `told` as it is cached. Unless [`Self::plan_unread`] shows that
     /// there is no need to, it is read live.
     pub(crate) async fn write_manifest(
         &self,
@@ -102,28 +75,25 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         cached: &ObservedObject,
         told: Instruction,
-    ) -> Result<Outcome, MemberError> {
+    ) -> Result<Synced, MemberError> {
         let path = self.path(one).await?;
         // During a pause there is no need to look; whether one begins, the cache may not show yet.
         if let Err(backoff) = self.begin(one, cached.seen()) {
-            return Ok(self.paused(one, &path, backoff).await);
+            return Ok(self.paused(one, &path, cached, backoff).await);
         }
+        let mut style = told.style;
         let unread = self.plan_unread(writes, one, &told, cached);
-        let mut unread = unread.map(|plan| Planned {
-            object: cached.seen().cloned(),
-            told,
-            plan,
-        });
+        let mut unread = unread.map(|plan| Look::Write(cached.seen().cloned(), told, plan));
         let mut conflicts = 0;
-        let mut fallback = Fallback::default();
+        let mut known = None;
         loop {
             let looked = match unread.take() {
-                Some(planned) => Ok(Look::Write(planned)),
-                None => self.look(one, &path, &fallback).await,
+                Some(planned) => Ok(planned),
+                None => self.look(one, &path, (known.as_ref(), style)).await,
             };
-            let Planned { object, told, plan } = match looked {
-                Ok(Look::Write(planned)) => planned,
-                Ok(Look::Nothing(outcome)) => return Ok(outcome),
+            let (object, told, plan) = match looked {
+                Ok(Look::Write(object, told, plan)) => (object, told, plan),
+                Ok(Look::Nothing(synced)) => return Ok(synced),
                 // It changed while it was compared.
                 Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => {
                     conflicts += 1;
@@ -133,13 +103,10 @@ impl<O: Ownership> Applier<O> {
             };
             let attempt = match self.begin_planned(writes, one, object.as_ref(), &plan) {
                 Ok(attempt) => attempt,
-                Err(backoff) => return Ok(self.paused(one, &path, backoff).await),
+                Err(backoff) => return Ok(self.paused(one, &path, cached, backoff).await),
             };
-            let style = fallback.style(&told);
-            match self
-                .write(writes, one, &path, plan, (style, &told.adopt))
-                .await
-            {
+            let how = (style, &told.adopt);
+            match self.write(writes, one, &path, plan, how).await {
                 Ok(written) => {
                     if is_change(object.as_ref(), written.as_ref()) {
                         self.stored(attempt, written.as_ref());
@@ -147,25 +114,24 @@ impl<O: Ownership> Applier<O> {
                         // Where a webhook makes the same of it again, a later change of another's undoes nothing.
                         self.give_up(one);
                     }
-                    let written = self
-                        .record_write(one, &path, (object, written), &told)
-                        .await?;
+                    let before = (object, written);
+                    let synced = self.record_write(one, &path, before, &told).await?;
                     self.findings.lock().clear(one);
-                    return Ok(Outcome::Written(written));
+                    return Ok(synced);
                 }
                 Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
-                    fallback.replaces = true;
+                    style = WriteStyle::Replace;
                 }
-                Err(error) if error.is_about_unknown_fields() && fallback.manifest.is_none() => {
-                    let known = self.known_part(one, &path, object.as_ref(), &told.retain);
-                    fallback.manifest = Some(known.await?);
+                Err(error) if error.is_about_unknown_fields() && known.is_none() => {
+                    let part = self.known_part(one, &path, object.as_ref(), &told.retain);
+                    known = Some(part.await?);
                 }
                 Err(error) if !error.refused_node_ports().is_empty() => {
-                    let manifest = fallback.manifest.as_ref().unwrap_or(one.manifest);
+                    let manifest = known.as_ref().unwrap_or(one.manifest);
                     let refused = error.refused_node_ports();
                     let allocated = &told.retain.node_ports;
                     let without = without_node_ports(manifest, &refused, allocated);
-                    fallback.manifest = Some(without.ok_or(error)?);
+                    known = Some(without.ok_or(error)?);
                 }
                 // Another has a field otherwise, and keeps it.
                 Err(error) if error.is_about_managers() && style == WriteStyle::ApplyUnforced => {
@@ -197,12 +163,13 @@ impl<O: Ownership> Applier<O> {
         Ok(path)
     }
 
-    /// Reads an object live, and decides what is to be done about it.
+    /// Reads an object live, and decides what is to be done about it. `known` is what its cluster knows of the manifest, if
+    /// that is not all.
     async fn look(
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
-        fallback: &Fallback,
+        (known, style): (Option<&Value>, WriteStyle),
     ) -> Result<Look, MemberError> {
         if self.sees_all {
             self.findings.lock().begin(one);
@@ -223,15 +190,11 @@ impl<O: Ownership> Applier<O> {
             && let Need::Nothing { note } = self.need(one, found, &told).await?
         {
             self.findings.lock().clear(one);
-            return Ok(Look::Nothing(Outcome::Written(Written {
-                object,
-                is_new: false,
-                note,
-                compared: None,
-            })));
+            let synced = Synced::noted(self.written(one, object), note);
+            return Ok(Look::Nothing(synced));
         }
         let known = ManifestRef {
-            manifest: fallback.manifest.as_ref().unwrap_or(one.manifest),
+            manifest: known.unwrap_or(one.manifest),
             ..*one
         };
         let manifest = match &object {
@@ -239,7 +202,7 @@ impl<O: Ownership> Applier<O> {
             None => Cow::Borrowed(known.manifest),
         };
         let planned = Instruction {
-            style: fallback.style(&told),
+            style,
             ..told.clone()
         };
         let mut plan = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
@@ -255,7 +218,7 @@ impl<O: Ownership> Applier<O> {
             }
             plan = plan.guarded(found);
         }
-        Ok(Look::Write(Planned { object, told, plan }))
+        Ok(Look::Write(object, told, plan))
     }
 
     /// Leaves an object as it is.
@@ -264,14 +227,18 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         object: Option<&Value>,
         verdict: Verdict,
-    ) -> Outcome {
+    ) -> Synced {
         self.findings.lock().set(one, object, &verdict);
-        let mut records = self.records.lock();
         match &verdict {
-            Verdict::Refused { .. } => records.obstruct(&one.unit.key),
-            _ => records.unsettle(one),
+            Verdict::Refused { .. } => self.records.lock().obstruct(&one.unit.key),
+            _ => self.records.lock().unsettle(one),
         }
-        Outcome::Left(verdict)
+        self.left(one, verdict)
+    }
+
+    /// Returns what is observed of an object as the API serves it.
+    fn written(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
+        self.owned(one, object.map(without_managers))
     }
 
     /// Records how a plan was carried out: `written` is the object if it was written, and `object` as it was before.
@@ -281,7 +248,7 @@ impl<O: Ownership> Applier<O> {
         path: &ObjectPath,
         (object, written): (Option<Value>, Option<Value>),
         told: &Instruction,
-    ) -> Result<Written, MemberError> {
+    ) -> Result<Synced, MemberError> {
         let is_new = is_change(object.as_ref(), written.as_ref());
         if is_new {
             self.records.lock().touch(&one.unit.key);
@@ -295,11 +262,10 @@ impl<O: Ownership> Applier<O> {
             note = self.note(one, object, &told.retain).await?;
             self.records.lock().note(one, note.as_deref());
         }
-        Ok(Written {
-            object,
-            is_new,
-            note,
+        Ok(Synced {
+            written: is_new,
             compared,
+            ..Synced::noted(self.written(one, object), note)
         })
     }
 
@@ -368,6 +334,14 @@ impl<O: Ownership> Applier<O> {
             ApplyPlan::Replace { body } => self.requests.replace(writes, path, &body).await,
         }
     }
+}
+
+/// Returns an object as the watch has it: its managed fields are the larger part of many.
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 /// Returns `true` if an object was written otherwise than it was: what a webhook makes the same again is not.

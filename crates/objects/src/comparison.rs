@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::Metadata;
 use crate::difference::{Difference, additions, differences};
 use crate::managed_fields::all_fields;
-use crate::metadata::field;
+use crate::metadata::but_for;
 
 /// The most differences of one object that are told.
 const MOST: usize = 100;
@@ -123,13 +123,7 @@ fn overlap(one: &str, other: &str) -> bool {
 
 /// Returns the part of an object that is compared.
 fn content(object: &Value, ignored: fn(&str) -> bool) -> Value {
-    let own = |part: &str| {
-        let map = field(object, part).and_then(Value::as_object);
-        let own = map.into_iter().flatten();
-        let own = own.filter(|(key, _)| !ignored(key));
-        own.map(|(key, value)| (key.clone(), value.clone()))
-            .collect::<Map<_, _>>()
-    };
+    let own = |part: &str| but_for(object, part, ignored);
     let fields = object.as_object().into_iter().flatten();
     let fields = fields
         .filter(|(name, _)| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
