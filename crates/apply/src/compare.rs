@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
-use crate::findings::Verdict;
+use crate::manifest_set::ManifestRef;
+use crate::not_written::NotWritten;
 use crate::notes::written_part;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, replacing};
 use crate::requests::ObjectPath;
-use crate::unit::ManifestRef;
 
 impl<O: Ownership> Applier<O> {
     /// Compares an object that is not to be written.
@@ -29,7 +29,7 @@ impl<O: Ownership> Applier<O> {
         path: &ObjectPath,
         object: Option<&Value>,
         (retain, option): (&Retain, ComparisonOption),
-    ) -> Result<Verdict, MemberError> {
+    ) -> Result<NotWritten, MemberError> {
         let compared = if let Some(object) = object {
             let applied = self.applied(one, path, object, retain).await?;
             self.compare(one, path, object, (&applied, option)).await?
@@ -37,10 +37,10 @@ impl<O: Ownership> Applier<O> {
             let differences = compared(one.manifest, None, option, O::IGNORED);
             Compared::of(None, differences)
         };
-        Ok(Verdict::Compared(Arc::new(compared)))
+        Ok(NotWritten::Compared(Arc::new(compared)))
     }
 
-    /// Compares an object before the write that is planned of it. Returns a verdict if there must be none.
+    /// Compares an object before the write that is planned of it. Returns a cause if there must be none.
     pub(crate) async fn compare_first(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -48,7 +48,7 @@ impl<O: Ownership> Applier<O> {
         object: &Value,
         (retain, option): (&Retain, ComparisonOption),
         plan: &ApplyPlan,
-    ) -> Result<Option<Verdict>, MemberError> {
+    ) -> Result<Option<NotWritten>, MemberError> {
         let applied = if *plan == ApplyPlan::Unchanged {
             Cow::Borrowed(object)
         } else {
@@ -58,7 +58,7 @@ impl<O: Ownership> Applier<O> {
         };
         let compared = self.compare(one, path, object, (&applied, option)).await?;
         let differs = !compared.differences.is_empty();
-        Ok(differs.then(|| Verdict::Differs(Arc::new(compared))))
+        Ok(differs.then(|| NotWritten::Differs(Arc::new(compared))))
     }
 
     /// Compares an object that has everything of its manifest by now.
@@ -108,7 +108,7 @@ impl<O: Ownership> Applier<O> {
             differences = of(alone.as_ref());
         }
         Ok(Compared {
-            is_owned: self.is_of_unit(one, found),
+            is_owned: self.is_of_set(one, found),
             ..Compared::of(Some(found), differences)
         })
     }

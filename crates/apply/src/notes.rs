@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
+use crate::manifest_set::ManifestRef;
 use crate::ownership::Ownership;
-use crate::unit::ManifestRef;
 
 impl<O: Ownership> Applier<O> {
     /// Returns what there is to note about a manifest whose object has what a write could give it.
@@ -63,7 +63,7 @@ pub(crate) fn without_node_ports(
 pub(crate) fn written_part<'m, S>(one: &ManifestRef<'m, S>, object: &Value) -> Cow<'m, Value> {
     let mut known = without_generated(one.manifest);
     let paths = take_left_out(&mut known, object);
-    if !paths.is_empty() && one.unit.notes.contains(&lacking(&paths, one)) {
+    if !paths.is_empty() && one.set.notes.contains(&lacking(&paths, one)) {
         Cow::Owned(known)
     } else {
         Cow::Borrowed(one.manifest)

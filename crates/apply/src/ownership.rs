@@ -6,12 +6,12 @@ use objects::ownership::{Instruction, Removal};
 use objects::{Key, Metadata};
 use serde_json::Value;
 
-use crate::unit::ManifestRef;
+use crate::manifest_set::ManifestRef;
 
 /// An owner of objects in a cluster, such as all Works of one member. The engine shows it each state of an object that it
 /// finds, and is told in one [`Instruction`] what becomes of that.
 pub trait Ownership: Send + Sync + 'static {
-    /// The object that lists the manifests of a unit.
+    /// The object that lists the manifests of a set.
     type Source: Sync;
 
     /// The managers by which the fields that were written are known.
@@ -24,8 +24,8 @@ pub trait Ownership: Send + Sync + 'static {
     /// Tells by their keys which labels and annotations are not compared, and are no news of an object that is left.
     const IGNORED: fn(&str) -> bool = |_| false;
 
-    /// Returns the unit that an object names as its own.
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key>;
+    /// Returns the set that an object names as its own.
+    fn set_of(&self, object: &impl Metadata) -> Option<Key>;
 
     /// Tells what becomes of a manifest, by the object that is found where it goes, if one is.
     fn instruction(
@@ -47,6 +47,6 @@ pub trait Ownership: Send + Sync + 'static {
         async { Ok(body) }
     }
 
-    /// Decides what becomes of an object when its unit goes.
+    /// Decides what becomes of an object when its set goes.
     fn removal(&self, source: &Self::Source, object: &Value) -> Removal;
 }

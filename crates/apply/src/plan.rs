@@ -10,8 +10,8 @@ use objects::replacement::{has_same_metadata, keep_replicas, replacement};
 use objects::retain::{pinned, retain, retain_replicas, without_generated};
 use serde_json::Value;
 
+use crate::manifest_set::LastWrite;
 use crate::ownership::Ownership;
-use crate::unit::LastWrite;
 
 /// The write of one manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]

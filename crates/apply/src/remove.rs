@@ -1,4 +1,4 @@
-//! Takes away the objects of a unit that goes, or of manifests that have left it.
+//! Takes away the objects of a set that goes, or of manifests that have left it.
 
 use futures::StreamExt;
 use karmada_runtime::write::WriteMode;
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::applier::{Applier, CONCURRENCY};
 use crate::error::MemberError;
+use crate::manifest_set::{ManifestRef, ManifestSet};
 use crate::ownership::Ownership;
 use crate::requests::ObjectPath;
-use crate::unit::{ManifestRef, Unit};
 
 impl<O: Ownership> Applier<O> {
-    /// Deletes or releases the objects of a unit. Returns those that are still there, because the cluster is not done with
+    /// Deletes or releases the objects of a set. Returns those that are still there, because the cluster is not done with
     /// their deletion.
     ///
     /// # Errors
@@ -24,9 +24,9 @@ impl<O: Ownership> Applier<O> {
     pub async fn remove(
         &self,
         writes: &WriteMode,
-        unit: &Unit<'_, O::Source>,
+        set: &ManifestSet<'_, O::Source>,
     ) -> Result<Vec<Remaining>, MemberError> {
-        let refs: Vec<_> = unit.refs().collect();
+        let refs: Vec<_> = set.refs().collect();
         // No closure: a future that holds one is not known to be `Send`.
         let mut removals = Vec::new();
         for one in &refs {
@@ -97,20 +97,20 @@ impl<O: Ownership> Applier<O> {
 
     fn removal(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removal {
         object.map_or(Removal::Nothing, |object| {
-            self.ownership.removal(one.unit.source, object)
+            self.ownership.removal(one.set.source, object)
         })
     }
 
-    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the unit's.
+    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the set's.
     fn kept(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removed {
-        Removed::of(object.filter(|object| self.is_of_unit(one, object)))
+        Removed::of(object.filter(|object| self.is_of_set(one, object)))
     }
 }
 
 /// What has become of an object that was given up.
 #[derive(Debug, PartialEq, Eq)]
 enum Removed {
-    /// It is gone, or not the unit's any more.
+    /// It is gone, or not the set's any more.
     Gone,
     /// Its deletion has begun.
     Deleting {

@@ -1,4 +1,4 @@
-//! The result of a sync of a unit.
+//! The result of a sync of a set.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub enum SyncResult {
     Done {
         /// The result of each manifest, in their order.
         manifests: Vec<Synced>,
-        /// True if neither the unit nor its objects have changed since the start.
+        /// True if neither the set nor its objects have changed since the start.
         untouched: bool,
     },
 }
@@ -58,9 +58,9 @@ pub struct Contested {
 /// The time at which an object that was left as it is will be looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// When it changes, which wakes the unit.
+    /// When it changes, which wakes the set.
     AtChange,
-    /// After this time, if the program syncs the unit then.
+    /// After this time, if the program syncs the set then.
     After(Duration),
 }
 

@@ -11,11 +11,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::applier::Applier;
+use crate::manifest_set::{ManifestRef, Object};
 use crate::ownership::Ownership;
 use crate::plan::ApplyPlan;
 use crate::requests::ObjectPath;
 use crate::result::{Again, Contested, Synced};
-use crate::unit::{ManifestRef, Object};
 
 impl<O: Ownership> Applier<O> {
     /// Begins the write of a manifest to its object as it was `seen`.

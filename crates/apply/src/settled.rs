@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
+use crate::manifest_set::{LastWrite, ManifestRef};
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing};
-use crate::unit::{LastWrite, ManifestRef};
 
 /// The step by which an object becomes as its manifest.
 pub(crate) enum Need {
@@ -50,7 +50,7 @@ impl<O: Ownership> Applier<O> {
             return Ok(Need::Nothing { note: None });
         };
         // With another, the cluster may know more by now.
-        let is_known = has_note(Some(text)) || one.unit.notes.contains(text);
+        let is_known = has_note(Some(text)) || one.set.notes.contains(text);
         Ok(if is_known {
             Need::Nothing { note }
         } else {
@@ -114,7 +114,7 @@ impl<O: Ownership> Applier<O> {
         told: &Instruction,
     ) -> Result<bool, MemberError> {
         // What says so may be where a record does not look, as its owners are.
-        if !self.is_of_unit(one, object) {
+        if !self.is_of_set(one, object) {
             return Ok(false);
         }
         let record = self.records.lock().of(one);
@@ -131,7 +131,7 @@ impl<O: Ownership> Applier<O> {
             // What somebody added shows in them, too.
             Some(before) if is_replaced && !before.has_left_content(object) => return Ok(false),
             Some(_) => LastWrite::OfManifest,
-            None => one.unit.last_write,
+            None => one.set.last_write,
         };
         // What others have set an unforced write leaves to them.
         let may_hide_more =

@@ -25,7 +25,7 @@ use super::*;
 mod replacement;
 mod rivals;
 
-const NAMESPACE: &str = "units";
+const NAMESPACE: &str = "sets";
 
 /// A member with its API.
 struct Stage {
@@ -74,11 +74,11 @@ impl Stage {
         for source in [settings, deployment] {
             while let SyncResult::Later(_) = {
                 let observing = WriteMode::DryRun(WouldWrite::default());
-                stage.member.sync(&observing, &source.unit()).await
+                stage.member.sync(&observing, &source.set()).await
             } {
                 stage.woken().await;
             }
-            stage.member.forget(&source.unit().key);
+            stage.member.forget(&source.set().key);
         }
         stage
     }
@@ -91,7 +91,7 @@ impl Stage {
     }
 
     async fn sync(&self, source: &Source) -> Vec<Synced> {
-        match self.member.sync(&self.writes, &source.unit()).await {
+        match self.member.sync(&self.writes, &source.set()).await {
             SyncResult::Done { manifests, .. } => manifests,
             SyncResult::Later(_) => panic!("not listed"),
         }
@@ -122,7 +122,7 @@ struct Source {
     generation: i64,
     manifests: Vec<Value>,
     suspended: bool,
-    /// True if the objects stay when the unit goes.
+    /// True if the objects stay when the set goes.
     preserved: bool,
     style: WriteStyle,
     last_write: LastWrite,
@@ -130,8 +130,8 @@ struct Source {
 }
 
 impl Source {
-    fn unit(&self) -> Unit<'_, Self> {
-        Unit {
+    fn set(&self) -> ManifestSet<'_, Self> {
+        ManifestSet {
             source: self,
             key: Key::new(NAMESPACE, "web"),
             generation: Some(self.generation),
@@ -157,17 +157,17 @@ fn source(manifests: &Value) -> Source {
 }
 
 const OWNED: &str = "test.io/owned";
-const UNIT: &str = "test.io/unit";
+const SET: &str = "test.io/set";
 const ADOPTS: &str = "test.io/adopts";
 /// The node ports of a manifest that may be others.
 const ALLOCATED: &str = "test.io/allocated";
 /// Names the labels of a manifest.
 const LABELS: &str = "test.io/labels";
 
-/// An owner whose units are named by an annotation of their objects.
+/// An owner whose sets are named by an annotation of their objects.
 struct TestOwner;
 
-/// Selects the objects that may be of a unit.
+/// Selects the objects that may be of a set.
 fn owned() -> Selected {
     Config::default().labels(&format!("{OWNED}=true")).into()
 }
@@ -175,7 +175,7 @@ fn owned() -> Selected {
 /// Returns what the last write of an object had, by the labels that it lists.
 fn written(object: &Value) -> Option<Written> {
     let labels = object.annotation(LABELS)?.split(',').map(Into::into);
-    let annotations = [UNIT, LABELS].map(Into::into).into();
+    let annotations = [SET, LABELS].map(Into::into).into();
     Some(Written {
         labels: labels.collect(),
         annotations,
@@ -183,8 +183,8 @@ fn written(object: &Value) -> Option<Written> {
 }
 
 impl TestOwner {
-    fn adoption(&self, unit: &Key, manifest: &Value, object: &Value) -> Adoption {
-        if self.unit_of(object).as_ref() == Some(unit) {
+    fn adoption(&self, set: &Key, manifest: &Value, object: &Value) -> Adoption {
+        if self.set_of(object).as_ref() == Some(set) {
             Adoption::Owned
         } else if manifest.annotation(ADOPTS).is_some() {
             let fields = TakeOver::FromAll;
@@ -206,16 +206,16 @@ impl Ownership for TestOwner {
 
     const WRITTEN: fn(&Value) -> Option<Written> = written;
 
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
-        let name = object.annotation(UNIT)?;
+    fn set_of(&self, object: &impl Metadata) -> Option<Key> {
+        let name = object.annotation(SET)?;
         Some(Key::new(NAMESPACE, name))
     }
 
     fn instruction(&self, one: &ManifestRef<'_, Source>, object: Option<&Value>) -> Instruction {
-        let adoption = |object| self.adoption(&one.unit.key, one.manifest, object);
+        let adoption = |object| self.adoption(&one.set.key, one.manifest, object);
         let ports = one.manifest.annotation(ALLOCATED).unwrap_or_default();
         Instruction {
-            style: one.unit.source.style,
+            style: one.set.source.style,
             adopt: object.map_or(Adoption::Owned, adoption),
             compare: Comparison::Never,
             retain: Retain {
@@ -228,10 +228,10 @@ impl Ownership for TestOwner {
     }
 
     fn removal(&self, source: &Source, object: &Value) -> Removal {
-        if self.unit_of(object) != Some(source.unit().key) {
+        if self.set_of(object) != Some(source.set().key) {
             Removal::Nothing
         } else if source.preserved {
-            let marks = json!({ "labels": { OWNED: null }, "annotations": { UNIT: null } });
+            let marks = json!({ "labels": { OWNED: null }, "annotations": { SET: null } });
             let patch = json!({ "metadata": marks });
             Removal::Release { patch }
         } else {
@@ -244,7 +244,7 @@ impl Ownership for TestOwner {
 fn metadata(name: &str) -> Value {
     json!({
         "name": name, "namespace": "shop",
-        "labels": { OWNED: "true" }, "annotations": { UNIT: "web" },
+        "labels": { OWNED: "true" }, "annotations": { SET: "web" },
     })
 }
 
@@ -264,7 +264,7 @@ fn deployment() -> Value {
     } })
 }
 
-/// An object is created once, and again when somebody deletes it; its status alone wakes the unit at leisure.
+/// An object is created once, and again when somebody deletes it; its status alone wakes the set at leisure.
 #[tokio::test(start_paused = true)]
 async fn created_once_and_after_deletion() {
     let mut stage = Stage::watching().await;
@@ -323,7 +323,7 @@ async fn own_objects_need_no_read() {
     assert_eq!(stage.read(), [""; 0]);
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.find(WEB).await, None);
@@ -357,7 +357,7 @@ async fn unseen_replacement_is_read() {
         assert_eq!(error.is_none(), is_ours, "{error:?}");
         stage
             .member
-            .remove(&stage.writes, &source.unit())
+            .remove(&stage.writes, &source.set())
             .await
             .unwrap();
         assert_eq!(stage.api.find(SETTINGS).await.is_none(), is_ours);
@@ -474,7 +474,7 @@ async fn object_without_label_is_restored() {
     assert_eq!(labels[OWNED], "true");
 }
 
-/// A suspended unit writes nothing, and goes on to observe; resumed, it is applied.
+/// A suspended set writes nothing, and goes on to observe; resumed, it is applied.
 #[tokio::test(start_paused = true)]
 async fn suspended_unit_only_observes() {
     let mut stage = Stage::watching().await;
@@ -602,7 +602,7 @@ async fn failing_manifests_hold_up_none() {
     assert_eq!(errors[5], None);
 }
 
-/// A unit of a kind that the cluster does not serve is woken once it does.
+/// A set of a kind that the cluster does not serve is woken once it does.
 #[tokio::test(start_paused = true)]
 async fn served_kind_wakes() {
     let mut stage = Stage::new().await;
@@ -689,18 +689,18 @@ async fn replaced_object_has_manifest_alone() {
     );
 }
 
-/// A unit that goes takes its own objects, and no others; a second time there is nothing to do.
+/// A set that goes takes its own objects, and no others; a second time there is nothing to do.
 #[tokio::test(start_paused = true)]
 async fn removal_takes_own_objects_only() {
     let stage = Stage::new().await;
     let source = source(&json!([deployment(), settings()]));
     stage.sync(&source).await;
-    let other = json!({ "metadata": { "annotations": { UNIT: "other" } } });
+    let other = json!({ "metadata": { "annotations": { SET: "other" } } });
     stage.api.send("PATCH", SETTINGS, &other).await;
     stage.api.writes();
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.writes(), [format!("DELETE {WEB}")]);
@@ -708,13 +708,13 @@ async fn removal_takes_own_objects_only() {
     assert!(stage.api.find(SETTINGS).await.is_some());
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.writes(), [""; 0]);
 }
 
-/// A unit whose object could not be deleted is not gone.
+/// A set whose object could not be deleted is not gone.
 #[tokio::test(start_paused = true)]
 async fn refused_deletion_is_an_error() {
     let stage = Stage::watching().await;
@@ -725,14 +725,14 @@ async fn refused_deletion_is_an_error() {
     assert!(
         stage
             .member
-            .remove(&stage.writes, &source.unit())
+            .remove(&stage.writes, &source.set())
             .await
             .is_err()
     );
     stage.api.server.faults().remove(fault);
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.find(SETTINGS).await, None);
@@ -748,7 +748,7 @@ async fn released_objects_lose_marks_only() {
     source.preserved = true;
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     let web = stage.api.find(WEB).await.unwrap();
@@ -831,7 +831,7 @@ async fn dry_run_only_counts() {
     );
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.writes(), [""; 0]);
@@ -844,7 +844,7 @@ async fn dry_run_only_counts() {
     assert_eq!(targets.map(|target| counters.of(target)), [1, 1, 1, 1]);
 }
 
-/// A cluster that cannot be reached has no lists to wait for: every unit tells so at once.
+/// A cluster that cannot be reached has no lists to wait for: every set tells so at once.
 #[tokio::test]
 async fn unreached_cluster_is_told() {
     let address = format!("http://{}", lab_parts::port::CLOSED);
@@ -854,7 +854,7 @@ async fn unreached_cluster_is_told() {
     let watches = tokio::spawn(running);
     let writes = WriteMode::Perform(Writer::new(Leadership::always(), WriteMetrics::default()));
     let listed = source(&json!([settings()]));
-    let is_told = async || match member.sync(&writes, &listed.unit()).await {
+    let is_told = async || match member.sync(&writes, &listed.set()).await {
         SyncResult::Done { manifests, .. } => manifests.iter().any(|one| one.error.is_some()),
         SyncResult::Later(_) => false,
     };

@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
-use crate::findings::Verdict;
+use crate::manifest_set::{LastWrite, ManifestRef};
+use crate::not_written::NotWritten;
 use crate::notes::without_node_ports;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
 use crate::result::Synced;
 use crate::settled::Need;
-use crate::unit::{LastWrite, ManifestRef};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
 /// cluster, which reports at every change, may be so more than once.
@@ -116,7 +116,7 @@ impl<O: Ownership> Applier<O> {
                     }
                     let before = (object, written);
                     let synced = self.record_write(one, &path, before, &told).await?;
-                    self.findings.lock().clear(one);
+                    self.not_written.lock().clear(one);
                     return Ok(synced);
                 }
                 Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
@@ -135,8 +135,8 @@ impl<O: Ownership> Applier<O> {
                 }
                 // Another has a field otherwise, and keeps it.
                 Err(error) if error.is_about_managers() && style == WriteStyle::ApplyUnforced => {
-                    let verdict = rejected(error)?;
-                    return Ok(self.leave(one, object.as_ref(), verdict));
+                    let cause = rejected(error)?;
+                    return Ok(self.leave(one, object.as_ref(), cause));
                 }
                 // Another was faster: its object is to be looked at first.
                 Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -172,13 +172,13 @@ impl<O: Ownership> Applier<O> {
         (known, style): (Option<&Value>, WriteStyle),
     ) -> Result<Look, MemberError> {
         if self.sees_all {
-            self.findings.lock().begin(one);
+            self.not_written.lock().begin(one);
         }
         let object = self.requests.get(path).await?;
-        let leave = |verdict| Ok(Look::Nothing(self.leave(one, object.as_ref(), verdict)));
-        let verdict = self.findings.lock().same(one, object.as_ref());
-        if let Some(verdict) = verdict {
-            return leave(verdict);
+        let leave = |cause| Ok(Look::Nothing(self.leave(one, object.as_ref(), cause)));
+        let cause = self.not_written.lock().same(one, object.as_ref());
+        if let Some(cause) = cause {
+            return leave(cause);
         }
         let told = self.ownership.instruction(one, object.as_ref());
         if let Comparison::Only(option) = told.compare {
@@ -189,7 +189,7 @@ impl<O: Ownership> Applier<O> {
         if let Some(found) = &object
             && let Need::Nothing { note } = self.need(one, found, &told).await?
         {
-            self.findings.lock().clear(one);
+            self.not_written.lock().clear(one);
             let synced = Synced::noted(self.written(one, object), note);
             return Ok(Look::Nothing(synced));
         }
@@ -207,14 +207,14 @@ impl<O: Ownership> Applier<O> {
         };
         let mut plan = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
         if let ApplyPlan::Refuse { reason } = plan {
-            return leave(Verdict::Refused { reason });
+            return leave(NotWritten::Refused { reason });
         }
         if let (Comparison::First(option), Some(found)) = (told.compare, &object) {
             let kept = (&told.retain, option);
             let compared = self.compare_first(one, path, found, kept, &plan);
-            let verdict = compared.await.or_else(|error| rejected(error).map(Some))?;
-            if let Some(verdict) = verdict {
-                return leave(verdict);
+            let cause = compared.await.or_else(|error| rejected(error).map(Some))?;
+            if let Some(cause) = cause {
+                return leave(cause);
             }
             plan = plan.guarded(found);
         }
@@ -226,14 +226,14 @@ impl<O: Ownership> Applier<O> {
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: Option<&Value>,
-        verdict: Verdict,
+        cause: NotWritten,
     ) -> Synced {
-        self.findings.lock().set(one, object, &verdict);
-        match &verdict {
-            Verdict::Refused { .. } => self.records.lock().obstruct(&one.unit.key),
+        self.not_written.lock().record(one, object, &cause);
+        match &cause {
+            NotWritten::Refused { .. } => self.records.lock().obstruct(&one.set.key),
             _ => self.records.lock().unsettle(one),
         }
-        self.left(one, verdict)
+        self.left(one, cause)
     }
 
     /// Returns what is observed of an object as the API serves it.
@@ -251,7 +251,7 @@ impl<O: Ownership> Applier<O> {
     ) -> Result<Synced, MemberError> {
         let is_new = is_change(object.as_ref(), written.as_ref());
         if is_new {
-            self.records.lock().touch(&one.unit.key);
+            self.records.lock().touch(&one.set.key);
         }
         let object = written.or(object);
         let (mut note, mut compared) = (None, None);
@@ -350,8 +350,8 @@ fn is_change(before: Option<&Value>, written: Option<&Value>) -> bool {
     written.is_some_and(|written| before != Some(written.resource_version()))
 }
 
-/// Returns the verdict that an error is, if it is to be expected again.
-fn rejected(error: MemberError) -> Result<Verdict, MemberError> {
+/// Returns the error as a cause not to write, if it is to be expected again.
+fn rejected(error: MemberError) -> Result<NotWritten, MemberError> {
     let (request, status) = error.into_rejection()?;
-    Ok(Verdict::Rejected { request, status })
+    Ok(NotWritten::Rejected { request, status })
 }

@@ -10,7 +10,7 @@
 //! - Which change wakes what? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
-//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
+//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `manifest_set`; what came of that,
 //!   `outcome`; what is said of it, `report`; what is stored by then, `written`. What users read besides: `events` with
 //!   `reason`.
 //! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
@@ -22,6 +22,7 @@ mod args;
 mod events;
 mod identity;
 mod index;
+mod manifest_set;
 mod membership;
 mod namespaces;
 mod outcome;
@@ -31,7 +32,6 @@ mod reason;
 mod report;
 #[cfg(test)]
 mod tests;
-mod unit;
 mod usage;
 mod watch;
 mod works;

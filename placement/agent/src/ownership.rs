@@ -61,7 +61,7 @@ impl Ownership for PlacedObjects {
 
     const IGNORED: fn(&str) -> bool = hash::is_reserved;
 
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+    fn set_of(&self, object: &impl Metadata) -> Option<Key> {
         let owners = self.owners.0.lock();
         let name = ownership::owner_of(object, &owners)?;
         Some(Key::new(&self.namespace, name))
@@ -72,7 +72,7 @@ impl Ownership for PlacedObjects {
         one: &ManifestRef<'_, PlacedWork>,
         object: Option<&Value>,
     ) -> Instruction {
-        let PlacedWork { work, owner } = one.unit.source;
+        let PlacedWork { work, owner } = one.set.source;
         let owners = self.owners.0.lock();
         ownership::instruction(work, owner, &owners, (one.manifest, object))
     }

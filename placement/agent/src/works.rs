@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{Again, Applier, Remaining, SyncResult, Synced, Unit};
+use apply::{Again, Applier, ManifestSet, Remaining, SyncResult, Synced};
 use fleet_api::member::{JOIN, LEAVE};
 use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use fleet_api::{AppliedWork, Work};
@@ -21,10 +21,10 @@ use tokio::time::Instant;
 
 use crate::events::rewound;
 use crate::index::{Rewind, SharedIndex, has_finalizer};
+use crate::manifest_set::{last_write, manifest_set, notes};
 use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
 use crate::report::Reporter;
-use crate::unit::{last_write, notes, unit};
 
 /// The time after which it is looked whether objects that are being deleted are gone, if no watch shows it.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -183,12 +183,12 @@ impl WorkReconciler {
     ) -> Option<Vec<Synced>> {
         let manifests = prepared.iter().filter_map(Prepared::ready);
         let notes = notes(&placed.work);
-        let unit = Unit {
+        let set = ManifestSet {
             last_write: last_write(&placed.work),
             notes: &notes,
-            ..unit(key, placed, manifests)
+            ..manifest_set(key, placed, manifests)
         };
-        match self.applier.sync(&self.writes, &unit).await {
+        match self.applier.sync(&self.writes, &set).await {
             SyncResult::Done { manifests, .. } => {
                 let again = manifests.iter().filter_map(|one| match one.left {
                     Some(Again::After(delay)) => Some(delay),
@@ -231,7 +231,7 @@ impl WorkReconciler {
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
         let removed = self
             .applier
-            .remove(&self.writes, &unit(key, placed, stubs.iter()))
+            .remove(&self.writes, &manifest_set(key, placed, stubs.iter()))
             .await;
         match removed {
             Ok(remaining) => {
@@ -356,8 +356,8 @@ impl WorkReconciler {
                 owner: Own::of(&owner),
                 work,
             };
-            let unit = unit(key, &placed, stubs.iter());
-            let remaining = self.applier.remove(&self.writes, &unit).await?;
+            let set = manifest_set(key, &placed, stubs.iter());
+            let remaining = self.applier.remove(&self.writes, &set).await?;
             if !remaining.is_empty() {
                 self.look_again(key, LOOK_AGAIN);
                 let held = held(remaining, &all);

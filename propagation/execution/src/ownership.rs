@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apply::{LastWrite, ManifestRef, Ownership, Unit};
+use apply::{LastWrite, ManifestRef, ManifestSet, Ownership};
 use interpreters::Interpreters;
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
@@ -26,9 +26,9 @@ pub(crate) struct KarmadaWork {
     pub(crate) interpreters: Arc<Interpreters>,
 }
 
-/// Returns the manifests of a Work as one unit.
-pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
-    Unit {
+/// Returns the manifests of a Work.
+pub(crate) fn manifest_set(work: &Work) -> ManifestSet<'_, Work> {
+    ManifestSet {
         source: work,
         key: Key::of(work),
         generation: work.metadata.generation,
@@ -56,7 +56,7 @@ impl Ownership for KarmadaWork {
 
     const WRITTEN: fn(&Value) -> Option<Written> = execution::written;
 
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+    fn set_of(&self, object: &impl Metadata) -> Option<Key> {
         // The annotations may name the Work of another member, if somebody copied the object.
         execution::work_of(object).filter(|work| work.namespace == self.namespace)
     }
@@ -70,7 +70,7 @@ impl Ownership for KarmadaWork {
             None => Retainer::Rule(interpret::retain),
         };
         execution::instruction(
-            one.unit.source,
+            one.set.source,
             (one.ordinal, one.manifest),
             object,
             retainer,

@@ -29,7 +29,7 @@ use crate::finalizer;
 use crate::fleet::Fleet;
 use crate::identity::NAME;
 use crate::index::SharedIndex;
-use crate::ownership::unit;
+use crate::ownership::manifest_set;
 use crate::report::{Reporter, works};
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
@@ -156,7 +156,7 @@ impl Reconciler {
                 return Err(error.into());
             }
         };
-        let (synced, untouched) = match member.sync(&self.writes, &unit(work)).await {
+        let (synced, untouched) = match member.sync(&self.writes, &manifest_set(work)).await {
             SyncResult::Done {
                 manifests,
                 untouched,
@@ -303,9 +303,9 @@ impl Reconciler {
         }
         let removed = match self.fleet.member(cluster, view).await {
             Ok(member) => {
-                let unit = unit(work);
-                let removed = member.remove(&self.writes, &unit).await;
-                member.forget(&unit.key);
+                let set = manifest_set(work);
+                let removed = member.remove(&self.writes, &set).await;
+                member.forget(&set.key);
                 // What is being deleted there goes without us.
                 removed.map(drop).map_err(WorkError::from)
             }

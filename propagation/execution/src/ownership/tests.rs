@@ -78,8 +78,8 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     let mut work = work.clone();
     work.spec.workload.manifests = vec![manifest.clone()];
     let namespace = work.metadata.namespace.clone().unwrap_or_default();
-    let unit = unit(&work);
-    let one = unit.refs().next().unwrap();
+    let set = manifest_set(&work);
+    let one = set.refs().next().unwrap();
     let owner = KarmadaWork {
         namespace,
         interpreters: nobody(),
