@@ -22,9 +22,8 @@ use crate::not_written::{NotWritten, NotWrittenCache, REJECTION};
 use crate::ownership::Ownership;
 use crate::records::Records;
 use crate::requests::Requests;
-use crate::result::{Again, SyncResult, Synced};
+use crate::result::{Again, Need, SyncResult, Synced};
 use crate::schemas::Schemas;
-use crate::settled::Need;
 use crate::wake::{Wake, woken};
 
 /// The time after a start for which a set waits for the list of its kinds: until then nearly every object

@@ -64,6 +64,17 @@ pub enum Again {
     After(Duration),
 }
 
+/// The step by which an object becomes as its manifest.
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing {
+        /// The note about the manifest, if there is one.
+        note: Option<String>,
+    },
+    /// A write.
+    Write,
+}
+
 impl Synced {
     /// Creates the result of a manifest whose object is as it is to be, or was only observed.
     pub(crate) fn observed(object: ObservedObject) -> Self {

@@ -14,17 +14,7 @@ use crate::error::MemberError;
 use crate::manifest_set::{LastWrite, ManifestRef};
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing};
-
-/// The step by which an object becomes as its manifest.
-pub(crate) enum Need {
-    /// Nothing.
-    Nothing {
-        /// The note about the manifest, if there is one.
-        note: Option<String>,
-    },
-    /// A write.
-    Write,
-}
+use crate::result::Need;
 
 impl<O: Ownership> Applier<O> {
     /// Returns what the object of a manifest needs.

@@ -18,8 +18,7 @@ use crate::notes::without_node_ports;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
-use crate::result::Synced;
-use crate::settled::Need;
+use crate::result::{Need, Synced};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
 /// cluster, which reports at every change, may be so more than once.
