@@ -25,7 +25,7 @@ use self::facts::purged_clusters;
 pub use self::facts::{
     WorkFacts, bound, id, is_delivered, is_outlived, kept_clusters, wanted_clusters, work_name,
 };
-pub(super) use self::facts::{cluster_of, other_owner};
+pub(super) use self::facts::{allocated_node_ports, cluster_of, other_owner};
 
 /// Plans the Works of a binding, by cluster. `new_id` makes the ID of a Work that has none. A binding
 /// without an ID of its own has no Works yet.

@@ -1,11 +1,9 @@
 //! Whose an object in a member is, and what a Work may do with it.
 
-use std::collections::BTreeSet;
-
 use karmada_api::condition::TRUE;
 use karmada_api::names::{
-    ALLOCATED_NODE_PORTS, CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS,
-    RETAIN_REPLICAS, WORK_NAME, WORK_NAMESPACE,
+    CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS, WORK_NAME,
+    WORK_NAMESPACE,
 };
 use karmada_api::work::APPLIED;
 use karmada_api::{Condition, Work};
@@ -17,7 +15,7 @@ use objects::{Key, Metadata};
 use serde_json::Value;
 
 use super::marks::without_marks;
-use crate::works::is_delivered;
+use crate::works::{allocated_node_ports, is_delivered};
 
 /// The managers of what we write to members, and of what Karmada's programs wrote there before us.
 pub const MANAGERS: Managers = Managers {
@@ -58,7 +56,7 @@ pub fn instruction(
         compare: Comparison::Never,
         retain: Retain {
             replicas: manifest.label(RETAIN_REPLICAS) == Some("true"),
-            node_ports: allocated_node_ports(work),
+            node_ports: allocated_node_ports(&work.metadata),
             by: retainer,
         },
         wave: ordinal,
@@ -125,14 +123,6 @@ pub fn notes(work: &Work) -> &str {
         .condition(APPLIED)
         .filter(|applied| applied.status == TRUE);
     applied.map_or("", |applied| &applied.message)
-}
-
-/// Returns the node ports of a Work's Service that the control plane has allocated: nobody has asked for them, and a member
-/// that has given one to another may choose anew.
-fn allocated_node_ports(work: &Work) -> BTreeSet<u16> {
-    let ports = work.metadata.annotation(ALLOCATED_NODE_PORTS);
-    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
-    ports.filter_map(|port| port.parse().ok()).collect()
 }
 
 /// Whose an object in a member is.

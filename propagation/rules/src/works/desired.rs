@@ -8,7 +8,7 @@ use objects::{Key, Metadata, metadata};
 use serde_json::Value;
 
 use super::change::{DesiredWork, WorkStep};
-use super::facts::{WorkFacts, wanted_clusters, work_name};
+use super::facts::{WorkFacts, allocated_node_ports, wanted_clusters, work_name};
 use crate::activation::Record;
 use crate::binding_ref::BindingRef;
 use crate::claim::{self, Claim};
@@ -119,10 +119,7 @@ fn leave_unused_node_ports(template: &Value, manifest: &mut Value) {
     if type_.is_some_and(|type_| ["NodePort", "LoadBalancer"].contains(&type_)) {
         return;
     }
-    let ports = template.annotation(names::ALLOCATED_NODE_PORTS);
-    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
-    let ports: BTreeSet<u16> = ports.filter_map(|port| port.parse().ok()).collect();
-    leave_node_ports(manifest, &ports, None);
+    leave_node_ports(manifest, &allocated_node_ports(template), None);
 }
 
 fn owned<'a>(
