@@ -193,6 +193,7 @@ fn is_applied_work(owner: &Owner<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use objects::ownership::WriteStyle;
     use serde_json::from_value;
 
     use super::super::fixtures::items;
@@ -232,6 +233,30 @@ mod tests {
     fn work(may_share: bool) -> Work {
         from_value(json!({ "spec": { "applyStrategy": { "allowCoOwnership": may_share } } }))
             .unwrap()
+    }
+
+    /// Fields of others are taken unless somebody asks for an apply that spares them, and an object that appears meanwhile is
+    /// taken over unless it is to be looked at first. A word of a newer KubeFleet means what is done without it.
+    #[test]
+    fn strategies_decide_about_writes() {
+        let forced = json!({ "force": true });
+        let forced = json!({ "type": "ServerSideApply", "serverSideApplyConfig": forced });
+        let (apply, unforced) = (WriteStyle::Apply, WriteStyle::ApplyUnforced);
+        for (strategy, style, adopts_unseen) in [
+            (json!(null), apply, true),
+            (json!({ "type": "ClientSideApply" }), apply, true),
+            (json!({ "type": "ServerSideApply" }), unforced, true),
+            (forced, apply, true),
+            (json!({ "whenToTakeOver": "IfNoDiff" }), apply, false),
+            (json!({ "whenToTakeOver": "Never" }), apply, false),
+            (json!({ "whenToTakeOver": "Newer" }), apply, true),
+        ] {
+            let work: Work = from_value(json!({ "spec": { "applyStrategy": strategy } })).unwrap();
+            let told = instruction(&work, &own(), &owners(), (&json!({}), None));
+            assert_eq!(told.style, style, "{strategy}");
+            let is_adopted = told.adopt == Adoption::Owned;
+            assert_eq!(is_adopted, adopts_unseen, "{strategy}");
+        }
     }
 
     /// An object of nobody, or of an owner that is gone, may be taken over; one of another never, and one of somebody
