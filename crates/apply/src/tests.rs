@@ -476,7 +476,7 @@ async fn object_without_label_is_restored() {
 
 /// A suspended set writes nothing, and goes on to observe; resumed, it is applied.
 #[tokio::test(start_paused = true)]
-async fn suspended_unit_only_observes() {
+async fn suspended_set_only_observes() {
     let mut stage = Stage::watching().await;
     let mut source = source(&json!([deployment()]));
     assert!(stage.error(&source).await.is_none());
