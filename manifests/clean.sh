@@ -5,8 +5,8 @@
 #   manifests/clean.sh CONTEXT [--dry-run=server]
 #
 # With ONLY=nodes it removes the conditions of Nodes and nothing else, and the programs may run.
-# INGRESS_CLASS_CONTROLLER is the ingress controller's --ingress-class-controller, if that is not the
-# default. Every command tests what it removes and may be repeated.
+# INGRESS_CLASS_CONTROLLER is the ingress controller's --ingress-class-controller, and GATEWAY_CLASS_CONTROLLER its
+# --gateway-class-controller, if that is not the default. Every command tests what it removes and may be repeated.
 set -euo pipefail
 
 context=${1:?"usage: $0 CONTEXT [--dry-run=server]"}
@@ -38,7 +38,9 @@ has() {
 
 # Each line is an object and a JSON patch that removes the element `i` of a list, if it is still there.
 removals() { # kind, prefix of the line, list, condition, path of the tested value, value
-  api get "$1" --all-namespaces --output go-template="{{range \$o := .items}}{{range \$i, \$e := $3}}{{if $4}}$2 [{\"op\":\"test\",\"path\":\"/$5\",\"value\":\"$6\"},{\"op\":\"remove\",\"path\":\"/${5%/type}\"}]{{\"\\n\"}}{{end}}{{end}}{{end}}"
+  local element=${5%/type}
+  element=${element%/controllerName}
+  api get "$1" --all-namespaces --output go-template="{{range \$o := .items}}{{range \$i, \$e := $3}}{{if $4}}$2 [{\"op\":\"test\",\"path\":\"/$5\",\"value\":\"$6\"},{\"op\":\"remove\",\"path\":\"/$element\"}]{{\"\\n\"}}{{end}}{{end}}{{end}}"
 }
 
 remove_conditions() { # kind, types
@@ -96,6 +98,23 @@ if has multiclusteringresses.networking.karmada.io; then
       [[ $(api get "${object[@]}" --output jsonpath='{.status}') != '{}' ]] ||
         change patch "${object[@]}" --subresource status --type merge --patch '{"status":null}'
       change --namespace "$namespace" patch multiclusteringresses.networking.karmada.io "$name" \
+        --type json --patch "$patch"
+    done
+fi
+
+# HTTPRoutes that it serves: our entries of their statuses, from the end of each list, and the finalizer last.
+if has httproutes.gateway.networking.k8s.io; then
+  gateways=${GATEWAY_CLASS_CONTROLLER:-karmada-rs.io/multi-cluster}
+  removals httproutes.gateway.networking.k8s.io '{{$o.metadata.namespace}} {{$o.metadata.name}}' \
+    .status.parents "eq \$e.controllerName \"$gateways\"" 'status/parents/{{$i}}/controllerName' "$gateways" | sed '1!G;h;$!d' |
+    while read -r namespace name patch; do
+      change --namespace "$namespace" patch httproutes.gateway.networking.k8s.io "$name" \
+        --subresource status --type json --patch "$patch"
+    done
+  removals httproutes.gateway.networking.k8s.io '{{$o.metadata.namespace}} {{$o.metadata.name}}' \
+    .metadata.finalizers "eq \$e \"$controller\"" 'metadata/finalizers/{{$i}}' "$controller" |
+    while read -r namespace name patch; do
+      change --namespace "$namespace" patch httproutes.gateway.networking.k8s.io "$name" \
         --type json --patch "$patch"
     done
 fi

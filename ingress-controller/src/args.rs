@@ -26,6 +26,14 @@ pub struct Args {
         value_name = "NAME"
     )]
     pub(crate) ingress_class_controller: ControllerName,
+    /// The spec.controllerName of every GatewayClass whose Gateways this controller serves: their HTTPRoutes in the Karmada API are read as MultiClusterIngresses. Control planes that share an API need different ones.
+    #[arg(
+        long,
+        env = "KARMADA_GATEWAY_CLASS_CONTROLLER",
+        default_value = "karmada-rs.io/multi-cluster",
+        value_name = "NAME"
+    )]
+    pub(crate) gateway_class_controller: ControllerName,
     /// Behaviour while every cluster of a backend Service is blocked: fail-open readmits those that a condition blocked, fail-closed serves none. The annotation networking.karmada-rs.io/when-all-blocked overrides it for one MultiClusterIngress.
     #[arg(
         long,
@@ -84,6 +92,10 @@ mod tests {
         assert_eq!(
             args.ingress_class_controller.as_str(),
             "karmada-rs.io/ingress-controller"
+        );
+        assert_eq!(
+            args.gateway_class_controller.as_str(),
+            "karmada-rs.io/multi-cluster"
         );
         assert!(args.leader_election.leader_elect);
         assert!(args.export_services);

@@ -8,8 +8,9 @@ use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{Refusals, WriteError};
 use objects::Key;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
+use traffic::ingress::http_route::RouteReport;
 
 use crate::events::IngressEvents;
 use crate::ingresses::{Ingresses, Part, WriteOutcome};
@@ -52,6 +53,25 @@ impl BackoffWriter {
             }
         };
         let outcome = self.told(ingress, part, result)?;
+        self.end(attempt, &outcome);
+        Ok(Some(outcome))
+    }
+
+    /// Makes our entries in the status of the `HTTPRoute` that is read as `ingress` say what `report` says. During a pause,
+    /// returns `None` and adds it to `queue` at its end.
+    pub(crate) async fn report(
+        &self,
+        ingress: &MultiClusterIngress,
+        part: Part,
+        report: &RouteReport,
+        queue: &Queue<Key>,
+    ) -> Result<Option<WriteOutcome>, WriteError> {
+        let Some(attempt) = self.begin(ingress, part, &json!(report), queue).await else {
+            return Ok(None);
+        };
+        let (key, target) = (Key::of(ingress), "route_parents");
+        let write = self.ingresses.write_report(&key, target, None, report);
+        let outcome = self.told(ingress, part, write.await)?;
         self.end(attempt, &outcome);
         Ok(Some(outcome))
     }

@@ -40,9 +40,9 @@ impl Enforcement {
     pub(crate) fn new(load_balancers: usize) -> Self {
         // 1 ms to 9 minutes: what fails is tried again.
         let delay = || Histogram::new(exponential_buckets(0.001, 2.0, 20));
-        let load_balancers = (0..load_balancers).map(Some);
+        let load_balancers = (0..load_balancers).map(Place::LoadBalancer);
         Self {
-            places: iter::once(None).chain(load_balancers).collect(),
+            places: iter::once(Place::Ingress).chain(load_balancers).collect(),
             due: Mutex::default(),
             lagging: Mutex::default(),
             status_delay: delay(),
@@ -105,7 +105,7 @@ impl Enforcement {
         arrived: Option<Instant>,
         reasons: BTreeSet<Reason>,
     ) -> Duration {
-        let of = (Some(place), key.clone());
+        let of = (Place::LoadBalancer(place), key.clone());
         let mut lagging = self.lagging.lock();
         let before = lagging.remove(&of);
         if reasons.is_empty() {
@@ -114,7 +114,7 @@ impl Enforcement {
         }
         let since = before.map_or_else(Instant::now, |lag| lag.since);
         lagging.insert(of, Lag { since, reasons });
-        self.restore(Some(place), key, arrived);
+        self.restore(Place::LoadBalancer(place), key, arrived);
         since.elapsed()
     }
 
@@ -130,7 +130,9 @@ impl Enforcement {
 
     /// Forgets the ingress `key`, which the load balancer has released.
     pub(crate) fn forget(&self, place: usize, key: &Key) {
-        self.lagging.lock().remove(&(Some(place), key.clone()));
+        self.lagging
+            .lock()
+            .remove(&(Place::LoadBalancer(place), key.clone()));
     }
 
     /// Forgets every ingress in a place: another leader has followed the changes meanwhile.
@@ -182,13 +184,13 @@ mod tests {
         enforcement.arrive(&[i.clone()].into());
         advance(Duration::from_secs(1)).await;
         enforcement.arrive(&[i.clone()].into());
-        enforcement.shown(enforcement.take(None, &i));
+        enforcement.shown(enforcement.take(Place::Ingress, &i));
         let lag = [Reason::GatewayRefused];
-        let arrived = enforcement.take(Some(0), &i);
+        let arrived = enforcement.take(Place::LoadBalancer(0), &i);
         let lasted = enforcement.followed(0, &i, arrived, lag.into());
         assert_eq!(lasted, Duration::ZERO);
         advance(Duration::from_secs(2)).await;
-        let arrived = enforcement.take(Some(0), &i);
+        let arrived = enforcement.take(Place::LoadBalancer(0), &i);
         let lasted = enforcement.followed(0, &i, arrived, lag.into());
         assert_eq!(lasted, Duration::from_secs(2));
         assert_eq!(enforcement.lagging(), [(lag[0], 1)].into());
@@ -196,12 +198,12 @@ mod tests {
 
         advance(Duration::from_secs(1)).await;
         for _ in 0..2 {
-            let arrived = enforcement.take(Some(0), &i);
+            let arrived = enforcement.take(Place::LoadBalancer(0), &i);
             enforcement.followed(0, &i, arrived, BTreeSet::new());
         }
         assert_eq!(enforcement.lagging(), BTreeMap::new());
         assert_eq!(enforcement.delays(), ["1", "1", "4.0"]);
-        assert!(enforcement.take(Some(1), &i).is_some());
+        assert!(enforcement.take(Place::LoadBalancer(1), &i).is_some());
     }
 
     /// A change that arrives while an earlier one is enforced stays due.
@@ -209,17 +211,17 @@ mod tests {
     async fn later_change_stays_due() {
         let (enforcement, i) = (Enforcement::new(1), key("i"));
         enforcement.arrive(&[i.clone()].into());
-        let first = enforcement.take(Some(0), &i);
+        let first = enforcement.take(Place::LoadBalancer(0), &i);
         advance(Duration::from_secs(1)).await;
         enforcement.arrive(&[i.clone()].into());
         enforcement.followed(0, &i, first, BTreeSet::new());
         assert_eq!(enforcement.delays(), ["0", "1", "1.0"]);
         // One that failed is measured from its own arrival.
-        let second = enforcement.take(Some(0), &i);
+        let second = enforcement.take(Place::LoadBalancer(0), &i);
         enforcement.arrive(&[i.clone()].into());
-        enforcement.restore(Some(0), &i, first);
+        enforcement.restore(Place::LoadBalancer(0), &i, first);
         assert!(second > first);
-        assert_eq!(enforcement.take(Some(0), &i), first);
+        assert_eq!(enforcement.take(Place::LoadBalancer(0), &i), first);
     }
 
     /// A new leader knows nothing of the changes before its term.
@@ -228,9 +230,9 @@ mod tests {
         let (enforcement, i) = (Enforcement::new(1), key("i"));
         enforcement.arrive(&[i.clone()].into());
         enforcement.followed(0, &i, None, [Reason::LoadBalancerSilent].into());
-        enforcement.clear(Some(0));
-        assert_eq!(enforcement.take(Some(0), &i), None);
-        assert!(enforcement.take(None, &i).is_some());
+        enforcement.clear(Place::LoadBalancer(0));
+        assert_eq!(enforcement.take(Place::LoadBalancer(0), &i), None);
+        assert!(enforcement.take(Place::Ingress, &i).is_some());
         assert_eq!(enforcement.lagging(), BTreeMap::new());
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
+use karmada_api::gateway_api::HttpRoute;
 use karmada_api::{Cluster, MultiClusterIngress};
 use karmada_runtime::events::EventReason;
 use kube::Resource;
@@ -14,6 +15,7 @@ use kube::runtime::events::{Event, EventType};
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use traffic::ingress::http_route::{Refusal, route_of};
 use traffic::ingress::{BlockChange, Problem};
 
 use crate::ingresses::Part;
@@ -28,8 +30,16 @@ const REWORDED: Duration = Duration::from_mins(5);
 /// The most obstacles of an ingress in one place that are recorded: a member may report any number of addresses.
 const MOST: usize = 100;
 
-/// The place where obstacles are met: `None` for the ingress itself, or else that of a load balancer.
-pub(crate) type Place = Option<usize>;
+/// The place where obstacles are met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// The `HTTPRoute`, in a version that is not served.
+    Refused,
+    /// The ingress as it is served.
+    Ingress,
+    /// A load balancer, by its own place among all.
+    LoadBalancer(usize),
+}
 
 /// Records the Events of ingresses.
 pub(crate) struct IngressEvents {
@@ -166,6 +176,16 @@ impl IngressEvents {
         }
     }
 
+    /// Records why the newest version of the `HTTPRoute` that is read as `ingress` is not served, if that is news.
+    pub(crate) fn refusal(&self, ingress: &MultiClusterIngress, refusal: Option<&Refusal>) {
+        let refusals = refusal.into_iter().map(|refusal| Obstacle {
+            reason: Reason::RouteRefused,
+            object: own_object(&Key::of(ingress)),
+            message: refusal.to_string(),
+        });
+        self.obstacles(ingress, Place::Refused, &refusals.collect());
+    }
+
     /// Records `obstacle` to the export of `service` on those of `ingresses`, which route there, that
     /// have no Event of it yet. `None` if there is none any more.
     pub(crate) fn export(
@@ -235,7 +255,7 @@ impl IngressEvents {
     ) {
         let key = Key::of(ingress);
         let manager = manager.unwrap_or("another client");
-        let fields = part.shown();
+        let fields = part.shown(&key);
         tracing::warn!(ingress = %key, manager, fields, "Another writer undoes every write, will write again after growing pauses");
         let note = format!(
             "{manager} undoes every write to {fields}; this controller writes again after growing pauses, up to 5 minutes"
@@ -250,8 +270,9 @@ impl IngressEvents {
 
     /// Records that the API refuses every write to this part of `ingress`.
     pub(crate) fn refused(&self, ingress: &MultiClusterIngress, part: Part, reason: &str) {
-        let fields = part.shown();
-        tracing::warn!(ingress = %Key::of(ingress), fields, reason, "The API refuses a write, will try again");
+        let key = Key::of(ingress);
+        let fields = part.shown(&key);
+        tracing::warn!(ingress = %key, fields, reason, "The API refuses a write, will try again");
         let note = format!("the API refuses every write to {fields}: {reason}");
         let kind = EventType::Warning;
         self.record(ingress, kind, Reason::WriteRefused, note, own(ingress));
@@ -309,7 +330,7 @@ impl IngressEvents {
             action: "Route".to_owned(),
             secondary: Some(related),
         };
-        (self.record)(ingress.object_ref(&()), event);
+        (self.record)(regarding(ingress), event);
     }
 }
 
@@ -328,7 +349,7 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
                     Problem::Withheld { .. } => Reason::AnnotationWithheld,
                     _ => Reason::InvalidAnnotation,
                 },
-                object: ingress_object(key.clone()),
+                object: own_object(key),
                 message: problem.to_string(),
             };
         }
@@ -348,20 +369,38 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
 pub(crate) fn failure(reason: Reason, key: &Key, message: String) -> Obstacle {
     Obstacle {
         reason,
-        object: ingress_object(key.clone()),
+        object: own_object(key),
         message,
     }
 }
 
 fn own(ingress: &MultiClusterIngress) -> ObjectReference {
-    reference(&ingress_object(Key::of(ingress)))
+    reference(&own_object(&Key::of(ingress)))
 }
 
-fn ingress_object(key: Key) -> RelatedObject {
-    RelatedObject {
-        api_version: Some(INGRESS_API_VERSION),
-        kind: INGRESS_KIND,
-        key,
+/// Returns the object that is served under `key`.
+fn own_object(key: &Key) -> RelatedObject {
+    match route_of(key) {
+        Some(route) => RelatedObject {
+            api_version: Some(HttpRoute::API_VERSION),
+            kind: HttpRoute::KIND,
+            key: route,
+        },
+        None => RelatedObject {
+            api_version: Some(INGRESS_API_VERSION),
+            kind: INGRESS_KIND,
+            key: key.clone(),
+        },
+    }
+}
+
+/// Returns the object that an Event of `ingress` is about.
+fn regarding(ingress: &MultiClusterIngress) -> ObjectReference {
+    let metadata = ingress.object_ref(&());
+    ObjectReference {
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        ..own(ingress)
     }
 }
 
@@ -409,7 +448,7 @@ mod tests {
         let ingress = crate::fixtures::ingress("i", &["s"]);
         let record = |obstacles: &[Obstacle]| {
             let obstacles = obstacles.iter().cloned().collect();
-            events.obstacles(&ingress, Some(0), &obstacles);
+            events.obstacles(&ingress, Place::LoadBalancer(0), &obstacles);
             std::mem::take(&mut *notes.lock())
         };
         assert_eq!(record(&[refused("s", "at 1")]), ["at 1"]);
@@ -430,7 +469,7 @@ mod tests {
         let events = IngressEvents::new(move |_, _| *counted.lock() += 1);
         let ingress = crate::fixtures::ingress("i", &["s"]);
         let many = (0..10 * MOST).map(|n| refused(&format!("s{n}"), "it is"));
-        events.obstacles(&ingress, None, &many.collect());
+        events.obstacles(&ingress, Place::Ingress, &many.collect());
         assert_eq!(*count.lock(), MOST);
     }
 

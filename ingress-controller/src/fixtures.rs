@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use karmada_api::{Cluster, MultiClusterIngress, ResourceBinding, execution_namespace};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
@@ -12,7 +13,10 @@ use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::index::Index;
+
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
+pub(crate) const GATEWAY_CONTROLLER: &str = "karmada-rs.io/multi-cluster";
 
 /// Returns an API with the kinds of Karmada and the namespace `ns`.
 pub(crate) async fn karmada() -> TestApi {
@@ -53,6 +57,35 @@ pub(crate) fn export_kinds() -> [Value; 2] {
     })
 }
 
+/// Returns the definition of a kind of the Gateway API, with any fields.
+fn gateway_kind(kind: &str, plural: &str, scope: &str) -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.gateway.networking.k8s.io") },
+        "spec": {
+            "group": "gateway.networking.k8s.io",
+            "scope": scope,
+            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+                "subresources": { "status": {} },
+            }],
+        },
+    })
+}
+
+/// Returns the definitions of routes, Gateways and their classes.
+pub(crate) fn gateway_kinds() -> [Value; 3] {
+    [
+        gateway_kind("HTTPRoute", "httproutes", "Namespaced"),
+        gateway_kind("Gateway", "gateways", "Namespaced"),
+        gateway_kind("GatewayClass", "gatewayclasses", "Cluster"),
+    ]
+}
+
 pub(crate) fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("a valid object")
 }
@@ -77,6 +110,68 @@ pub(crate) fn ingress(name: &str, services: &[&str]) -> MultiClusterIngress {
 
 pub(crate) fn class(name: &str, controller: &str) -> IngressClass {
     object(json!({ "metadata": { "name": name }, "spec": { "controller": controller } }))
+}
+
+pub(crate) fn gateway_class(name: &str, controller: &str) -> GatewayClass {
+    object(json!({
+        "apiVersion": GatewayClass::API_VERSION, "kind": GatewayClass::KIND,
+        "metadata": { "name": name },
+        "spec": { "controllerName": controller },
+    }))
+}
+
+/// Returns the Gateway `name` of class `ours` with these listeners for HTTP.
+pub(crate) fn gateway(name: &str, listeners: &[&str]) -> Gateway {
+    let listeners = listeners
+        .iter()
+        .map(|name| json!({ "name": name, "protocol": "HTTP", "port": 80 }));
+    let listeners: Vec<Value> = listeners.collect();
+    object(json!({
+        "apiVersion": Gateway::API_VERSION, "kind": Gateway::KIND,
+        "metadata": { "name": name, "namespace": "ns" },
+        "spec": { "gatewayClassName": "ours", "listeners": listeners },
+    }))
+}
+
+/// Returns a route of Gateway `web` to port 80 of `service`.
+pub(crate) fn http_route(name: &str, service: &str) -> HttpRoute {
+    let rule = json!({ "backendRefs": [{ "name": service, "port": 80 }] });
+    object(json!({
+        "apiVersion": HttpRoute::API_VERSION, "kind": HttpRoute::KIND,
+        "metadata": { "name": name, "namespace": "ns", "uid": name, "generation": 1 },
+        "spec": { "parentRefs": [{ "name": "web" }], "rules": [rule] },
+    }))
+}
+
+/// Returns `route` with a filter, which is not served.
+pub(crate) fn filtered(mut route: HttpRoute) -> HttpRoute {
+    route.metadata.generation = Some(2);
+    route.spec.rules[0].filters = vec![json!({ "type": "URLRewrite" })];
+    route
+}
+
+/// Shows `routes` to an index, as the API lists them together with their Gateway and their class.
+pub(crate) fn observe_routes(index: &mut Index, routes: Vec<HttpRoute>) -> Vec<Key> {
+    let mut woken = index.observe_kinds(true);
+    for event in listed(vec![gateway_class("ours", GATEWAY_CONTROLLER)]) {
+        woken.extend(index.observe_gateway_class(event));
+    }
+    for event in listed(vec![gateway("web", &["http"])]) {
+        woken.extend(index.observe_gateway(event));
+    }
+    for event in listed(routes) {
+        woken.extend(index.observe_route(event));
+    }
+    woken
+}
+
+/// Returns the events of a complete list.
+pub(crate) fn listed<K>(objects: Vec<K>) -> Vec<Event<Decoded<K>>> {
+    let objects = objects.into_iter().map(Decoded::Valid);
+    let mut events = vec![Event::Init];
+    events.extend(objects.map(Event::InitApply));
+    events.push(Event::InitDone);
+    events
 }
 
 pub(crate) fn cluster(name: &str, actions: &[&str]) -> Cluster {

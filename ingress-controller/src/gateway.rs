@@ -6,19 +6,22 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::MultiClusterIngress;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::queue::Queue;
+use karmada_runtime::write::WriteError;
 use objects::Key;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use traffic::ingress::http_route::{RouteReport, as_shown, route_of};
 use traffic::ingress::{
     Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
 };
 
 use crate::backoff_writer::BackoffWriter;
-use crate::events::{IngressEvents, failure, obstacle};
+use crate::events::{IngressEvents, Place, failure, obstacle};
 use crate::grace::{GRACE, Grace};
 use crate::ingresses::{Part, WriteOutcome};
 use crate::metrics::Readmissions;
@@ -54,7 +57,9 @@ impl Controller for GatewayReconciler {
 
     fn keys(&self) -> Vec<Key> {
         self.outage.clear();
-        self.index.enforcement.clear(Some(self.place));
+        self.index
+            .enforcement
+            .clear(Place::LoadBalancer(self.place));
         self.reports.clear(self.place);
         self.readmissions.clear();
         self.grace.clear();
@@ -66,7 +71,10 @@ impl Controller for GatewayReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         // Before the decision, which may miss what arrives from now on.
-        let arrived = self.index.enforcement.take(Some(self.place), key);
+        let arrived = self
+            .index
+            .enforcement
+            .take(Place::LoadBalancer(self.place), key);
         match self.index.decide(key, &self.settings) {
             (None, Decision::Serve(_)) => Ok(()),
             (_, Decision::Leave) => self.leave(key).await,
@@ -111,22 +119,44 @@ impl GatewayReconciler {
         self.follow(key, arrived, &ensured.obstacles);
         self.record_obstacles(ingress, ensured.obstacles.clone());
         let status = ingress.status.as_ref();
-        let all = ensured.load_balancer.map(|reported| {
+        if let Some(reported) = ensured.load_balancer {
             let shown = status.and_then(|status| status.load_balancer.as_ref());
-            self.reports.serves(key, self.place, reported, shown)
-        });
-        if let Some(all) = all
-            && let FieldPlan::Write(wanted) = load_balancer(status, all)
-        {
-            let (part, status) = (Part::LoadBalancer, json!({ "loadBalancer": wanted }));
-            let write = self.parts.write(ingress, part, status, &self.queue);
-            write.await?;
+            let all = self.reports.serves(key, self.place, reported, shown);
+            self.show_addresses(key, ingress, all).await?;
         }
         // No event shows that an obstacle is gone, so it is an error that is retried.
         match ensured.obstacles.into_iter().next() {
             Some(obstacle) => Err(obstacle.into()),
             None => Ok(()),
         }
+    }
+
+    /// Writes the addresses of all load balancers to the status.
+    async fn show_addresses(
+        &self,
+        key: &Key,
+        ingress: &MultiClusterIngress,
+        all: IngressLoadBalancerStatus,
+    ) -> Result<(), BoxError> {
+        let (status, part) = (ingress.status.as_ref(), Part::LoadBalancer);
+        if route_of(key).is_none() {
+            if let FieldPlan::Write(wanted) = load_balancer(status, all) {
+                let wanted = json!({ "loadBalancer": wanted });
+                let write = self.parts.write(ingress, part, wanted, &self.queue);
+                write.await?;
+            }
+            return Ok(());
+        }
+        if let FieldPlan::Write(wanted) = load_balancer(status, as_shown(&all))
+            && let Some(report) = self.index.with_routes(|routes| {
+                let route = routes.get(key)?;
+                route.addresses(routes, wanted.as_ref())
+            })
+        {
+            let write = self.parts.report(ingress, part, &report, &self.queue);
+            write.await?;
+        }
+        Ok(())
     }
 
     /// Removes endpoints of clusters that must get no request, and leaves everything else as it is.
@@ -206,12 +236,8 @@ impl GatewayReconciler {
         }
         let mut version = ingress.metadata.resource_version.clone();
         if release.clears_status {
-            let status = cleared(ensured)?;
-            // Of this version, because the finalizers that follow were decided on it: another that was
-            // added since must stay.
-            let ingresses = &self.parts.ingresses;
-            let written = ingresses.write_status(key, "status", version.as_deref(), status);
-            match self.parts.told(ingress, Part::Status, written.await)? {
+            let written = self.clear(key, version.as_deref(), ensured).await?;
+            match self.parts.told(ingress, Part::Status, written)? {
                 WriteOutcome::Stored { version: stored } => version = stored,
                 WriteOutcome::Gone => return Ok(()),
             }
@@ -224,6 +250,24 @@ impl GatewayReconciler {
             tracing::info!(ingress = %key, "Ingress let go");
         }
         Ok(())
+    }
+
+    /// Clears our part of the status. Of this version, because the finalizers that follow were decided on it: another that was
+    /// added since must stay.
+    async fn clear(
+        &self,
+        key: &Key,
+        version: Option<&str>,
+        ensured: &Ensured,
+    ) -> serde_json::Result<Result<WriteOutcome, WriteError>> {
+        let ingresses = &self.parts.ingresses;
+        if route_of(key).is_some() {
+            let nothing = RouteReport::default();
+            let write = ingresses.write_report(key, "route_parents", version, &nothing);
+            return Ok(write.await);
+        }
+        let write = ingresses.write_status(key, "status", version, cleared(ensured)?);
+        Ok(write.await)
     }
 
     /// Runs a call of the load balancer. Returns `None` while that is down.
@@ -255,7 +299,8 @@ impl GatewayReconciler {
         let problems = problems
             .iter()
             .map(|problem| obstacle(problem, &desired.key));
-        self.events.obstacles(ingress, None, &problems.collect());
+        self.events
+            .obstacles(ingress, Place::Ingress, &problems.collect());
     }
 
     /// Records the obstacles in the load balancer.
@@ -266,8 +311,8 @@ impl GatewayReconciler {
             }
             obstacle
         });
-        self.events
-            .obstacles(ingress, Some(self.place), &met.collect());
+        let place = Place::LoadBalancer(self.place);
+        self.events.obstacles(ingress, place, &met.collect());
     }
 
     /// Records that the load balancer does not answer.

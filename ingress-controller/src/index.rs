@@ -13,15 +13,17 @@ use karmada_api::{
     Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
 };
 use karmada_runtime::cache::{Cache, Undecoded};
-use kube::Resource;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
 use traffic::endpoints::slice_service;
+use traffic::ingress::http_route::route_of;
 use traffic::ingress::{
-    Cached, Facts, binding_names, binding_of, bound_ingress, bound_service, secrets,
-    service_locations, services,
+    Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, Facts, binding_names,
+    binding_of, bound_ingress, bound_service, decide, secrets, service_locations, services,
 };
-use traffic::remedy::{Expiries, RemedyIndex};
+
+use crate::cached::cached;
+use crate::routes::{ReadRoute, Routes};
 
 /// The watched objects, and the ingresses by what they refer to.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Index {
     pub(crate) classes: Cache<IngressClass>,
     pub(crate) clusters: Cache<Cluster>,
     pub(crate) bindings: Cache<ResourceBinding>,
+    /// `None` if `HTTPRoute`s are not read.
+    pub(crate) routes: Option<Routes>,
     /// `None` if the load balancer does not need them: then they are not watched.
     pub(crate) backends: Option<Backends>,
     /// From a binding to its Service.
@@ -57,10 +61,8 @@ pub(crate) struct Backends {
     pub(crate) templates: Cache<Service>,
     pub(crate) slices: Cache<EndpointSlice>,
     pub(crate) remedies: Cache<Remedy>,
-    /// The Remedies without matches, by the clusters whose traffic they block.
-    pub(crate) decided: RemedyIndex,
-    /// The moments at which Remedies expire.
-    pub(crate) expiries: Expiries,
+    /// The Remedies without matches.
+    pub(crate) decided: DecidedBlocks,
     /// `None` if Secrets are not copied: then they are not watched.
     pub(crate) secrets: Option<Cache<Secret>>,
     /// `None` if the exports of Services are left to the user.
@@ -92,15 +94,49 @@ impl Index {
         }
     }
 
-    /// Returns the ingress `key`.
+    /// Returns the ingress `key`, or the `HTTPRoute` that is served under it.
     pub(crate) fn ingress(&self, key: &Key) -> Cached<&Arc<MultiClusterIngress>> {
-        cached(&self.ingresses, key)
+        match &self.routes {
+            Some(routes) if route_of(key).is_some() => routes.ingress(key),
+            _ => cached(&self.ingresses, key),
+        }
+    }
+
+    /// Returns the ingress `key` in its last version that can be served.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<MultiClusterIngress>> {
+        match self.ingress(key) {
+            Cached::Present(ingress) => Some(ingress),
+            Cached::Absent | Cached::Unread => None,
+        }
+    }
+
+    /// Returns the `HTTPRoute` that is served under `key`.
+    pub(crate) fn route(&self, key: &Key) -> Option<&ReadRoute> {
+        self.routes.as_ref()?.get(key)
     }
 
     /// Returns the keys of all ingresses, including those that never decoded.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         let read = self.ingresses.iter().map(|(key, _)| key);
-        read.chain(self.ingresses.unread())
+        let routes = self.routes.iter().flat_map(Routes::keys);
+        read.chain(self.ingresses.unread()).chain(routes)
+    }
+
+    /// Decides on the ingress `key`, and returns it if it can be read.
+    pub(crate) fn decide(
+        &self,
+        key: &Key,
+        controller: &ControllerName,
+    ) -> (Option<Arc<MultiClusterIngress>>, Decision) {
+        if let Some(route) = self.route(key) {
+            return route.decide(key, self, controller);
+        }
+        let seen = self.ingress(key);
+        let decision = decide(key, seen.map(AsRef::as_ref), self, controller);
+        match seen {
+            Cached::Present(ingress) => (Some(Arc::clone(ingress)), decision),
+            Cached::Absent | Cached::Unread => (None, decision),
+        }
     }
 
     /// Returns the ingresses that name the Service `service`.
@@ -141,9 +177,11 @@ impl Index {
 
     /// Updates the index after a change of the ingress `key`.
     pub(crate) fn index_ingress(&mut self, key: &Key) {
-        let found = self.ingresses.get(key).map(Arc::clone);
+        let found = self.get(key).map(Arc::clone);
         let spec = found.as_ref().map(|ingress| &ingress.spec.ingress);
-        let class = spec.map(|spec| spec.ingress_class_name.clone());
+        // A route has no class of ingresses, not even the default one.
+        let class = spec.filter(|_| self.route(key).is_none());
+        let class = class.map(|spec| spec.ingress_class_name.clone());
         let here = |name: &str| Key::new(&key.namespace, name);
         let named = spec.map(services).unwrap_or_default().into_iter();
         let secrets = spec.map(secrets).unwrap_or_default().into_iter();
@@ -173,7 +211,7 @@ impl Index {
     }
 
     fn index_clusters(&mut self, key: &Key) {
-        let clusters = self.ingresses.get(key).map(|ingress| {
+        let clusters = self.get(key).map(|ingress| {
             let status = ingress.status.as_ref();
             let previous = status.and_then(|status| status.service_locations.as_deref());
             let spec = &ingress.spec.ingress;
@@ -213,6 +251,7 @@ impl Index {
             ("Cluster", self.clusters.undecoded()),
             ("ResourceBinding", self.bindings.undecoded()),
         ];
+        counts.extend(self.routes.iter().flat_map(Routes::undecoded));
         if let Some(backends) = &self.backends {
             counts.push(("Service", backends.templates.undecoded()));
             counts.push(("EndpointSlice", backends.slices.undecoded()));
@@ -249,6 +288,19 @@ impl Backends {
     }
 }
 
+impl ClusterFacts for Index {
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
+        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.backends.as_ref().is_none_or(|backends| {
+            // One that could never be read may be a person's decision.
+            !backends.remedies.unread().is_empty() || backends.decided.cover(cluster)
+        })
+    }
+}
+
 impl Facts for Index {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
         let read = self
@@ -260,18 +312,6 @@ impl Facts for Index {
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
         cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
-    }
-
-    fn cluster(&self, name: &str) -> Cached<&Cluster> {
-        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
-    }
-
-    fn is_decided(&self, cluster: &str) -> bool {
-        self.backends.as_ref().is_none_or(|backends| {
-            // One that could never be read may be a person's decision.
-            !backends.remedies.unread().is_empty()
-                || backends.decided.covering(cluster).next().is_some()
-        })
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
@@ -338,13 +378,5 @@ impl Facts for Index {
             .filter(|key| key.namespace == namespace)
             .map(|key| key.name.clone())
             .collect()
-    }
-}
-
-fn cached<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a Arc<K>> {
-    match cache.get(key) {
-        Some(object) => Cached::Present(object),
-        None if cache.unread().contains(key) => Cached::Unread,
-        None => Cached::Absent,
     }
 }

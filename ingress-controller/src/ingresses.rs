@@ -1,13 +1,18 @@
-//! The writes to `MultiClusterIngress`es.
+//! The writes to `MultiClusterIngress`es, and to the `HTTPRoute`s that are read as such.
 
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
 use karmada_api::MultiClusterIngress;
+use karmada_api::gateway_api::HttpRoute;
 use karmada_runtime::contention::find_rival;
 use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch, patch_status};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::patch::{JsonPatch, guarded};
 use serde_json::{Value, json};
+use traffic::ingress::ControllerName;
+use traffic::ingress::http_route::{RouteReport, route_of};
 
 use crate::identity::NAME;
 
@@ -25,18 +30,19 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Returns the field that holds the fields of this part, and these.
-    pub(crate) fn fields(self) -> (&'static str, &'static [&'static str]) {
+    /// Returns the field that holds the fields of this part of the ingress `key`, and these.
+    pub(crate) fn fields(self, key: &Key) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Finalizers | Self::Release => ("metadata", &["finalizers"]),
+            _ if route_of(key).is_some() => ("status", &["parents"]),
             Self::Status => ("status", &["serviceLocations", "trafficBlockClusters"]),
             Self::LoadBalancer => ("status", &["loadBalancer"]),
         }
     }
 
     /// Returns the names of these fields for a note.
-    pub(crate) fn shown(self) -> String {
-        let (parent, fields) = self.fields();
+    pub(crate) fn shown(self, key: &Key) -> String {
+        let (parent, fields) = self.fields(key);
         let fields: Vec<String> = fields.iter().map(|f| format!("{parent}.{f}")).collect();
         fields.join(" and ")
     }
@@ -47,6 +53,8 @@ impl Part {
 pub(crate) struct Ingresses {
     pub(crate) client: Client,
     pub(crate) writer: Writer,
+    /// Our name in classes of Gateways.
+    pub(crate) gateway_controller: ControllerName,
 }
 
 impl Ingresses {
@@ -61,7 +69,7 @@ impl Ingresses {
         version: Option<&str>,
         status: Value,
     ) -> Result<WriteOutcome, WriteError> {
-        let api = self.api(key);
+        let api: Api<MultiClusterIngress> = self.api(key);
         let mut body = json!({ "status": status });
         if version.is_some() {
             body = guarded(version, body);
@@ -73,6 +81,38 @@ impl Ingresses {
         WriteOutcome::of(result.map(Stored::version))
     }
 
+    /// Makes our entries in the status of the `HTTPRoute` under `key` say what `report` says. Its list is shared with other
+    /// controllers, so it is read first, as it is: what we do not know of their entries stays. Who goes on to write names the
+    /// `version` as for [`Self::write_status`].
+    pub(crate) async fn write_report(
+        &self,
+        key: &Key,
+        target: &'static str,
+        version: Option<&str>,
+        report: &RouteReport,
+    ) -> Result<WriteOutcome, WriteError> {
+        let Some(route) = route_of(key) else {
+            return Ok(WriteOutcome::Gone);
+        };
+        let resource = ApiResource::erase::<HttpRoute>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &route.namespace, &resource);
+        let call = async {
+            let found = api.get(&route.name).await?;
+            let now = Timestamp::now();
+            let steps = report.patch(&found.data["status"], &self.gateway_controller, now);
+            let read = found.metadata.resource_version;
+            if steps.is_empty() {
+                return Ok(version.map(str::to_owned).or(read));
+            }
+            let steps: Patch<()> = steps.guarded(version.or(read.as_deref())).into();
+            let parameters = PatchParams::default();
+            let stored = patch_status(&api, &route.name, &parameters, &steps).await?;
+            Ok::<_, kube::Error>(stored.version())
+        };
+        WriteOutcome::of(self.writer.write(target, call).await)
+    }
+
     /// Replaces the finalizers of the ingress `key`, provided that its resource version is still
     /// `version`.
     pub(crate) async fn write_finalizers(
@@ -81,7 +121,28 @@ impl Ingresses {
         version: Option<&str>,
         finalizers: &Value,
     ) -> Result<WriteOutcome, WriteError> {
-        let api = self.api(key);
+        match route_of(key) {
+            Some(route) => {
+                self.finalize::<HttpRoute>(&route, version, finalizers)
+                    .await
+            }
+            None => {
+                self.finalize::<MultiClusterIngress>(key, version, finalizers)
+                    .await
+            }
+        }
+    }
+
+    async fn finalize<K>(
+        &self,
+        key: &Key,
+        version: Option<&str>,
+        finalizers: &Value,
+    ) -> Result<WriteOutcome, WriteError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone,
+    {
+        let api: Api<K> = self.api(key);
         // The list is shared with other controllers, and a patch replaces it as a whole.
         let mut steps = JsonPatch::default();
         steps.add(["metadata", "finalizers"], finalizers.clone());
@@ -94,15 +155,23 @@ impl Ingresses {
 
     /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.
     pub(crate) async fn last_other_writer(&self, key: &Key, part: Part) -> Option<String> {
-        let (parent, fields) = part.fields();
+        let (parent, fields) = part.fields(key);
         let paths: Vec<_> = fields
             .iter()
             .map(|field| format!("/{parent}/{field}"))
             .collect();
-        find_rival(&self.api(key), &key.name, NAME, &paths).await
+        if let Some(route) = route_of(key) {
+            let api: Api<HttpRoute> = self.api(&route);
+            return find_rival(&api, &route.name, NAME, &paths).await;
+        }
+        let api: Api<MultiClusterIngress> = self.api(key);
+        find_rival(&api, &key.name, NAME, &paths).await
     }
 
-    fn api(&self, key: &Key) -> Api<MultiClusterIngress> {
+    fn api<K>(&self, key: &Key) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 }

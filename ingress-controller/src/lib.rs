@@ -1,6 +1,9 @@
 //! `ingress-controller`: takes the clusters that a Remedy blocks out of the `MultiClusterIngress`es
 //! with Services there, in their status and in the load balancer.
 //!
+//! `routes` has the `HTTPRoute`s that are read as such, too, of kinds that the API need not have (`optional`);
+//! `gateway_classes` tells users that their class has a controller.
+//!
 //! `watch` says which change wakes which ingress, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
@@ -17,23 +20,27 @@
 
 mod args;
 mod backoff_writer;
+mod cached;
 mod enforcement;
 mod events;
 mod exports;
 #[cfg(test)]
 mod fixtures;
 mod gateway;
+mod gateway_classes;
 mod grace;
 mod identity;
 mod index;
 mod ingresses;
 mod metrics;
 mod names;
+mod optional;
 mod outage;
 pub mod provider;
 mod reason;
 mod reconcile;
 mod reports;
+mod routes;
 mod turns;
 mod watch;
 
@@ -56,6 +63,7 @@ use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;
 use crate::exports::{ExportReconciler, ExportWriter};
 use crate::gateway::GatewayReconciler;
+use crate::gateway_classes::GatewayClasses;
 use crate::grace::Grace;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::index::Backends;
@@ -66,6 +74,7 @@ use crate::provider::{LoadBalancer, NamedBalancer};
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::reports::Reports;
+use crate::routes::Routes;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
 
@@ -92,8 +101,14 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
     let serves = balancers.iter().any(|named| named.balancer.serves());
     let backends = serves.then(|| backends(&args));
     let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
-    let index = Arc::new(SharedIndex::new(queues.clone(), backends));
+    let routes = Routes::new(
+        args.gateway_class_controller.clone(),
+        args.ingress_class_controller.clone(),
+    );
+    let index = SharedIndex::new(queues.clone(), backends);
+    let index = Arc::new(index.reading(routes));
     index.watch(program, &client);
+    watch::routes::watch(program, &client, &index);
     if serves {
         names::look_up(program, &index);
     }
@@ -117,6 +132,7 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
         ingresses: Ingresses {
             client,
             writer: Writer::new(leadership.clone(), writes),
+            gateway_controller: args.gateway_class_controller,
         },
         events: Arc::clone(&events),
         contention: Arc::default(),
@@ -127,6 +143,9 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
         let (queue, leadership) = (queues.exports.clone(), leadership.clone());
         controller::spawn(program, "serviceexport", exporting, queue, leadership);
     }
+    let classes = gateway_classes(&index, &parts.ingresses, &queues.classes);
+    let (queue, leads) = (queues.classes, leadership.clone());
+    controller::spawn(program, "gatewayclass", classes, queue, leads);
     let turns = Turns::default();
     let status = Reconciler {
         index: Arc::clone(&index),
@@ -190,6 +209,21 @@ fn probe(
     let probing = Arc::clone(outage).probe(Arc::clone(balancer), stopping);
     let name = provider::label("load_balancer_probe", name);
     program.tasks.spawn(name, probing);
+}
+
+/// Returns what reconciles the classes of Gateways.
+fn gateway_classes(
+    index: &Arc<SharedIndex>,
+    ingresses: &Ingresses,
+    queue: &Queue<Key>,
+) -> GatewayClasses {
+    GatewayClasses {
+        index: Arc::clone(index),
+        client: ingresses.client.clone(),
+        writer: ingresses.writer.clone(),
+        contention: Contention::default(),
+        queue: queue.clone(),
+    }
 }
 
 /// Spawns the writer of Events.

@@ -3,6 +3,7 @@
 karmada_runtime::event_reasons! {
     TrafficBlocked: "MultiClusterIngress", "a cluster was blocked";
     TrafficUnblocked: "MultiClusterIngress", "a cluster is no longer blocked";
+    RouteRefused: "HTTPRoute", "its newest version is not served, as it has something that is not supported, or its Gateway does not take it; what was served before goes on";
     WriteRefused: "MultiClusterIngress", "the API refuses a write to it, for example by an admission policy; the note names the fields and gives the reason";
     ServiceNotFound: "MultiClusterIngress", "a route refers to a Service for which the namespace has no template";
     ServicePortNotFound: "MultiClusterIngress", "a route refers to a port that the template of the Service does not have";

@@ -1,4 +1,4 @@
-//! Brings the finalizer and the status of one `MultiClusterIngress` up to date.
+//! Brings the finalizer and the status of one `MultiClusterIngress`, or of one `HTTPRoute` that is read as such, up to date.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use traffic::ingress::{BlockChange, Decision, FieldPlan, Serve, Settings};
 
 use crate::backoff_writer::BackoffWriter;
-use crate::events::IngressEvents;
+use crate::events::{IngressEvents, Place};
 use crate::ingresses::{Part, WriteOutcome};
+use crate::routes::RouteStatus;
 use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
 
@@ -34,7 +35,7 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.enforcement.clear(None);
+        self.index.enforcement.clear(Place::Ingress);
         self.index.keys()
     }
 
@@ -43,19 +44,24 @@ impl Controller for Reconciler {
             return Ok(());
         };
         // Before the decision, which may miss what arrives from now on.
-        let arrived = self.index.enforcement.take(None, key);
-        if let (Some(ingress), Decision::Serve(serve)) = self.index.decide(key, &self.settings) {
-            let served = self.serve(&ingress, &serve, arrived).await;
-            if let Err(error) = &served {
-                self.index.enforcement.restore(None, key, arrived);
-                if error.refusal().is_some() {
-                    self.events.traffic_changed_unshown(&ingress, &serve.change);
+        let arrived = self.index.enforcement.take(Place::Ingress, key);
+        match self.index.decide(key, &self.settings) {
+            (Some(ingress), Decision::Serve(serve)) => {
+                let served = self.serve(&ingress, &serve, arrived).await;
+                if let Err(error) = &served {
+                    self.index.enforcement.restore(Place::Ingress, key, arrived);
+                    if error.refusal().is_some() {
+                        self.events.traffic_changed_unshown(&ingress, &serve.change);
+                    }
                 }
+                served.map_err(Into::into)
             }
-            return served.map_err(Into::into);
+            (_, Decision::Leave) => self.leave(key).await,
+            _ => {
+                self.parts.forget(key, &[Part::Finalizers, Part::Status]);
+                Ok(())
+            }
         }
-        self.parts.forget(key, &[Part::Finalizers, Part::Status]);
-        Ok(())
     }
 }
 
@@ -74,14 +80,13 @@ impl Reconciler {
                 return Ok(());
             }
         }
-        let FieldPlan::Write(patch) = &serve.status else {
-            self.events.traffic_changed(ingress, &serve.change);
-            return Ok(());
+        let status = self.index.route_status(&Key::of(ingress), Some(serve));
+        let written = match status {
+            Some(status) => self.report(&status).await,
+            None => self.write_status(ingress, serve).await,
         };
-        let (part, patch) = (Part::Status, json!(patch));
-        let write = self.parts.write(ingress, part, patch, &self.queue);
         let enforcement = &self.index.enforcement;
-        match write.await? {
+        match written? {
             Some(WriteOutcome::Stored { .. }) => {
                 if serve.change != BlockChange::default() {
                     enforcement.shown(arrived);
@@ -89,9 +94,55 @@ impl Reconciler {
                 self.events.traffic_changed(ingress, &serve.change);
             }
             Some(WriteOutcome::Gone) => {}
-            None => enforcement.restore(None, &Key::of(ingress), arrived),
+            None => enforcement.restore(Place::Ingress, &Key::of(ingress), arrived),
         }
         Ok(())
+    }
+
+    /// Leaves an ingress as it is. An `HTTPRoute` is told why.
+    async fn leave(&self, key: &Key) -> Result<(), BoxError> {
+        self.parts.forget(key, &[Part::Finalizers]);
+        match self.index.route_status(key, None) {
+            Some(status) => {
+                self.report(&status).await?;
+            }
+            None => self.parts.forget(key, &[Part::Status]),
+        }
+        Ok(())
+    }
+
+    async fn write_status(
+        &self,
+        ingress: &MultiClusterIngress,
+        serve: &Serve,
+    ) -> Result<Option<WriteOutcome>, WriteError> {
+        let FieldPlan::Write(patch) = &serve.status else {
+            return Ok(Some(stored(ingress)));
+        };
+        let write = self
+            .parts
+            .write(ingress, Part::Status, json!(patch), &self.queue);
+        write.await
+    }
+
+    /// Brings our entries in the status of an `HTTPRoute` up to date.
+    async fn report(&self, status: &RouteStatus) -> Result<Option<WriteOutcome>, WriteError> {
+        let ingress = &status.ingress;
+        self.events.refusal(ingress, status.refusal.as_ref());
+        let FieldPlan::Write(report) = &status.plan else {
+            return Ok(Some(stored(ingress)));
+        };
+        let write = self
+            .parts
+            .report(ingress, Part::Status, report, &self.queue);
+        write.await
+    }
+}
+
+/// Returns the outcome of a write that would change nothing.
+fn stored(ingress: &MultiClusterIngress) -> WriteOutcome {
+    WriteOutcome::Stored {
+        version: ingress.metadata.resource_version.clone(),
     }
 }
 

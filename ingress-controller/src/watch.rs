@@ -3,6 +3,7 @@
 mod backends;
 mod expiries;
 mod exports;
+pub(crate) mod routes;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -23,13 +24,14 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use traffic::endpoints::COLLECTED;
 use traffic::ingress::{
-    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
-    cut_of_left, decide, decided_scope, desired, excluded, services,
+    Admission, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
+    cut_of_left, desired, excluded, services,
 };
 
 use self::exports::routing;
 use crate::enforcement::Enforcement;
 use crate::index::{Backends, Index};
+use crate::routes::Routes;
 
 /// The queues of the loops, which share no worker.
 #[derive(Clone, Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct Queues {
     pub(crate) gateways: Vec<Queue<Key>>,
     /// Services, for their exports.
     pub(crate) exports: Queue<Key>,
+    /// Classes of Gateways.
+    pub(crate) classes: Queue<Key>,
 }
 
 impl Queues {
@@ -51,6 +55,7 @@ impl Queues {
                 .take(gateways)
                 .collect(),
             exports: Queue::default(),
+            classes: Queue::default(),
         }
     }
 }
@@ -78,6 +83,12 @@ impl SharedIndex {
             expiries: Arc::default(),
             hosts: Arc::default(),
         }
+    }
+
+    /// Reads `HTTPRoute`s, too.
+    pub(crate) fn reading(mut self, routes: Routes) -> Self {
+        self.index.get_mut().routes = Some(routes);
+        self
     }
 
     /// Watches every kind that decides about ingresses.
@@ -131,24 +142,15 @@ impl SharedIndex {
         settings: &Settings,
     ) -> (Option<Arc<MultiClusterIngress>>, Decision) {
         let mut index = self.index.lock();
-        let seen = index.ingress(key).map(Arc::clone);
-        let found = match &seen {
-            Cached::Present(ingress) => Cached::Present(&**ingress),
-            Cached::Absent => Cached::Absent,
-            Cached::Unread => Cached::Unread,
-        };
-        let decision = decide(key, found, &*index, &settings.controller);
+        let (ingress, decision) = index.decide(key, &settings.controller);
         index.set_left(key, decision == Decision::Leave);
-        match seen {
-            Cached::Present(ingress) => (Some(ingress), decision),
-            Cached::Absent | Cached::Unread => (None, decision),
-        }
+        (ingress, decision)
     }
 
     /// Returns those of the `held` clusters whose endpoints must go although the ingress `key` is left.
     pub(crate) fn cut(&self, key: &Key, held: Held, settings: &Settings) -> Held {
         let index = self.index.lock();
-        let ingress = index.ingresses.get(key).map(AsRef::as_ref);
+        let ingress = index.get(key).map(AsRef::as_ref);
         cut_of_left(ingress, held, &*index, settings)
     }
 
@@ -193,7 +195,7 @@ impl SharedIndex {
     /// Applies an event with `observe` and wakes the ingresses it returns, and the exports of the Services
     /// it concerns.
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        let (woken, concerned) = {
+        let (woken, concerned, classes) = {
             let mut index = self.index.lock();
             let expiry = index.next_expiry();
             let woken = index.apply(observe);
@@ -201,13 +203,14 @@ impl SharedIndex {
                 self.expiries.notify_one();
             }
             self.enforcement.arrive(&std::mem::take(&mut index.flipped));
-            (woken, index.take_concerned())
+            (woken, index.take_concerned(), index.take_changed_classes())
         };
         self.queues.status.add_all(woken.iter().cloned());
         for gateway in &self.queues.gateways {
             gateway.add_all(woken.iter().cloned());
         }
         self.queues.exports.add_all(concerned);
+        self.queues.classes.add_all(classes);
     }
 
     /// Returns the ingresses of ours that route to `service`.
@@ -360,15 +363,8 @@ impl Index {
         };
         let mut concerned = Vec::new();
         for Transition { key, old, new } in backends.remedies.observe(event) {
-            backends.expiries.replace(&key.name, new.as_deref());
-            let looked = backends.expiries.looked();
-            let [before, now] =
-                [&old, &new].map(|remedy| remedy.as_deref().and_then(|r| decided_scope(r, looked)));
-            if before == now {
-                continue;
-            }
-            concerned.extend(before.into_iter().chain(now.clone()));
-            backends.decided.replace(&key.name, now);
+            let (old, new) = (old.as_deref(), new.as_deref());
+            concerned.extend(backends.decided.change(&key.name, old, new));
         }
         self.blocked_in(&concerned)
     }

@@ -10,6 +10,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::gateway_api::HttpRoute;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
@@ -19,9 +20,10 @@ use kube::{Api, Client, Resource};
 use objects::Key;
 use serde::de::DeserializeOwned;
 use traffic::endpoints::{COLLECTED, slice_service};
+use traffic::ingress::http_route::{reported_ingress, route_of};
 use traffic::ingress::{
-    Cached, Decision, Desired, Facts, Settings, binding_names, binding_of, decide, decided_scope,
-    desired,
+    Cached, ClusterFacts, Decision, Desired, Facts, Ownership, Settings, binding_names, binding_of,
+    decide, decide_owned, decided_scope, desired,
 };
 use traffic::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 
@@ -37,6 +39,7 @@ pub struct FleetSnapshot {
     pub(crate) now: Timestamp,
     pub(crate) clusters: Cache<Cluster>,
     pub(crate) remedies: Cache<Remedy>,
+    /// The ingresses, and the `HTTPRoute`s that are served as such.
     pub(crate) ingresses: Cache<MultiClusterIngress>,
     pub(crate) classes: Cache<IngressClass>,
     pub(crate) bindings: Cache<ResourceBinding>,
@@ -73,11 +76,17 @@ impl FleetSnapshot {
         now: Timestamp,
     ) -> Result<Self, Error> {
         let all = ListParams::default;
-        let (clusters, remedies, ingresses) = futures::try_join!(
+        let (clusters, remedies, mut ingresses, routes) = futures::try_join!(
             list(Api::all(client.clone()), all()),
             list(Api::all(client.clone()), all()),
             list(scoped(client, namespace), all()),
+            routes(client, namespace),
         )?;
+        for (_, route) in routes.iter() {
+            if let Some(ingress) = reported_ingress(route) {
+                put(&mut ingresses, ingress);
+            }
+        }
         Ok(Self {
             now,
             clusters,
@@ -128,11 +137,13 @@ impl FleetSnapshot {
     /// Returns what the load balancer has to serve for every ingress of the controller with `settings`.
     pub(crate) fn served(&self, settings: &Settings) -> Vec<Desired> {
         let is_served = |key: &Key, ingress: &MultiClusterIngress| {
-            let seen = Cached::Present(ingress);
-            matches!(
-                decide(key, seen, self, &settings.controller),
-                Decision::Serve(_)
-            )
+            let controller = &settings.controller;
+            let decision = match route_of(key) {
+                // Its status is that of a controller of ours.
+                Some(_) => decide_owned(key, ingress, Ownership::Ours, self, controller),
+                None => decide(key, Cached::Present(ingress), self, controller),
+            };
+            matches!(decision, Decision::Serve(_))
         };
         self.ingresses
             .iter()
@@ -174,6 +185,17 @@ where
     Ok(cache)
 }
 
+/// Reads the `HTTPRoute`s. An API need not have the kind, nor a user the right to it.
+async fn routes(client: &Client, namespace: Option<&str>) -> Result<Cache<HttpRoute>, Error> {
+    match list(scoped(client, namespace), ListParams::default()).await {
+        Err(Error::Request {
+            source: kube::Error::Api(status),
+            ..
+        }) if [403, 404].contains(&status.code) => Ok(Cache::default()),
+        read => read,
+    }
+}
+
 /// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
 /// before the next.
 pub(crate) async fn pages<T, Page>(
@@ -197,17 +219,7 @@ where
     }
 }
 
-impl Facts for FleetSnapshot {
-    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
-        let read = self.classes.iter();
-        read.map(|(_, class)| Cached::Present(&**class))
-            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
-    }
-
-    fn class(&self, name: &str) -> Cached<&IngressClass> {
-        find(&self.classes, &Key::cluster_scoped(name))
-    }
-
+impl ClusterFacts for FleetSnapshot {
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
         find(&self.clusters, &Key::cluster_scoped(name))
     }
@@ -219,6 +231,18 @@ impl Facts for FleetSnapshot {
             || remedies.any(|(_, remedy)| {
                 decided_scope(remedy, self.now).is_some_and(|scope| scope.covers(cluster))
             })
+    }
+}
+
+impl Facts for FleetSnapshot {
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let read = self.classes.iter();
+        read.map(|(_, class)| Cached::Present(&**class))
+            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
+    }
+
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
+        find(&self.classes, &Key::cluster_scoped(name))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
@@ -283,10 +307,68 @@ fn find<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a K> {
 #[cfg(test)]
 mod tests {
     use embedded_apiserver::ApiServer;
-    use kube::api::PostParams;
-    use serde_json::{from_value, json};
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::api::{Patch, PatchParams, PostParams};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
+
+    /// A route is an ingress of the fleet if its status says where it is served; an API without the kind has none.
+    #[tokio::test]
+    async fn reported_route_is_ingress() {
+        let server = ApiServer::new();
+        for definition in karmada_api::crd::stand_ins().unwrap() {
+            server.install(&definition).unwrap();
+        }
+        for definition in karmada_api::crd::installed().unwrap() {
+            server.install(&definition).unwrap();
+        }
+        let client = Client::new(server.service(), "default");
+        let read = async || {
+            let now = Timestamp::UNIX_EPOCH;
+            let fleet = FleetSnapshot::read_without_backends(&client, None, now).await;
+            let fleet = fleet.unwrap();
+            let names = fleet.ingresses.iter().map(|(key, _)| key.to_string());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(read().await, [""; 0]);
+        server.install(&http_routes()).unwrap();
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let namespace = from_value(json!({ "metadata": { "name": "ns" } })).unwrap();
+        let (create, patch) = (PostParams::default(), PatchParams::default());
+        namespaces.create(&create, &namespace).await.unwrap();
+        let routes: Api<HttpRoute> = Api::namespaced(client.clone(), "ns");
+        let located = json!({ "type": "networking.karmada-rs.io/Located", "status": "True", "message": "web: m1" });
+        let entry =
+            json!({ "controllerName": "karmada-rs.io/multi-cluster", "conditions": [located] });
+        for (name, status) in [
+            ("told", json!({ "parents": [entry] })),
+            ("other", json!({})),
+        ] {
+            let route = json!({ "apiVersion": HttpRoute::API_VERSION, "kind": HttpRoute::KIND,
+                "metadata": { "name": name }, "spec": { "parentRefs": [] } });
+            let route = from_value(route).unwrap();
+            routes.create(&create, &route).await.unwrap();
+            let status = Patch::Merge(json!({ "status": status }));
+            routes.patch_status(name, &patch, &status).await.unwrap();
+        }
+        assert_eq!(read().await, ["ns/httproute:told"]);
+    }
+
+    /// Returns the definition of routes, with any fields.
+    fn http_routes() -> Value {
+        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let version = json!({ "name": "v1", "served": true, "storage": true,
+            "schema": { "openAPIV3Schema": schema }, "subresources": { "status": {} } });
+        let names = json!({ "kind": "HTTPRoute", "plural": "httproutes", "singular": "httproute" });
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": "httproutes.gateway.networking.k8s.io" },
+            "spec": { "group": "gateway.networking.k8s.io", "scope": "Namespaced",
+                "names": names, "versions": [version] },
+        })
+    }
 
     /// A list of several pages is read whole.
     #[tokio::test]

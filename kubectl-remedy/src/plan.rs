@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use karmada_api::Remedy;
 use kube::{Client, ResourceExt};
 use serde::Serialize;
-use traffic::ingress::{BackendChange, Cached, Facts, backend_changes};
+use traffic::ingress::{BackendChange, Cached, ClusterFacts, backend_changes};
 use traffic::remedy::{self, Forecast, covers, observed, problems};
 
 use crate::answer::Answer;

@@ -11,6 +11,7 @@ use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, Selected, WatchStat
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 use objects::ownership::ObservedObject;
+use objects::reverse_index::ReverseIndex;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -24,7 +25,7 @@ use crate::records::Records;
 use crate::requests::Requests;
 use crate::result::{Again, Need, SyncResult, Synced};
 use crate::schemas::Schemas;
-use crate::wake::{Wake, woken};
+use crate::wake::{Wake, set_named, woken};
 
 /// The time after a start for which a set waits for the list of its kinds: until then nearly every object
 /// is known to be as its manifest has it, without a request for each.
@@ -47,6 +48,8 @@ pub struct Applier<O> {
     unreached: AtomicBool,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) not_written: Arc<Mutex<NotWrittenCache>>,
+    /// From an object of a kind that is pruned to the set that it names.
+    pub(crate) prunable: Arc<Mutex<ReverseIndex<Object, Key>>>,
     /// Who changes objects back that we write.
     pub(crate) contention: Contention<Object>,
     /// True if the watches are sent every object of a kind, those of others too.
@@ -73,9 +76,15 @@ impl<O: Ownership> Applier<O> {
         let sees_all = sent.label_selector.is_none() && sent.field_selector.is_none();
         let (owner, waiting) = (Arc::clone(&ownership), Arc::clone(&records));
         let found = Arc::clone(&not_written);
+        let prunable = Arc::new(Mutex::new(ReverseIndex::default()));
+        let named = Arc::clone(&prunable);
         let observe = move |kind: &GroupVersionKind, event| match event {
             DynamicEvent::Changed(changes) => {
                 for change in &changes {
+                    if (O::PRUNED)(kind) {
+                        let object = (kind.clone(), change.key.clone());
+                        named.lock().replace(&object, set_named(&*owner, change));
+                    }
                     woken(&*owner, change).into_iter().for_each(&wake);
                     let new = change.new.as_deref();
                     let looking = found.lock().change(kind, &change.key, new);
@@ -104,6 +113,7 @@ impl<O: Ownership> Applier<O> {
             unreached: AtomicBool::new(false),
             records,
             not_written,
+            prunable,
             contention: Contention::default(),
             sees_all,
         };
@@ -190,6 +200,9 @@ impl<O: Ownership> Applier<O> {
         let cached = self.cached(one);
         if one.set.suspended {
             return self.observe(one, cached).await;
+        }
+        if one.set.withheld.contains(&one.ordinal) {
+            return self.withhold(writes, one, cached).await;
         }
         let standing = self.not_written.lock().standing(one);
         if let Some(cause) = standing.filter(|_| self.awaits(one)) {

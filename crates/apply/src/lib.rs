@@ -15,7 +15,8 @@
 //!
 //! Where another client changes an object back each time, `rivals` puts off the next write of it.
 //!
-//! [`Applier::remove`], in `remove`, deletes or releases the objects of a set that goes. `wake` tells which set
+//! [`Applier::remove`], in `remove`, deletes or releases the objects of a set that goes, [`Applier::prune`] those for
+//! which it has no manifest any more. A manifest that is withheld keeps its place, and has no object. `wake` tells which set
 //! a change in the cluster concerns, and `kinds` what is to be watched there.
 
 mod applier;

@@ -1,5 +1,6 @@
 //! The manifests of one owner.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use objects::{GroupVersionKind, Key, Metadata};
@@ -16,6 +17,8 @@ pub struct ManifestSet<'a, S> {
     pub generation: Option<i64>,
     /// The manifests.
     pub manifests: Vec<&'a Value>,
+    /// The places of those whose objects are to be in the cluster later, and not now.
+    pub withheld: BTreeSet<usize>,
     /// What the owner's answers about each of them depend on besides: with others, every object that was left is looked at
     /// again.
     pub terms: String,

@@ -251,6 +251,7 @@ mod tests {
             key: Key::new("sets", "a"),
             generation: Some(1),
             manifests: manifests.iter().collect(),
+            withheld: BTreeSet::new(),
             terms: terms.to_owned(),
             suspended: false,
             last_write: LastWrite::Unknown,

@@ -3,7 +3,7 @@
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Instruction, Removal};
-use objects::{Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::Value;
 
 use crate::manifest_set::ManifestRef;
@@ -23,6 +23,10 @@ pub trait Ownership: Send + Sync + 'static {
 
     /// Tells by their keys which labels and annotations are not compared, and are no news of an object that is left.
     const IGNORED: fn(&str) -> bool = |_| false;
+
+    /// Tells the kinds whose objects go when their set has no manifest for them any more, by
+    /// [`Applier::prune`](crate::Applier::prune).
+    const PRUNED: fn(&GroupVersionKind) -> bool = |_| false;
 
     /// Returns the set that an object names as its own.
     fn set_of(&self, object: &impl Metadata) -> Option<Key>;
@@ -47,6 +51,6 @@ pub trait Ownership: Send + Sync + 'static {
         async { Ok(body) }
     }
 
-    /// Decides what becomes of an object when its set goes.
+    /// Decides what becomes of an object when its set goes, or its manifest leaves the set or is withheld.
     fn removal(&self, source: &Self::Source, object: &Value) -> Removal;
 }

@@ -1,18 +1,21 @@
-//! Takes away the objects of a set that goes, or of manifests that have left it.
+//! Takes away the objects of a set that goes, or of manifests that have left it or are withheld.
+
+use std::collections::BTreeSet;
 
 use futures::StreamExt;
 use karmada_runtime::write::WriteMode;
 use objects::condition::{AnyCondition, TRUE, find};
 use objects::metadata::field;
-use objects::ownership::Removal;
+use objects::ownership::{ObservedObject, Removal};
 use objects::{Metadata, group_kind};
 use serde_json::Value;
 
 use crate::applier::{Applier, CONCURRENCY};
 use crate::error::MemberError;
-use crate::manifest_set::{ManifestRef, ManifestSet};
+use crate::manifest_set::{ManifestRef, ManifestSet, Object};
 use crate::ownership::Ownership;
 use crate::requests::ObjectPath;
+use crate::result::Synced;
 
 impl<O: Ownership> Applier<O> {
     /// Deletes or releases the objects of a set. Returns those that are still there, because the cluster is not done with
@@ -44,6 +47,61 @@ impl<O: Ownership> Applier<O> {
             }
         }
         failed.map_or(Ok(left), Err)
+    }
+
+    /// Deletes the objects that name `set`, which has no manifest for them any more, of the kinds that are
+    /// [pruned](Ownership::PRUNED).
+    ///
+    /// # Errors
+    /// Fails as [`Self::remove`] does.
+    pub async fn prune(
+        &self,
+        writes: &WriteMode,
+        set: &ManifestSet<'_, O::Source>,
+    ) -> Result<(), MemberError> {
+        let listed: BTreeSet<Object> = set.refs().map(|one| one.object()).collect();
+        let left: Vec<Object> = {
+            let prunable = self.prunable.lock();
+            let named = prunable.sources(&set.key);
+            named
+                .filter(|object| !listed.contains(object))
+                .cloned()
+                .collect()
+        };
+        let left = left
+            .iter()
+            .filter_map(|(kind, key)| self.watches.get(kind, key));
+        let left: Vec<Value> = left.map(|object| object.value()).collect();
+        let set = ManifestSet {
+            key: set.key.clone(),
+            manifests: left.iter().collect(),
+            withheld: BTreeSet::new(),
+            terms: String::new(),
+            ..*set
+        };
+        self.remove(writes, &set).await.map(drop)
+    }
+
+    /// Takes away the object of a manifest that is withheld. `cached` is what the watch shows of it.
+    pub(crate) async fn withhold(
+        &self,
+        writes: &WriteMode,
+        one: &ManifestRef<'_, O::Source>,
+        cached: ObservedObject,
+    ) -> Synced {
+        if cached == ObservedObject::Absent {
+            return Synced::observed(cached);
+        }
+        if let Err(error) = self.remove_manifest(writes, one).await {
+            return Synced::failed(error, cached);
+        }
+        let mut records = self.records.lock();
+        records.unsettle(one);
+        records.touch(&one.set.key);
+        Synced {
+            written: cached.seen().is_some(),
+            ..Synced::observed(ObservedObject::Absent)
+        }
     }
 
     async fn remove_manifest(

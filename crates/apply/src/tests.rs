@@ -24,6 +24,7 @@ use super::*;
 
 mod replacement;
 mod rivals;
+mod withheld;
 
 const NAMESPACE: &str = "sets";
 
@@ -136,6 +137,7 @@ impl Source {
             key: Key::new(NAMESPACE, "web"),
             generation: Some(self.generation),
             manifests: self.manifests.iter().collect(),
+            withheld: BTreeSet::new(),
             terms: String::new(),
             suspended: self.suspended,
             last_write: self.last_write,
@@ -205,6 +207,8 @@ impl Ownership for TestOwner {
     };
 
     const WRITTEN: fn(&Value) -> Option<Written> = written;
+
+    const PRUNED: fn(&GroupVersionKind) -> bool = |kind| kind.kind == "ConfigMap";
 
     fn set_of(&self, object: &impl Metadata) -> Option<Key> {
         let name = object.annotation(SET)?;

@@ -33,3 +33,10 @@ pub(crate) fn woken(ownership: &impl Ownership, change: &Transition<Untyped>) ->
     };
     sets.into_iter().map(wake).collect()
 }
+
+/// Returns the set that the object names after the change, if it names one.
+pub(crate) fn set_named(ownership: &impl Ownership, change: &Transition<Untyped>) -> BTreeSet<Key> {
+    let new = change.new.as_ref().map(|object| object.value());
+    let set = new.and_then(|object| ownership.set_of(&object));
+    set.into_iter().collect()
+}

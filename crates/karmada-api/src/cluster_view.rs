@@ -143,6 +143,12 @@ pub struct ClusterViewStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub resource_summary: Option<ResourceSummary>,
+    /// The actions that the matching remedies require, sorted and unique; absent rather than empty.
+    #[serde(
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub remedy_actions: Option<Vec<String>>,
 }
 
 /// The kinds of one group and version.

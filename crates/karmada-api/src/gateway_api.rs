@@ -44,6 +44,9 @@ kind! {
         /// The controller.
         #[serde(deserialize_with = "lenient::nullable")]
         spec: GatewayClassSpec,
+        /// What its controller says.
+        #[serde(deserialize_with = "lenient::option", skip_serializing_if = "Option::is_none")]
+        status: Option<GatewayClassStatus>,
     }
 }
 
@@ -111,6 +114,12 @@ pub struct HttpRouteRule {
     /// Limits in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Value>,
+    /// The failures after which a request is sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Value>,
+    /// What keeps the requests of a client at one endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_persistence: Option<Value>,
 }
 
 /// The requests that a rule is for.
@@ -218,7 +227,7 @@ pub struct GatewaySpec {
 
 /// A listener of a [`Gateway`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Listener {
     /// Its name.
     #[serde(deserialize_with = "lenient::nullable")]
@@ -229,6 +238,84 @@ pub struct Listener {
     /// `HTTP`, `HTTPS` or another.
     #[serde(deserialize_with = "lenient::nullable")]
     pub protocol: String,
+    /// Its port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+    /// The certificates, and what is done with TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ListenerTls>,
+    /// The routes that may be attached to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_routes: Option<AllowedRoutes>,
+}
+
+/// The TLS of a [`Listener`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListenerTls {
+    /// `Terminate`, which is meant if absent, or `Passthrough`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The Secrets.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub certificate_refs: Vec<CertificateReference>,
+}
+
+/// A reference to a Secret with a certificate, or to something else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CertificateReference {
+    /// The group; empty, as absent, for a Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The kind; `Secret` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The namespace; that of the Gateway if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The name.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub name: String,
+}
+
+/// The routes that may be attached to a [`Listener`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct AllowedRoutes {
+    /// The namespaces that they may be in; that of the Gateway if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<RouteNamespaces>,
+    /// The kinds; those of the listener's protocol if there are none.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub kinds: Vec<RouteGroupKind>,
+}
+
+/// The namespaces of [`AllowedRoutes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct RouteNamespaces {
+    /// `Same`, which is meant if absent, `All`, `Selector` or `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// A kind of [`AllowedRoutes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct RouteGroupKind {
+    /// The group; that of this API if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The kind.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub kind: String,
 }
 
 /// The status of a [`Gateway`].
@@ -277,6 +364,18 @@ pub struct GatewayClassSpec {
     /// The name by which the controller writes statuses.
     #[serde(deserialize_with = "lenient::nullable")]
     pub controller_name: String,
+}
+
+/// The status of a [`GatewayClass`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct GatewayClassStatus {
+    /// `Accepted` and others; absent if there never were any.
+    #[serde(
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub conditions: Option<Vec<Condition>>,
 }
 
 #[cfg(test)]

@@ -98,6 +98,13 @@ pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// The value of [`SLICE_MANAGED_BY`] on the slices that were collected from members.
 pub const SLICE_COLLECTOR: &str = "endpointslice-controller.karmada.io";
+/// The annotation of an `EndpointSlice` that Karmada has dispatched with the cluster whose endpoints it has.
+pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster";
+/// The label of an imported `EndpointSlice` with the name of the Service in the clusters that export it, by the Multi-Cluster
+/// Services API.
+pub const IMPORTED_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+/// The label of an imported `EndpointSlice` with the cluster whose endpoints it has, by the Multi-Cluster Services API.
+pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 /// The beginning of the name of the Service to which the slices collected of a Service belong.
 pub const DERIVED_PREFIX: &str = "derived-";
 

@@ -14,6 +14,8 @@ use objects::schema;
 pub const DISPATCHING: &str = "Dispatching";
 /// The condition of a Work: True if its manifests are in the member.
 pub const APPLIED: &str = "Applied";
+/// The condition of a Work: True while `EndpointSlice`s of blocked clusters among its manifests are kept out of the member.
+pub const WITHHELD: &str = "Withheld";
 
 kind! {
     /// Manifests for one member cluster, in the namespace of that cluster.

@@ -41,6 +41,22 @@ pub struct Transition<K> {
     pub new: Option<Arc<K>>,
 }
 
+impl<K> Transition<K> {
+    /// Returns `true` if the object is new or gone, or its two versions `differ`.
+    pub fn differs(&self, differ: impl FnOnce(&K, &K) -> bool) -> bool {
+        match (self.old.as_deref(), self.new.as_deref()) {
+            (Some(old), Some(new)) => differ(old, new),
+            _ => true,
+        }
+    }
+
+    /// Iterates over the versions before and after.
+    pub fn versions(&self) -> impl Iterator<Item = &K> {
+        let versions = self.old.iter().chain(&self.new);
+        versions.map(|version| &**version)
+    }
+}
+
 impl<K> Default for Cache<K> {
     fn default() -> Self {
         Self {

@@ -6,8 +6,8 @@
 //! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads what changes, each object `decoded` as far as possible, and `delivery` passes it on and tells `reading` and
 //!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
-//!   `packed` text, or by `partial`; the program's own
-//!   index wakes keys, and `queue` holds them.
+//!   `packed` text, or by `partial`; a `store` finds it by what it refers to, too. The program's table of `wakes` says
+//!   which keys a change wakes, and `queue` holds them.
 //! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, and neither waits for a
 //!   key that is `aside`; `conflicts` tells the failures that are news, and `panics` end no more than the key or member.
 //! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it.
@@ -50,8 +50,10 @@ pub mod readiness;
 mod reading;
 pub mod resolv_conf;
 pub mod scope;
+pub mod store;
 mod tasks;
 pub mod telemetry;
 pub mod untyped;
+pub mod wakes;
 pub mod watch;
 pub mod write;

@@ -5,6 +5,7 @@ mod memory_limit;
 mod process;
 mod registry;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -160,7 +161,9 @@ impl SharedMetrics {
         let families = self
             .controllers
             .get_or_insert_with(|| ControllerMetrics::register(registry));
-        families.queue_length.add(move || vec![(name, length())]);
+        families
+            .queue_length
+            .add(move || vec![(name.into(), length())]);
         let labels = ControllerLabels { controller: name };
         LoopMetrics {
             name,
@@ -195,14 +198,14 @@ impl SharedMetrics {
             )
         });
         let unable = readiness.unable();
-        gauge.add(move || vec![(name, usize::from(unable.borrow().contains(name)))]);
+        gauge.add(move || vec![(name.into(), usize::from(unable.borrow().contains(name)))]);
     }
 
     /// Adds what `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
-    pub(crate) fn undecoded(
+    pub(crate) fn undecoded<L: Into<Cow<'static, str>>>(
         &mut self,
         registry: &mut Registry,
-        count: impl Fn() -> Vec<(&'static str, Undecoded)> + Send + Sync + 'static,
+        count: impl Fn() -> Vec<(L, Undecoded)> + Send + Sync + 'static,
     ) {
         let count = Arc::new(count);
         let counts = Arc::clone(&count);
@@ -216,7 +219,8 @@ impl SharedMetrics {
         });
         unread.add(move || {
             let counts = counts().into_iter();
-            counts.map(|(kind, count)| (kind, count.unread)).collect()
+            let unread = counts.map(|(kind, count)| (kind.into(), count.unread));
+            unread.collect()
         });
         let stale = self.stale.get_or_insert_with(|| {
             ScrapedGauge::register(
@@ -228,7 +232,8 @@ impl SharedMetrics {
         });
         stale.add(move || {
             let counts = count().into_iter();
-            counts.map(|(kind, count)| (kind, count.stale)).collect()
+            let stale = counts.map(|(kind, count)| (kind.into(), count.stale));
+            stale.collect()
         });
     }
 }
@@ -308,7 +313,7 @@ struct ScrapedGauge {
     readers: Arc<Mutex<Vec<Box<Reader>>>>,
 }
 
-type Reader = dyn Fn() -> Vec<(&'static str, usize)> + Send + Sync;
+type Reader = dyn Fn() -> Vec<(Cow<'static, str>, usize)> + Send + Sync;
 
 impl ScrapedGauge {
     fn register(
@@ -327,7 +332,7 @@ impl ScrapedGauge {
         gauge
     }
 
-    fn add(&self, reader: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static) {
+    fn add(&self, reader: impl Fn() -> Vec<(Cow<'static, str>, usize)> + Send + Sync + 'static) {
         self.readers.lock().push(Box::new(reader));
     }
 }
@@ -352,7 +357,7 @@ impl Collector for ScrapedGauge {
             encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
         for (value, total) in totals {
             let total = ConstGauge::new(i64::try_from(total).unwrap_or(i64::MAX));
-            total.encode(metric.encode_family(&[(self.label, value)])?)?;
+            total.encode(metric.encode_family(&[(self.label, &*value)])?)?;
         }
         Ok(())
     }

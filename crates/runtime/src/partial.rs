@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
-use crate::cache::Cache;
+use crate::store::Store;
 use crate::watch::{Decoded, events};
 
 /// An object of the kind `K` of which only `P` is kept, and what identifies it.
@@ -78,24 +78,11 @@ impl<K: Resource<DynamicType = ()>, P> Resource for Partial<K, P> {
 
 /// The objects of one kind, which count once all of them are known.
 #[derive(Debug)]
-pub struct PartialList<K, P> {
-    state: Mutex<State<K, P>>,
-}
-
-#[derive(Debug)]
-struct State<K, P> {
-    objects: Cache<Partial<K, P>>,
-    is_complete: bool,
-}
+pub struct PartialList<K, P>(Mutex<Store<Partial<K, P>>>);
 
 impl<K, P> Default for PartialList<K, P> {
     fn default() -> Self {
-        Self {
-            state: Mutex::new(State {
-                objects: Cache::default(),
-                is_complete: false,
-            }),
-        }
+        Self(Mutex::default())
     }
 }
 
@@ -111,10 +98,7 @@ where
         let mut changes = std::pin::pin!(events(all, selected));
         while let Some(event) = changes.next().await {
             let ends_list = matches!(event, Event::InitDone);
-            let mut state = self.state.lock();
-            state.is_complete |= ends_list;
-            state.objects.observe(event);
-            drop(state);
+            self.0.lock().observe(event);
             if ends_list {
                 listed();
             }
@@ -123,8 +107,8 @@ where
 
     /// Returns the objects, once all of them are known.
     pub fn known(&self) -> Option<Vec<Arc<Partial<K, P>>>> {
-        let state = self.state.lock();
-        let objects = state.objects.iter().map(|(_, object)| Arc::clone(object));
-        state.is_complete.then(|| objects.collect())
+        let store = self.0.lock();
+        let objects = store.iter().map(|(_, object)| Arc::clone(object));
+        store.is_listed().then(|| objects.collect())
     }
 }

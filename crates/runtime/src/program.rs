@@ -1,5 +1,6 @@
 //! The life of a process: flags, logs, signals, tasks, exit code.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -278,9 +279,9 @@ impl Program {
 
     /// Exposes `unread_objects{kind}` and `stale_objects{kind}`: `count` returns the number of objects of
     /// each kind whose newest version does not decode, and is called at each scrape.
-    pub fn report_undecoded(
+    pub fn report_undecoded<L: Into<Cow<'static, str>>>(
         &mut self,
-        count: impl Fn() -> Vec<(&'static str, Undecoded)> + Send + Sync + 'static,
+        count: impl Fn() -> Vec<(L, Undecoded)> + Send + Sync + 'static,
     ) {
         self.shared_metrics.undecoded(&mut self.registry, count);
     }

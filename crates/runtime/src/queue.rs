@@ -156,6 +156,17 @@ impl<K: QueueKey> Queue<K> {
         !self.shared.state.lock().queue.is_empty()
     }
 
+    /// Takes all keys that are due, in their order: for who reconciles by hand, as tests do.
+    pub fn take_all(&self) -> Vec<K> {
+        let mut state = self.shared.state.lock();
+        let mut keys = Vec::new();
+        while let Some(key) = state.pop() {
+            state.dirty.remove(&key);
+            keys.push(key);
+        }
+        keys
+    }
+
     /// Waits for the next key and marks it as processing until [`Self::done`] or [`Self::retry`].
     pub(crate) async fn next(&self) -> K {
         loop {

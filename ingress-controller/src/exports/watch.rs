@@ -1,25 +1,17 @@
 //! The watches of exports and of our policies.
 
-use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
 use karmada_api::{PropagationPolicy, ServiceExport};
 use karmada_runtime::error::Chain;
 use karmada_runtime::program::Program;
-use karmada_runtime::watch::{Decoded, events};
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
-use objects::Key;
-use serde::de::DeserializeOwned;
+use kube::runtime::watcher::Config;
+use kube::{Client, Resource};
 use traffic::ingress::Exporter;
 
 use crate::index::Index;
+use crate::optional::{self, PAUSE, follow};
 use crate::watch::SharedIndex;
-
-/// The pause between two looks for the kinds in an API that lacks them.
-const PAUSE: Duration = Duration::from_mins(1);
 
 /// Watches exports and our policies, as soon as the API has these kinds. Readiness does not depend on
 /// it: without them, endpoints are served where others export Services.
@@ -60,35 +52,12 @@ async fn until_served(client: &Client) {
 }
 
 pub(super) async fn is_served(client: &Client) -> kube::Result<bool> {
-    for (version, plural) in [
+    let kinds = [
         (ServiceExport::API_VERSION, ServiceExport::plural(&())),
         (
             PropagationPolicy::API_VERSION,
             PropagationPolicy::plural(&()),
         ),
-    ] {
-        let resources = match client.list_api_group_resources(version).await {
-            Ok(list) => list.resources,
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        if !resources.iter().any(|resource| resource.name == plural) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-async fn follow<K>(
-    client: &Client,
-    config: Config,
-    index: &SharedIndex,
-    observe: fn(&mut Index, Event<Decoded<K>>) -> Vec<Key>,
-) where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut events = std::pin::pin!(events(Api::all(client.clone()), config));
-    while let Some(event) = events.next().await {
-        index.observe(|index| observe(index, event));
-    }
+    ];
+    optional::is_served(client, &kinds).await
 }

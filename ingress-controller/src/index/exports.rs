@@ -6,11 +6,13 @@ use std::sync::Arc;
 use karmada_api::MultiClusterIngress;
 use objects::Key;
 use traffic::ingress::{
-    BackendAddresses, Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts,
-    Need, Settings, backend_addresses, bound_clusters, decide, services,
+    BackendAddresses, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
+    Settings, backend_addresses, bound_clusters, services,
 };
 
-use super::{Exports, Index, cached};
+use super::{Exports, Index};
+use crate::cached::cached;
+use crate::routes::Routes;
 
 impl Index {
     /// Notes the Services whose exports a change concerns.
@@ -37,7 +39,9 @@ impl Index {
         let Some(exports) = self.backends.as_ref().and_then(|b| b.exports.as_ref()) else {
             return BTreeSet::new();
         };
-        let named = self.ingresses.iter().flat_map(|(key, ingress)| {
+        let routes = self.routes.iter().flat_map(Routes::ingresses);
+        let ingresses = self.ingresses.iter().chain(routes);
+        let named = ingresses.flat_map(|(key, ingress)| {
             services(&ingress.spec.ingress)
                 .into_iter()
                 .map(|service| Key::new(&key.namespace, service))
@@ -79,15 +83,18 @@ impl Index {
             .filter(|ingress| ingress.namespace == service.namespace)
             .count()
             > 0;
+        may_be |= self
+            .routes
+            .as_ref()
+            .is_some_and(|routes| routes.may_name_services(&service.namespace));
         for key in self.by_service.sources(service) {
-            let seen = self.ingress(key).map(AsRef::as_ref);
-            if let Cached::Present(ingress) = seen
+            if let Some(ingress) = self.get(key)
                 && backend_addresses(ingress, settings.backend_addresses)
                     != BackendAddresses::Endpoints
             {
                 continue;
             }
-            match decide(key, seen, self, &settings.controller) {
+            match self.decide(key, &settings.controller).1 {
                 Decision::Serve(_) => return Need::Needed,
                 Decision::Leave => may_be = true,
                 Decision::Release(_) => {}
@@ -107,12 +114,11 @@ impl Index {
         controller: &ControllerName,
     ) -> Vec<Arc<MultiClusterIngress>> {
         let all = self.by_service.sources(service);
-        let ours = all.filter(|key| {
-            let seen = self.ingress(key).map(AsRef::as_ref);
-            matches!(decide(key, seen, self, controller), Decision::Serve(_))
+        let ours = all.filter_map(|key| match self.decide(key, controller) {
+            (ingress, Decision::Serve(_)) => ingress,
+            _ => None,
         });
-        ours.filter_map(|key| self.ingresses.get(key).map(Arc::clone))
-            .collect()
+        ours.collect()
     }
 
     /// Returns the exports and the policies that never decoded.

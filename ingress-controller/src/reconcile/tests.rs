@@ -1,4 +1,5 @@
 mod enforcement;
+mod routes;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -23,8 +24,8 @@ use traffic::ingress::{Desired, Held};
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid, karmada, key, object,
-    slice, template,
+    CONTROLLER, GATEWAY_CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid,
+    karmada, key, object, slice, template,
 };
 use crate::gateway::GatewayReconciler;
 use crate::grace::GRACE;
@@ -167,6 +168,7 @@ impl Stage {
         let ingresses = Ingresses {
             client: api.client(),
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+            gateway_controller: GATEWAY_CONTROLLER.parse().unwrap(),
         };
         let (turns, queues) = (Turns::default(), Queues::new(1));
         let queue = queues.gateways[0].clone();

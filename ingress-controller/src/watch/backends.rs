@@ -8,6 +8,7 @@ use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use traffic::endpoints::{slice_cluster, slice_service};
+use traffic::ingress::http_route::served_key;
 use traffic::ingress::{bound_clusters, bound_ingress, bound_service, same_reports};
 
 use super::exports::life;
@@ -41,7 +42,12 @@ impl Index {
                 continue;
             }
             let ingresses = versions.into_iter().flatten().filter_map(bound_ingress);
-            woken.extend(ingresses.map(|name| Key::new(&key.namespace, name)));
+            let ingresses = ingresses.map(|name| Key::new(&key.namespace, name));
+            for ingress in ingresses {
+                let route = served_key(&ingress);
+                woken.extend(self.route(&route).map(|_| route));
+                woken.push(ingress);
+            }
             for service in versions.into_iter().flatten().filter_map(bound_service) {
                 let service = Key::new(&key.namespace, service);
                 self.index_service(&service);

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use objects::Key;
-use traffic::ingress::{Admission, decided_scope};
+use traffic::ingress::Admission;
 use traffic::remedy::Scope;
 
 use crate::index::Index;
@@ -13,7 +13,7 @@ use crate::index::Index;
 impl Index {
     /// Returns the moment at which the next Remedy expires.
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
-        self.backends.as_ref()?.expiries.next()
+        self.backends.as_ref()?.decided.next_expiry()
     }
 
     /// Takes in a look at the clock. The ingresses in blocked clusters of the Remedies that have expired
@@ -22,13 +22,12 @@ impl Index {
         let Some(backends) = &mut self.backends else {
             return Vec::new();
         };
-        let mut concerned = Vec::new();
-        for name in backends.expiries.look(now) {
-            if let Some(remedy) = backends.remedies.get(&Key::cluster_scoped(&name)) {
-                concerned.push(Scope::of(remedy));
-                backends.decided.replace(&name, decided_scope(remedy, now));
-            }
-        }
+        let remedies = &backends.remedies;
+        let find = |name: &str| {
+            let remedy = remedies.get(&Key::cluster_scoped(name));
+            remedy.map(|remedy| &**remedy)
+        };
+        let concerned = backends.decided.look(now, find);
         self.blocked_in(&concerned)
     }
 

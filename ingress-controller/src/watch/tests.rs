@@ -1,3 +1,4 @@
+mod routes;
 mod wire;
 
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
 use proptest::prelude::*;
 use serde_json::json;
-use traffic::ingress::{Facts, service_locations};
+use traffic::ingress::{Cached, ClusterFacts, Facts, service_locations};
 
 use super::*;
 use crate::fixtures::{

@@ -8,11 +8,10 @@ use apply::{KindCounts, Wake};
 use fleet_api::names::WORK_FINALIZER;
 use fleet_api::{AppliedWork, InternalMemberCluster, Work};
 use karmada_runtime::as_text::AsText;
-use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::cache::Transition;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::watch::Decoded;
+use karmada_runtime::store::Store;
 use kube::Resource;
-use kube::runtime::watcher::Event;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 
@@ -47,20 +46,22 @@ pub(crate) struct Queues {
     pub(crate) membership: Queue<Key>,
 }
 
-/// The index behind a lock, and the queues.
-pub(crate) struct SharedIndex {
+/// What is known behind a lock, and the queues of what is woken.
+pub(crate) struct Agent {
     /// The namespace of the cluster on the hub.
     pub(crate) namespace: String,
     pub(crate) queues: Queues,
-    index: Mutex<Index>,
+    pub(crate) index: Arc<Mutex<Index>>,
 }
 
+/// The watched objects.
 #[derive(Default)]
-struct Index {
-    works: Cache<StoredWork>,
-    applied: Cache<AppliedWork>,
-    channel: Cache<InternalMemberCluster>,
-    kinds: KindCounts,
+pub(crate) struct Index {
+    pub(crate) works: Store<StoredWork>,
+    pub(crate) applied: Store<AppliedWork>,
+    pub(crate) channels: Store<InternalMemberCluster>,
+    /// The kinds of the Works' manifests.
+    pub(crate) kinds: KindCounts,
     /// The Works that were seen with a higher generation than they have.
     rewound: BTreeMap<Key, Rewound>,
 }
@@ -77,92 +78,13 @@ pub(crate) enum Rewind {
     Told,
 }
 
-impl SharedIndex {
+impl Agent {
     pub(crate) fn new(namespace: String) -> Self {
         Self {
             namespace,
             queues: Queues::default(),
-            index: Mutex::default(),
+            index: Arc::default(),
         }
-    }
-
-    /// Takes in an event of the Works. Returns their changes, and the kinds of their manifests if these are others now.
-    pub(crate) fn observe_works(
-        &self,
-        event: Event<Decoded<StoredWork>>,
-    ) -> (
-        Vec<Transition<StoredWork>>,
-        Option<BTreeSet<GroupVersionKind>>,
-    ) {
-        let mut index = self.index.lock();
-        let changes = index.works.observe(event);
-        let kinds = |work: &Option<Arc<StoredWork>>| {
-            work.as_ref()
-                .map(|work| work.summary.0.clone())
-                .unwrap_or_default()
-        };
-        let mut is_changed = false;
-        for change in &changes {
-            is_changed |= index.kinds.change(&kinds(&change.old), &kinds(&change.new));
-            index.note_generation(change);
-        }
-        let kinds = is_changed.then(|| index.kinds.kinds());
-        (changes, kinds)
-    }
-
-    /// Tells if a Work is older than it was, as after a hub was restored from a backup.
-    pub(crate) fn rewound(&self, key: &Key) -> Option<Rewind> {
-        let mut index = self.index.lock();
-        let rewound = index.rewound.get_mut(key)?;
-        let is_told = std::mem::replace(&mut rewound.is_told, true);
-        Some(if is_told { Rewind::Told } else { Rewind::News })
-    }
-
-    /// Takes in an event of the `AppliedWork`s.
-    pub(crate) fn observe_applied(
-        &self,
-        event: Event<Decoded<AppliedWork>>,
-    ) -> Vec<Transition<AppliedWork>> {
-        self.index.lock().applied.observe(event)
-    }
-
-    /// Takes in an event of the channel.
-    pub(crate) fn observe_channel(
-        &self,
-        event: Event<Decoded<InternalMemberCluster>>,
-    ) -> Vec<Transition<InternalMemberCluster>> {
-        self.index.lock().channel.observe(event)
-    }
-
-    /// Returns the Work `key`.
-    pub(crate) fn work(&self, key: &Key) -> Option<Arc<StoredWork>> {
-        self.index.lock().works.get(key).map(Arc::clone)
-    }
-
-    /// Returns the `AppliedWork` of a Work.
-    pub(crate) fn applied(&self, work: &Key) -> Option<Arc<AppliedWork>> {
-        let key = Key::cluster_scoped(&work.name);
-        self.index.lock().applied.get(&key).map(Arc::clone)
-    }
-
-    /// Returns the keys of all Works.
-    pub(crate) fn works(&self) -> Vec<Key> {
-        let index = self.index.lock();
-        index.works.iter().map(|(key, _)| key.clone()).collect()
-    }
-
-    /// Returns `true` if a Work waits for this agent before it can go.
-    pub(crate) fn holds_works(&self) -> bool {
-        let index = self.index.lock();
-        let mut works = index.works.iter();
-        works.any(|(_, work)| has_finalizer(work.meta().finalizers.as_deref()))
-    }
-
-    /// Returns the channel to the hub, once the cluster is registered there.
-    pub(crate) fn channel(&self) -> Option<Arc<InternalMemberCluster>> {
-        let index = self.index.lock();
-        let channel = index.channel.iter().next().map(|(_, channel)| channel);
-        channel.map(Arc::clone)
     }
 
     /// Wakes a Work after a change of its objects.
@@ -172,19 +94,43 @@ impl SharedIndex {
             Wake::Paced(key) => self.queues.works.add_paced(key, PACE),
         }
     }
-
-    /// Returns the numbers of objects that cannot be read, by kind.
-    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
-        let index = self.index.lock();
-        vec![
-            ("Work", index.works.undecoded()),
-            ("AppliedWork", index.applied.undecoded()),
-            ("InternalMemberCluster", index.channel.undecoded()),
-        ]
-    }
 }
 
 impl Index {
+    /// Returns the `AppliedWork` of a Work.
+    pub(crate) fn applied(&self, work: &Key) -> Option<Arc<AppliedWork>> {
+        self.applied.get(&Key::cluster_scoped(&work.name)).cloned()
+    }
+
+    /// Returns `true` if a Work waits for this agent before it can go.
+    pub(crate) fn holds_works(&self) -> bool {
+        let mut works = self.works.iter();
+        works.any(|(_, work)| has_finalizer(work.meta().finalizers.as_deref()))
+    }
+
+    /// Returns the channel to the hub, once the cluster is registered there.
+    pub(crate) fn channel(&self) -> Option<Arc<InternalMemberCluster>> {
+        let channel = self.channels.iter().next();
+        channel.map(|(_, channel)| Arc::clone(channel))
+    }
+
+    /// Tells if a Work is older than it was, as after a hub was restored from a backup.
+    pub(crate) fn rewound(&mut self, key: &Key) -> Option<Rewind> {
+        let rewound = self.rewound.get_mut(key)?;
+        let is_told = std::mem::replace(&mut rewound.is_told, true);
+        Some(if is_told { Rewind::Told } else { Rewind::News })
+    }
+
+    /// Follows a Work from one version to the next. Returns `true` if the manifests are of other kinds now.
+    pub(crate) fn follow(&mut self, change: &Transition<StoredWork>) -> bool {
+        self.note_generation(change);
+        let [old, new] = [&change.old, &change.new].map(|work| {
+            let work = work.as_ref();
+            work.map(|work| work.summary.0.clone()).unwrap_or_default()
+        });
+        self.kinds.change(&old, &new)
+    }
+
     /// Notes the highest generation of a Work that has gone back in time, until it is reached again.
     fn note_generation(&mut self, change: &Transition<StoredWork>) {
         let highest = self.rewound.get(&change.key).and_then(|one| one.highest);
@@ -214,6 +160,7 @@ pub(crate) fn has_finalizer(finalizers: Option<&[String]>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kube::runtime::watcher::Event;
     use serde_json::{from_str, json};
 
     use super::*;
@@ -221,7 +168,7 @@ mod tests {
     /// A hub that was restored from a backup knows an older version of a Work, until it is newer than it ever was.
     #[test]
     fn rewound_work_is_told() {
-        let index = SharedIndex::new("fleet-member-a".to_owned());
+        let mut index = Index::default();
         let key = Key::new("fleet-member-a", "w");
         let mut version = 0;
         for (uid, generation, expected) in [
@@ -236,7 +183,10 @@ mod tests {
             version += 1;
             let work = json!({ "metadata": { "name": "w", "namespace": "fleet-member-a", "uid": uid,
                 "generation": generation, "resourceVersion": version.to_string() } });
-            index.observe_works(Event::Apply(from_str(&work.to_string()).unwrap()));
+            let event = Event::Apply(from_str(&work.to_string()).unwrap());
+            for change in index.works.observe(event).objects {
+                index.follow(&change);
+            }
             assert_eq!(index.rewound(&key), expected, "{generation}");
         }
     }

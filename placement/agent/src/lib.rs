@@ -49,7 +49,7 @@ use kube::Client;
 
 pub use crate::args::Args;
 pub use crate::identity::{IDENTITY, NAME};
-use crate::index::{Queues, SharedIndex};
+use crate::index::{Agent, Queues};
 use crate::membership::MembershipReconciler;
 use crate::namespaces::MemberNamespaces;
 use crate::ownership::{Owners, PlacedObjects, selected};
@@ -79,16 +79,16 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
         let leadership = lease::leadership(program, member.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
-    let index = Arc::new(SharedIndex::new(member_namespace(&args.cluster_name)));
+    let agent = Arc::new(Agent::new(member_namespace(&args.cluster_name)));
     let owners = Owners::default();
-    let applier = applier(program, &member, &index, &owners);
-    watch::watch(program, &hub, &member, &index, &applier, &owners);
+    let applier = applier(program, &member, &agent, &owners);
+    watch::watch(program, &hub, &member, &agent, &applier, &owners);
 
     let events = (!args.observe_only)
         .then(|| EventRecorder::spawn(program, member.clone(), args.events.budget()));
     let clock = program.clock;
     let works = WorkReconciler {
-        index: Arc::clone(&index),
+        agent: Arc::clone(&agent),
         applier,
         owners,
         writes: writes.clone(),
@@ -102,12 +102,12 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
         },
     };
     let membership = MembershipReconciler {
-        usage: Usage::watch(program, &member, Arc::clone(&index)),
+        usage: Usage::watch(program, &member, Arc::clone(&agent)),
         namespaces: args
             .collect_namespaces
-            .then(|| MemberNamespaces::watch(program, &member, Arc::clone(&index))),
+            .then(|| MemberNamespaces::watch(program, &member, Arc::clone(&agent))),
         properties: Properties::new(args.properties.clone(), member.clone()),
-        index: Arc::clone(&index),
+        agent: Arc::clone(&agent),
         hub,
         member,
         writes,
@@ -116,7 +116,7 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let Queues {
         works: of_works,
         membership: of_membership,
-    } = index.queues.clone();
+    } = agent.queues.clone();
     let (leads, hub_is_read) = (leadership.clone(), program.elsewhere.clone());
     controller::spawn_after(program, hub_is_read, "work", works, of_works, leads);
     let hub_is_read = program.elsewhere.clone();
@@ -134,14 +134,14 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
 fn applier(
     program: &mut Program,
     member: &Client,
-    index: &Arc<SharedIndex>,
+    agent: &Arc<Agent>,
     owners: &Owners,
 ) -> Arc<Applier<PlacedObjects>> {
     let ownership = PlacedObjects {
-        namespace: index.namespace.clone(),
+        namespace: agent.namespace.clone(),
         owners: owners.clone(),
     };
-    let waking = Arc::clone(index);
+    let waking = Arc::clone(agent);
     let wake = move |wake| waking.wake_work(wake);
     let (applier, watching) = Applier::new(member.clone(), ownership, selected(), wake);
     program.run_until_stopped("objects", watching);

@@ -1,5 +1,7 @@
 //! A Work as the engine sees it.
 
+use std::collections::BTreeSet;
+
 use apply::{LastWrite, ManifestSet};
 use fleet_api::Work;
 use fleet_api::conditions::APPLIED;
@@ -21,6 +23,7 @@ pub(crate) fn manifest_set<'a>(
         key: key.clone(),
         generation: placed.work.metadata.generation,
         manifests: manifests.collect(),
+        withheld: BTreeSet::new(),
         terms: json!(placed.work.spec.apply_strategy).to_string(),
         suspended: false,
         last_write: LastWrite::Unknown,

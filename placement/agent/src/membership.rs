@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::identity::NAME;
-use crate::index::SharedIndex;
+use crate::index::Agent;
 use crate::namespaces::MemberNamespaces;
 use crate::properties::Properties;
 use crate::usage::Usage;
@@ -29,7 +29,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Sends heartbeats.
 pub(crate) struct MembershipReconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) agent: Arc<Agent>,
     pub(crate) usage: Arc<Usage>,
     /// Absent if the hub is not to hear of them.
     pub(crate) namespaces: Option<Arc<MemberNamespaces>>,
@@ -44,12 +44,13 @@ impl Controller for MembershipReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let channel = self.index.channel();
+        let channel = self.agent.index.lock().channel();
         channel.iter().map(|channel| Key::of(&**channel)).collect()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(channel) = self.index.channel() else {
+        let channel = self.agent.index.lock().channel();
+        let Some(channel) = channel else {
             return Ok(());
         };
         let trouble = self.trouble().await;
@@ -63,7 +64,7 @@ impl Controller for MembershipReconciler {
             usage: usage.as_ref(),
             namespaces: namespaces.as_ref(),
             collected: &collected,
-            holds_works: self.index.holds_works(),
+            holds_works: self.agent.index.lock().holds_works(),
             now,
         });
         if let Some(patch) = write {
@@ -75,7 +76,7 @@ impl Controller for MembershipReconciler {
             if !self.writes.is_dry_run() {
                 wait = wait.min(PROBE_PERIOD);
             }
-            let queue = &self.index.queues.membership;
+            let queue = &self.agent.queues.membership;
             queue.add_at(key.clone(), Instant::now() + wait);
         }
         Ok(())

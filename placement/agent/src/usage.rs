@@ -10,7 +10,7 @@ use kube::runtime::watcher::Config;
 use objects::Key;
 use objects::usage::{ClusterUsage, NodeCapacity, PodRequest};
 
-use crate::index::SharedIndex;
+use crate::index::Agent;
 
 /// The pods whose requests count.
 const PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
@@ -25,17 +25,13 @@ pub(crate) struct Usage {
 impl Usage {
     /// Keeps nodes and pods known, and wakes the membership when they have been listed. Without the right to list them,
     /// they stay unknown.
-    pub(crate) fn watch(
-        program: &mut Program,
-        member: &Client,
-        index: Arc<SharedIndex>,
-    ) -> Arc<Self> {
+    pub(crate) fn watch(program: &mut Program, member: &Client, agent: Arc<Agent>) -> Arc<Self> {
         let usage = Arc::new(Self::default());
         let (known, member) = (Arc::clone(&usage), member.clone());
         program.run_until_stopped("usage", async move {
             let (all, counted) = (Config::default(), Config::default().fields(PODS));
-            let nodes = known.nodes.watch(member.clone(), all, || wake(&index));
-            let pods = known.pods.watch(member, counted, || wake(&index));
+            let nodes = known.nodes.watch(member.clone(), all, || wake(&agent));
+            let pods = known.pods.watch(member, counted, || wake(&agent));
             tokio::join!(nodes, pods);
         });
         usage
@@ -49,8 +45,8 @@ impl Usage {
     }
 }
 
-fn wake(index: &SharedIndex) {
-    if let Some(channel) = index.channel() {
-        index.queues.membership.add(Key::of(&*channel));
-    }
+fn wake(agent: &Agent) {
+    let channel = agent.index.lock().channel();
+    let keys = channel.map(|channel| Key::of(&*channel));
+    agent.queues.membership.add_all(keys);
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use apply::Applier;
 use fleet_api::{AppliedWork, InternalMemberCluster};
-use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::{Config, Event};
+use karmada_runtime::wakes::Watch;
+use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use objects::Key;
 
-use crate::index::{SharedIndex, StoredWork, has_finalizer};
+use crate::index::{Agent, Index, StoredWork, has_finalizer};
 use crate::ownership::{Owners, PlacedObjects};
 
 /// Watches everything that decides about Works and the membership.
@@ -19,68 +18,41 @@ pub(crate) fn watch(
     program: &mut Program,
     hub: &Client,
     member: &Client,
-    index: &Arc<SharedIndex>,
+    agent: &Agent,
     applier: &Arc<Applier<PlacedObjects>>,
     owners: &Owners,
 ) {
-    let namespace = &*index.namespace;
-    let (works, objects) = (Arc::clone(index), Arc::clone(applier));
+    let (namespace, all) = (&*agent.namespace, Config::default());
     let own = Api::namespaced(hub.clone(), namespace);
-    program.watch_elsewhere("works", own, Config::default(), move |event| {
-        observe_works(&works, &objects, event);
-    });
-    let channel = Arc::clone(index);
+    works(agent, applier).start_elsewhere(program, "works", own, all.clone());
     let own = Api::namespaced(hub.clone(), namespace);
-    program.watch_elsewhere(
-        "internalmemberclusters",
-        own,
-        Config::default(),
-        move |event| {
-            observe_channel(&channel, event);
-        },
-    );
-    let (known, owners) = (Arc::clone(index), owners.clone());
+    channels(agent).start_elsewhere(program, "internalmemberclusters", own, all);
+    applied(agent, applier, owners).start(program, member, "appliedworks");
+}
+
+/// Itself, unless only its status is another, which is ours; and the membership, if the agent may leave with one Work less.
+fn works(agent: &Agent, applier: &Arc<Applier<PlacedObjects>>) -> Watch<Index, StoredWork> {
     let objects = Arc::clone(applier);
-    let all = Api::all(member.clone());
-    program.watch("appliedworks", all, Config::default(), move |event| {
-        if observe_applied(&known, &owners, event) {
-            known.queues.works.add_all(objects.reopen());
-        }
-    });
-    let index = Arc::clone(index);
-    program.report_undecoded(move || index.undecoded());
+    Watch::new(&agent.index, |index| &mut index.works)
+        .follows(move |index, change| {
+            if index.follow(change) {
+                objects.want(index.kinds.kinds());
+            }
+        })
+        .wakes(&agent.queues.works, |_, change| {
+            change.differs(is_edit).then(|| change.key.clone())
+        })
+        .wakes(&agent.queues.membership, |index, change| {
+            let finalizers = change.new.as_ref();
+            let finalizers = finalizers.map(|work| work.meta().finalizers.as_deref());
+            let is_held = finalizers.is_some_and(has_finalizer);
+            let channel = index.channel().filter(|_| !is_held);
+            channel.map(|channel| Key::of(&*channel))
+        })
 }
 
-fn observe_works(
-    index: &SharedIndex,
-    applier: &Applier<PlacedObjects>,
-    event: Event<Decoded<StoredWork>>,
-) {
-    let (changes, kinds) = index.observe_works(event);
-    if let Some(kinds) = kinds {
-        applier.want(kinds);
-    }
-    let mut has_less = false;
-    for change in changes {
-        let finalizers = change
-            .new
-            .as_ref()
-            .map(|work| work.meta().finalizers.as_deref());
-        has_less |= !finalizers.is_some_and(has_finalizer);
-        if concerns_us(&change) {
-            index.queues.works.add(change.key);
-        }
-    }
-    if has_less && let Some(channel) = index.channel() {
-        index.queues.membership.add(Key::of(&*channel));
-    }
-}
-
-/// Returns `true` if something besides the status has changed, which is ours.
-fn concerns_us(change: &Transition<StoredWork>) -> bool {
-    let (Some(old), Some(new)) = (&change.old, &change.new) else {
-        return true;
-    };
+/// Returns `true` if something besides the status has changed.
+fn is_edit(old: &StoredWork, new: &StoredWork) -> bool {
     let (old, new) = (old.meta(), new.meta());
     old.generation != new.generation
         || new.generation.is_none()
@@ -89,50 +61,47 @@ fn concerns_us(change: &Transition<StoredWork>) -> bool {
         || old.finalizers != new.finalizers
 }
 
-fn observe_channel(index: &SharedIndex, event: Event<Decoded<InternalMemberCluster>>) {
-    for Transition { key, old, new } in index.observe_channel(event) {
-        let state = |channel: &Option<Arc<InternalMemberCluster>>| {
-            channel.as_ref().map(|channel| channel.spec.state.clone())
-        };
-        if state(&old) != state(&new) {
-            index.queues.works.add_all(index.works());
-        }
-        let spec = |channel: &Option<Arc<InternalMemberCluster>>| {
-            channel.as_ref().map(|channel| channel.spec.clone())
-        };
-        if spec(&old) != spec(&new) {
-            index.queues.membership.add(key);
-        }
-    }
+/// Every Work, if the cluster joins or leaves, and the membership.
+fn channels(agent: &Agent) -> Watch<Index, InternalMemberCluster> {
+    Watch::new(&agent.index, |index| &mut index.channels)
+        .wakes(&agent.queues.works, |index, change| {
+            let is_other = change.differs(|old, new| old.spec.state != new.spec.state);
+            let works = index.works.keys().filter(|_| is_other);
+            works.cloned().collect::<Vec<_>>()
+        })
+        .wakes(&agent.queues.membership, |_, change| {
+            let is_other = change.differs(|old, new| old.spec != new.spec);
+            is_other.then(|| change.key.clone())
+        })
 }
 
-/// Returns `true` if one is gone: what it had may be taken.
-fn observe_applied(
-    index: &SharedIndex,
+/// Its Work, and if it is gone, those that may take what it had.
+fn applied(
+    agent: &Agent,
+    applier: &Arc<Applier<PlacedObjects>>,
     owners: &Owners,
-    event: Event<Decoded<AppliedWork>>,
-) -> bool {
-    let mut is_gone = false;
-    for Transition { key, old, new } in index.observe_applied(event) {
-        if let Some(old) = &old {
-            owners.remove(&old.metadata);
-        }
-        if let Some(new) = &new {
-            owners.insert(&new.metadata);
-        }
-        is_gone |= new.is_none();
-        let uid =
-            |one: &Option<Arc<AppliedWork>>| one.as_ref().and_then(|one| one.metadata.uid.clone());
-        let is_deleting = |one: &Option<Arc<AppliedWork>>| {
-            one.as_ref()
-                .is_some_and(|one| one.metadata.deletion_timestamp.is_some())
-        };
-        if uid(&old) != uid(&new) || is_deleting(&old) != is_deleting(&new) {
-            index
-                .queues
-                .works
-                .add(Key::new(&index.namespace, &key.name));
-        }
-    }
-    is_gone
+) -> Watch<Index, AppliedWork> {
+    let (owners, objects) = (owners.clone(), Arc::clone(applier));
+    let namespace = agent.namespace.clone();
+    Watch::new(&agent.index, |index| &mut index.applied)
+        .follows(move |_, change| {
+            if let Some(old) = &change.old {
+                owners.remove(&old.metadata);
+            }
+            if let Some(new) = &change.new {
+                owners.insert(&new.metadata);
+            }
+        })
+        .wakes(&agent.queues.works, move |_, change| {
+            let is_other = change.differs(|old, new| {
+                let (old, new) = (&old.metadata, &new.metadata);
+                old.uid != new.uid
+                    || old.deletion_timestamp.is_some() != new.deletion_timestamp.is_some()
+            });
+            is_other.then(|| Key::new(&namespace, &change.key.name))
+        })
+        .wakes(&agent.queues.works, move |_, change| {
+            let gone = change.new.is_none().then(|| objects.reopen());
+            gone.unwrap_or_default()
+        })
 }

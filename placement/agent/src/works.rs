@@ -20,7 +20,7 @@ use placement_rules::work_status::{ManifestReport, ManifestResult, with_remainin
 use tokio::time::Instant;
 
 use crate::events::rewound;
-use crate::index::{Rewind, SharedIndex, has_finalizer};
+use crate::index::{Agent, Rewind, has_finalizer};
 use crate::manifest_set::{last_write, manifest_set, notes};
 use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
@@ -33,7 +33,7 @@ const RECHECK: Duration = Duration::from_mins(1);
 
 /// Reconciles Works.
 pub(crate) struct WorkReconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) agent: Arc<Agent>,
     pub(crate) applier: Arc<Applier<PlacedObjects>>,
     pub(crate) owners: Owners,
     pub(crate) writes: WriteMode,
@@ -44,11 +44,12 @@ impl Controller for WorkReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.works()
+        self.agent.index.lock().works.keys().cloned().collect()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(work) = self.index.work(key) else {
+        let work = self.agent.index.lock().works.get(key).cloned();
+        let Some(work) = work else {
             // A Work that is gone although we held it was not deleted by its placement: what it applied stays.
             self.applier.forget(key);
             self.reporter.written.forget(key);
@@ -56,7 +57,8 @@ impl Controller for WorkReconciler {
         };
         let mut work = self.reporter.written.latest(work.object());
         let is_held = has_finalizer(work.metadata.finalizers.as_deref());
-        let Some(channel) = self.index.channel() else {
+        let channel = self.agent.index.lock().channel();
+        let Some(channel) = channel else {
             return Ok(());
         };
         match &*channel.spec.state {
@@ -74,10 +76,8 @@ impl Controller for WorkReconciler {
                 if is_reported {
                     return self.compare(key, work).await;
                 }
-                if is_held
-                    && self.index.applied(key).is_none()
-                    && !self.reporter.exists(&work).await?
-                {
+                let is_applied = self.agent.index.lock().applied(key).is_some();
+                if is_held && !is_applied && !self.reporter.exists(&work).await? {
                     // A list was out of date: what it shows has ended, and nobody would take away what comes of it now.
                     return Ok(());
                 }
@@ -91,7 +91,8 @@ impl Controller for WorkReconciler {
 impl WorkReconciler {
     /// Brings the objects of a Work to its manifests.
     async fn apply(&self, key: &Key, mut work: Work) -> Result<(), BoxError> {
-        let owner = match self.index.applied(key) {
+        let known = self.agent.index.lock().applied(key);
+        let owner = match known {
             Some(owner) => AppliedWork::clone(&owner),
             None => self.reporter.create_owner(owner(&work)).await?,
         };
@@ -144,7 +145,7 @@ impl WorkReconciler {
     /// Reports in what the member's objects differ from the manifests of a Work. Nothing is written there, not even an
     /// owner: what one has since the Work was applied stays its, so that it can be applied again.
     async fn compare(&self, key: &Key, work: Work) -> Result<(), BoxError> {
-        let known = self.index.applied(key);
+        let known = self.agent.index.lock().applied(key);
         let known = known.filter(|known| is_of(known, &work));
         if let Some(owner) = &known {
             // What is said now does not tell any more that it may be there.
@@ -208,7 +209,7 @@ impl WorkReconciler {
 
     fn look_again(&self, key: &Key, after: Duration) {
         let due = Instant::now() + after;
-        self.index.queues.works.add_at(key.clone(), due);
+        self.agent.queues.works.add_at(key.clone(), due);
     }
 
     /// Takes away what is in no manifest of a Work any more. Returns what is not gone yet.
@@ -223,7 +224,8 @@ impl WorkReconciler {
         if leftovers.is_empty() {
             return (Vec::new(), Ok(()));
         }
-        if let Some(rewind) = self.index.rewound(key) {
+        let rewind = self.agent.index.lock().rewound(key);
+        if let Some(rewind) = rewind {
             let event = (rewind == Rewind::News).then(rewound);
             self.reporter.record(owner, event);
             return (kept(leftovers).collect(), Ok(()));

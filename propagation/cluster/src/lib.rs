@@ -11,6 +11,7 @@ mod fleet;
 mod heard;
 mod heartbeat;
 mod identity;
+mod index;
 mod member;
 mod metrics;
 mod probe;
@@ -32,16 +33,18 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::{Client, Resource};
+use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
 use crate::heartbeat::Heartbeat;
 pub use crate::identity::{IDENTITY, NAME};
+use crate::index::Index;
 use crate::metrics::Reachable;
 use crate::probe::Prober;
 pub use crate::reason::Reason;
 use crate::reconcile::{Reconciler, Role};
-use crate::watch::SharedIndex;
+use crate::watch::Probing;
 
 /// The place where the program runs.
 pub enum Place {
@@ -94,27 +97,31 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
         .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let (queue, probes) = (Queue::default(), MemberQueues::default());
-    let index = Arc::new(SharedIndex::new(queue.clone(), probes.clone()));
+    let index = Arc::<Mutex<Index>>::default();
     let (recorder, clusters) = (events.clone(), Arc::clone(&index));
     let background = Background::spawn(program, "members", move |cluster, panicked| {
-        if let Some(recorder) = &recorder
-            && let Some(cluster) = clusters.cluster(cluster)
-        {
+        let cluster = clusters.lock().cluster(cluster);
+        if let (Some(recorder), Some(cluster)) = (&recorder, cluster) {
             recorder.record(cluster.object_ref(&()), events::panicked(panicked));
         }
     });
     let fleet = Arc::new(Fleet::new(way, background));
     let reachable = Reachable::register(&mut program.registry);
+    let probing = Probing {
+        queues: probes.clone(),
+        fleet: Arc::clone(&fleet),
+        reachable: reachable.clone(),
+    };
     let role = match place {
         Place::ControlPlane(client) => {
-            index.watch(program, &client, &fleet, &reachable);
+            watch::watch(program, &client, &index, &queue, probing);
             Role::ControlPlane {
                 evict_after: args.taint_no_execute_after,
                 condition_taints: args.condition_taints.clone(),
             }
         }
         Place::Member(cluster, karmada, _) => {
-            index.watch_own(program, (&karmada, &cluster), &fleet, &reachable);
+            watch::watch_own(program, (&karmada, &cluster), &index, &queue, probing);
             Role::Member(Box::new(Heartbeat::new(karmada)))
         }
     };
@@ -128,8 +135,16 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
         clock: program.clock,
     };
     let (is_read, leads) = (program.elsewhere.clone(), leadership.clone());
+    let clusters = queue.clone();
     controller::spawn_after(program, is_read, "cluster", reconciler, queue, leads);
-    let observer = Prober::new(index, fleet, probes.clone(), reachable);
+    let observer = Prober {
+        index,
+        clusters,
+        fleet,
+        queues: probes.clone(),
+        reachable,
+        health: Mutex::default(),
+    };
     let is_read = program.elsewhere.clone();
     members::spawn_after(program, is_read, "probe", observer, probes, leadership);
 }

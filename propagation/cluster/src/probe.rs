@@ -9,64 +9,50 @@ use karmada_runtime::members::{
     ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
 };
 use karmada_runtime::panics::caught;
+use karmada_runtime::queue::Queue;
 use objects::Key;
 use parking_lot::Mutex;
-use propagation_rules::cluster::{Health, Probe, READY, is_probed};
+use propagation_rules::cluster::{ClusterObservation, Health, Probe, READY, is_probed};
 use tokio::time::Instant;
 
 use crate::fleet::Fleet;
+use crate::index::Index;
 use crate::metrics::Reachable;
-use crate::watch::SharedIndex;
 
 /// The time from one probe of a member to the next.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Probes members. It writes nothing: what it observes wakes the loop that does.
 pub(crate) struct Prober {
-    index: Arc<SharedIndex>,
-    fleet: Arc<Fleet>,
-    queues: MemberQueues<Key>,
-    reachable: Reachable,
-    health: Mutex<BTreeMap<String, Health>>,
-}
-
-impl Prober {
-    pub(crate) fn new(
-        index: Arc<SharedIndex>,
-        fleet: Arc<Fleet>,
-        queues: MemberQueues<Key>,
-        reachable: Reachable,
-    ) -> Self {
-        Self {
-            index,
-            fleet,
-            queues,
-            reachable,
-            health: Mutex::default(),
-        }
-    }
+    pub(crate) index: Arc<Mutex<Index>>,
+    /// The queue of the loop that writes.
+    pub(crate) clusters: Queue<Key>,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) queues: MemberQueues<Key>,
+    pub(crate) reachable: Reachable,
+    pub(crate) health: Mutex<BTreeMap<String, Health>>,
 }
 
 impl MemberController for Prober {
     type Key = Key;
 
     fn keys(&self) -> Vec<(String, Key)> {
-        let names = self.index.names().into_iter();
-        names
-            .map(|name| (name.clone(), Key::cluster_scoped(name)))
-            .collect()
+        let index = self.index.lock();
+        let keys = index.clusters.keys();
+        keys.map(|key| (key.name.clone(), key.clone())).collect()
     }
 
     fn end_term(&self) {
         // In the next term another leader has seen what came after this.
-        self.index.forget_observed();
+        self.index.lock().observed.clear();
         self.health.lock().clear();
         self.fleet.disconnect_all();
     }
 
     async fn reconcile(&self, name: &str, key: &Key) -> Result<Contact, ReconcileError> {
         let started = Instant::now();
-        let cluster = self.index.cluster(name).map(|stored| stored.part.view());
+        let stored = self.index.lock().cluster(name);
+        let cluster = stored.map(|stored| stored.part.view());
         let Some(cluster) = cluster.filter(|cluster| is_probed(cluster, self.fleet.sync_mode()))
         else {
             self.fleet.disconnect(name);
@@ -100,21 +86,30 @@ impl MemberController for Prober {
             let health = health.entry(name.to_owned()).or_default();
             health.judge(&probe, published, Instant::now().into_std())
         };
-        let mut observed = self.index.observed(name);
+        let observed = self.index.lock().observed.get(name).cloned();
+        let mut observed = observed.unwrap_or_default();
         observed.ready = ready;
         // The rest may take long, or never come.
-        self.index.observe(name, observed.clone());
+        self.note(name, observed.clone());
         if let Some(member) = member.filter(|_| probe == Probe::Healthy) {
             let (version, served) = tokio::join!(member.version(), member.served());
             observed.version = version.or(observed.version);
             observed.served = Some(served);
             observed.capacity = member.capacity(&cluster).or(observed.capacity);
-            self.index.observe(name, observed);
+            self.note(name, observed);
         }
         let queue = self.queues.of(name);
         queue.add_at(key.clone(), started + PERIOD);
         // It has one key, which asks at its own pace.
         Ok(Contact::None)
+    }
+}
+
+impl Prober {
+    /// Takes in the newest from a member, and wakes its cluster if it is news.
+    fn note(&self, name: &str, observed: ClusterObservation) {
+        let news = self.index.lock().observe(name, observed);
+        self.clusters.add_all(news);
     }
 }
 

@@ -18,6 +18,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use objects::condition_taint::ConditionTaint;
 use objects::{Key, Metadata};
+use parking_lot::Mutex;
 use propagation_rules::cluster::{
     ClusterWrite, READY, Situation, condition, patience, status, steps,
 };
@@ -27,7 +28,7 @@ use tokio::time::Instant;
 use crate::events::taken;
 use crate::heartbeat::Heartbeat;
 use crate::identity::NAME;
-use crate::watch::{Known, SharedIndex};
+use crate::index::{Index, Known};
 
 /// The time after which a write is tried again that another one has overtaken.
 const SOON: Duration = Duration::from_millis(100);
@@ -46,7 +47,7 @@ pub(crate) enum Role {
 
 /// Reconciles clusters. It sends nothing to a member.
 pub(crate) struct Reconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     /// Absent if nothing is written.
@@ -60,14 +61,16 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.begin_to_listen();
-        let names = self.index.names().into_iter();
-        names.map(Key::cluster_scoped).collect()
+        let mut index = self.index.lock();
+        // Nobody may have listened before.
+        index.heard.begin();
+        index.clusters.keys().cloned().collect()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let name = &key.name;
-        let Some(known) = self.index.known(name) else {
+        let known = self.index.lock().known(name);
+        let Some(known) = known else {
             return Ok(());
         };
         // Nothing that is refused may look like the silence of the member.

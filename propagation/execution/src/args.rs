@@ -20,6 +20,13 @@ pub struct Args {
     /// Collect the EndpointSlices of exported Services from the members, for a fleet without Karmada: a Karmada does that itself.
     #[arg(long, env = "KARMADA_COLLECT_ENDPOINTS", conflicts_with = "pull")]
     pub(crate) collect_endpoints: bool,
+    /// Withhold from each member the EndpointSlices that Works bring there from a cluster whose traffic a Remedy blocks, as long as another cluster serves the Service.
+    #[arg(
+        long,
+        env = "KARMADA_BLOCK_MULTICLUSTER_SERVICES",
+        conflicts_with = "pull"
+    )]
+    pub(crate) block_multicluster_services: bool,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }
@@ -39,12 +46,14 @@ mod tests {
         super::Args::command().debug_assert();
     }
 
-    /// What reaches into other members is refused in one.
+    /// What depends on other members is refused in one.
     #[test]
-    fn member_collects_no_endpoints() {
-        let flags = "p --pull --cluster-name=m1 --karmada-kubeconfig=/k --collect-endpoints";
-        let error = super::Args::try_parse_from(flags.split(' ')).unwrap_err();
-        let told = "'--pull' cannot be used with '--collect-endpoints'";
-        assert!(error.to_string().contains(told), "{error}");
+    fn member_knows_no_others() {
+        for flag in ["--collect-endpoints", "--block-multicluster-services"] {
+            let flags = format!("p --pull --cluster-name=m1 --karmada-kubeconfig=/k {flag}");
+            let error = super::Args::try_parse_from(flags.split(' ')).unwrap_err();
+            let message = format!("'--pull' cannot be used with '{flag}'");
+            assert!(error.to_string().contains(&message), "{error}");
+        }
     }
 }

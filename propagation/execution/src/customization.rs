@@ -14,27 +14,23 @@ use propagation_rules::customization;
 use propagation_rules::execution::Interpreted;
 use serde_json::Value;
 
-use crate::index::SharedIndex;
+use crate::index::Works;
 
 /// The scripts and webhooks of all customizations.
 #[derive(Debug)]
 pub(crate) struct SharedCustomizations {
     pub(crate) interpreters: Arc<Interpreters>,
     customizations: Mutex<Customizations>,
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<Works>,
 }
 
 impl SharedCustomizations {
     /// Watches the customizations.
-    pub(crate) fn watch(
-        program: &mut Program,
-        client: &Client,
-        index: &Arc<SharedIndex>,
-    ) -> Arc<Self> {
+    pub(crate) fn watch(program: &mut Program, client: &Client, works: &Arc<Works>) -> Arc<Self> {
         let shared = Arc::new(Self {
             interpreters: Arc::new(Interpreters::of_program(program, client)),
             customizations: Mutex::default(),
-            index: Arc::clone(index),
+            works: Arc::clone(works),
         });
         let observing = Arc::clone(&shared);
         let observe = move |kind: &GroupVersionKind, event| observing.observe(kind, event);
@@ -80,7 +76,7 @@ impl SharedCustomizations {
             customizations.observe(kind, event, &self.interpreters)
         };
         if !changes.is_empty() {
-            self.index
+            self.works
                 .wake_where(|kinds| kinds.iter().any(|kind| changes.concern(kind)));
         }
     }

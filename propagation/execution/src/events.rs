@@ -15,6 +15,7 @@ use crate::reason::Reason;
 pub(crate) fn changes(plan: &StatusPlan) -> impl Iterator<Item = Event> {
     let conditions = plan.dispatching.iter().map(dispatching_changed);
     let conditions = conditions.chain(plan.applied.iter().map(applied_changed));
+    let conditions = conditions.chain(plan.withheld.iter().map(withheld_changed));
     let reflected = plan.reflected.iter().map(reflected);
     let interpreted = plan.interpreted.iter().map(interpreted);
     conditions.chain(reflected).chain(interpreted)
@@ -47,6 +48,16 @@ fn applied_changed(condition: &Condition) -> Event {
             "Sync",
         )
     }
+}
+
+/// Returns the Event about a change of the condition `Withheld`.
+fn withheld_changed(condition: &Condition) -> Event {
+    let (reason, action) = if condition.status == TRUE {
+        (Reason::EndpointSliceWithheld, "Withhold")
+    } else {
+        (Reason::EndpointSliceReleased, "Release")
+    };
+    event(EventType::Normal, reason, &condition.message, action)
 }
 
 fn reflected(manifest: &ManifestIdentifier) -> Event {

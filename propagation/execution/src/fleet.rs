@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::customization::SharedCustomizations;
 use crate::endpoints::{SharedEndpoints, member};
-use crate::index::SharedIndex;
+use crate::index::Works;
 use crate::ownership::{KarmadaWork, selected};
 
 /// The objects of the Works of a member.
@@ -29,7 +29,7 @@ pub(crate) type Member = Applier<KarmadaWork>;
 /// The members to which there are connections.
 pub(crate) struct Fleet {
     way: Way,
-    index: Arc<SharedIndex>,
+    works: Arc<Works>,
     interpreters: Arc<Interpreters>,
     /// Absent if no endpoints are collected.
     endpoints: Option<Arc<SharedEndpoints>>,
@@ -60,7 +60,7 @@ impl Fleet {
     ) -> Self {
         Self {
             way,
-            index: Arc::clone(&customizations.index),
+            works: Arc::clone(&customizations.works),
             interpreters: Arc::clone(&customizations.interpreters),
             endpoints,
             background,
@@ -114,15 +114,15 @@ impl Fleet {
             }
             Way::Own(client) => (client.clone(), None),
         };
-        let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
-        let wake = move |wake| index.wake_one(&cluster_name, wake);
+        let (works, cluster_name) = (Arc::clone(&self.works), name.to_owned());
+        let wake = move |wake| works.wake_one(&cluster_name, wake);
         let owner = KarmadaWork {
             namespace: execution_namespace(name),
             interpreters: Arc::clone(&self.interpreters),
         };
         let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
         let (member, watches) = Applier::new(client, owner, selected(), wake);
-        member.want(self.index.kinds(name));
+        member.want(self.works.index.lock().kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
         let (fleet, cluster) = (Arc::clone(self), cluster.clone());
@@ -149,7 +149,7 @@ impl Fleet {
             // Another may have taken its place meanwhile.
             if let Some(fleet) = fleet.upgrade().filter(|_| !is_over.is_cancelled()) {
                 fleet.disconnect(&cluster);
-                fleet.index.wake(&cluster);
+                fleet.works.wake(&cluster);
             }
         });
         Ok(Connection {
@@ -185,7 +185,7 @@ impl Fleet {
                     "The credentials of the cluster have changed"
                 );
                 self.disconnect(&name);
-                self.index.wake(&name);
+                self.works.wake(&name);
             }
         }
     }

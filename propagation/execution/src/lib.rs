@@ -11,6 +11,7 @@
 //!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How long does an edit take? `arrivals`, and `metrics` of all Works and members.
+//! - Which slices of other clusters are withheld, with `--block-multicluster-services`? `imports` has what decides that.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `propagation_rules::execution`.
 //! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
@@ -25,6 +26,7 @@ mod events;
 mod finalizer;
 mod fleet;
 mod identity;
+mod imports;
 mod index;
 mod metrics;
 mod ownership;
@@ -53,7 +55,8 @@ use crate::customization::SharedCustomizations;
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 pub use crate::identity::{IDENTITY, NAME};
-use crate::index::SharedIndex;
+use crate::imports::Imports;
+use crate::index::Works;
 use crate::metrics::FleetMetrics;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
@@ -107,18 +110,20 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
 
     let queues = MemberQueues::default();
     let arrivals = Arrivals::register(&mut program.registry);
-    let index = Arc::new(SharedIndex::new(queues.clone(), arrivals));
-    let (recorder, clusters) = (events.clone(), Arc::clone(&index));
+    let works = Arc::new(Works::new(queues.clone(), arrivals));
+    if args.block_multicluster_services {
+        works.index.lock().imports = Some(Imports::default());
+    }
+    let (recorder, index) = (events.clone(), Arc::clone(&works.index));
     let background = Background::spawn(program, "members", move |cluster, panicked| {
-        if let Some(recorder) = &recorder
-            && let Some(cluster) = clusters.cluster(cluster)
-        {
+        let cluster = index.lock().cluster(cluster);
+        if let (Some(recorder), Some(cluster)) = (&recorder, cluster) {
             recorder.record(cluster.object_ref(&()), events::panicked(panicked));
         }
     });
-    let customizations = SharedCustomizations::watch(program, &client, &index);
+    let customizations = SharedCustomizations::watch(program, &client, &works);
     let endpoints = args.collect_endpoints;
-    let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(Arc::clone(&index))));
+    let endpoints = endpoints.then(|| Arc::new(SharedEndpoints::new(&works.index)));
     let fleet = Arc::new(Fleet::new(
         way,
         &customizations,
@@ -126,9 +131,9 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
         background,
     ));
     let own = args.pull.cluster();
-    watch::watch(program, &client, own, &index, &fleet, endpoints.as_ref());
+    watch::watch(program, &client, own, &works, &fleet, endpoints.as_ref());
     let gauges = FleetMetrics {
-        index: Arc::clone(&index),
+        works: Arc::clone(&works),
         fleet: Arc::clone(&fleet),
         endpoints: endpoints.clone(),
         clock: program.clock,
@@ -146,7 +151,7 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
         );
     }
     let reconciler = Reconciler {
-        index,
+        works,
         fleet,
         customizations,
         client: client.clone(),

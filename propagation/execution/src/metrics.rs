@@ -14,11 +14,12 @@ use propagation_rules::execution::Progress;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
-use crate::index::{MemberProgress, SharedIndex};
+use crate::imports::BlockedSlices;
+use crate::index::{MemberProgress, Works};
 
 /// The state of the members and the Works.
 pub(crate) struct FleetMetrics {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<Works>,
     pub(crate) fleet: Arc<Fleet>,
     /// Absent if no endpoints are collected.
     pub(crate) endpoints: Option<Arc<SharedEndpoints>>,
@@ -29,10 +30,15 @@ impl FleetMetrics {
     /// Adds them to the metrics of `program`.
     pub(crate) fn register(self, program: &mut Program) {
         let of_members = OF_MEMBERS.map(|name| (name, "member"));
-        let labels = [&of_members[..], &[("works", "member"), ("works", "state")]].concat();
+        let by_state = ["works", BLOCKED_SLICES];
+        let by_state = by_state.map(|name| [(name, "member"), (name, "state")]);
+        let labels = [&of_members[..], by_state.as_flattened()].concat();
         program.registry.register_collector(self, &labels);
     }
 }
+
+/// The gauge of the slices that blocked clusters have in other members.
+const BLOCKED_SLICES: &str = "blocked_endpoint_slices";
 
 /// The gauges with a series for each member.
 const OF_MEMBERS: [&str; 5] = [
@@ -52,7 +58,7 @@ impl fmt::Debug for FleetMetrics {
 impl Collector for FleetMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let now = (self.clock)();
-        let suspended = count(self.index.suspended());
+        let suspended = count(self.works.index.lock().suspended());
         let metric = encoder.encode_descriptor(
             "suspended_works",
             "Works of which nothing is created or changed in the member, because their dispatching is suspended",
@@ -60,8 +66,12 @@ impl Collector for FleetMetrics {
             MetricType::Gauge,
         )?;
         ConstGauge::new(suspended).encode(metric)?;
-        let progress = self.index.progress(now);
+        let index = self.works.index.lock();
+        let progress = index.progress(&self.works.arrivals, now);
+        let blocked = index.blocked_slices();
+        drop(index);
         encode_works(&mut encoder, &progress)?;
+        encode_blocked(&mut encoder, &blocked)?;
         let oldest = progress.iter().map(|(member, progress)| {
             let age = progress.oldest_unapplied.as_secs();
             (member.as_str(), i64::try_from(age).unwrap_or(i64::MAX))
@@ -126,6 +136,29 @@ fn encode_works(
             let works = of_member.works.get(&state).copied().unwrap_or_default();
             let labels = [("member", member.as_str()), ("state", label(state))];
             ConstGauge::new(count(works)).encode(metric.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Encodes `blocked_endpoint_slices{member,state}`.
+fn encode_blocked(
+    encoder: &mut DescriptorEncoder<'_>,
+    blocked: &BTreeMap<String, BlockedSlices>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(
+        BLOCKED_SLICES,
+        "EndpointSlices of blocked clusters for a member, with --block-multicluster-services: withheld, or readmitted since no other cluster serves their Service",
+        None,
+        MetricType::Gauge,
+    )?;
+    for (member, slices) in blocked {
+        for (state, number) in [
+            ("withheld", slices.withheld),
+            ("readmitted", slices.readmitted),
+        ] {
+            let labels = [("member", member.as_str()), ("state", state)];
+            ConstGauge::new(count(number)).encode(metric.encode_family(&labels)?)?;
         }
     }
     Ok(())

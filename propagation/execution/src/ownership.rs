@@ -1,5 +1,6 @@
 //! The objects in a member that belong to its Works.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apply::{LastWrite, ManifestRef, ManifestSet, Ownership};
@@ -11,9 +12,9 @@ use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
 use objects::ownership::{Instruction, Removal, Retainer};
-use objects::{Key, Metadata};
+use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::customization::Operation;
-use propagation_rules::execution;
+use propagation_rules::execution::{self, Block};
 use propagation_rules::interpret;
 use serde_json::Value;
 
@@ -33,6 +34,7 @@ pub(crate) fn manifest_set(work: &Work) -> ManifestSet<'_, Work> {
         key: Key::of(work),
         generation: work.metadata.generation,
         manifests: work.spec.workload.manifests.iter().collect(),
+        withheld: BTreeSet::new(),
         terms: String::new(),
         suspended: work.is_suspended(),
         last_write: match execution::applied(work) {
@@ -41,6 +43,19 @@ pub(crate) fn manifest_set(work: &Work) -> ManifestSet<'_, Work> {
             None => LastWrite::Unknown,
         },
         notes: execution::notes(work),
+    }
+}
+
+/// Returns the same without the manifests that the `blocks` of their clusters withhold.
+pub(crate) fn manifest_set_under<'a>(
+    work: &'a Work,
+    blocks: &[Option<Block>],
+) -> ManifestSet<'a, Work> {
+    let places = blocks.iter().enumerate();
+    let withheld = places.filter(|(_, block)| **block == Some(Block::Withheld));
+    ManifestSet {
+        withheld: withheld.map(|(place, _)| place).collect(),
+        ..manifest_set(work)
     }
 }
 
@@ -55,6 +70,9 @@ impl Ownership for KarmadaWork {
     const MANAGERS: Managers = execution::MANAGERS;
 
     const WRITTEN: fn(&Value) -> Option<Written> = execution::written;
+
+    // Two providers may share a Work: then the slice of one leaves it, and that of the other comes.
+    const PRUNED: fn(&GroupVersionKind) -> bool = execution::is_slice;
 
     fn set_of(&self, object: &impl Metadata) -> Option<Key> {
         // The annotations may name the Work of another member, if somebody copied the object.

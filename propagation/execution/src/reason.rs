@@ -9,7 +9,10 @@ karmada_runtime::event_reasons! {
     InterpretHealthFailed: "Work", "the script or webhook that reads the health of an object has failed; the note gives the error";
     InterpretHealthSucceed: "Work", "the health of an object is known for the first time, or has changed";
     MemberObjectContested: "Work", "another client in the member changes an object back after each of our writes; the note names the member and the client's field manager, if that can be found out";
+    EndpointSliceWithheld: "Work", "with --block-multicluster-services, a slice of a blocked cluster was taken out of the member; the note names both";
+    EndpointSliceReleased: "Work", "its slices are in the member again, as their cluster is blocked no longer or no other serves the Service; the note tells which";
     MemberTaskFailed: "Cluster", "the objects in the cluster are not watched any more by a fault of the program, and are again a minute later; the log has the fault";
     CollectEndpointsFailed: "ServiceExport", "the endpoints of the Service cannot be collected from a cluster, or not be written; the note gives the reason";
     EndpointsNotOurs: "ServiceExport", "another program, such as a Karmada, collects the endpoints of the Service from a cluster, and they are left to it";
+    DeriveServiceFailed: "ServiceImport", "the API refuses the Service that stands for the import; the note gives its reason";
 }

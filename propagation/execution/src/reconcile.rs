@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{MemberError, SyncResult, Synced};
+use apply::{ManifestSet, MemberError, SyncResult, Synced};
 use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::work::APPLIED;
@@ -20,16 +20,16 @@ use kube::api::{Patch, PatchParams};
 use objects::Key;
 use objects::ownership::ObservedObject;
 use objects::patch::guarded;
-use propagation_rules::execution::{Interpreted, Outcome, SyncOutcome};
+use propagation_rules::execution::{Block, Interpreted, Outcome, SyncOutcome};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::customization::SharedCustomizations;
 use crate::finalizer;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Member};
 use crate::identity::NAME;
-use crate::index::SharedIndex;
-use crate::ownership::manifest_set;
+use crate::index::Works;
+use crate::ownership::{manifest_set, manifest_set_under};
 use crate::report::{Reporter, works};
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
@@ -38,7 +38,7 @@ const RECHECK: Duration = Duration::from_mins(1);
 
 /// Reconciles Works.
 pub(crate) struct Reconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<Works>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) customizations: Arc<SharedCustomizations>,
     pub(crate) client: Client,
@@ -63,7 +63,7 @@ impl MemberController for Reconciler {
 
     fn keys(&self) -> Vec<(String, Key)> {
         self.reporter.pending.clear();
-        self.index.keys()
+        self.works.index.lock().keys()
     }
 
     async fn reconcile(&self, cluster: &str, key: &Key) -> Result<Contact, ReconcileError> {
@@ -72,9 +72,11 @@ impl MemberController for Reconciler {
             self.fleet.forget(cluster, key);
             return Ok(Contact::None);
         };
-        let Some(view) = self.index.cluster(cluster) else {
+        let view = self.works.index.lock().cluster(cluster);
+        let Some(view) = view else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
-            if is_deleting(&work) && self.index.is_gone(cluster) {
+            let is_gone = self.works.index.lock().is_gone(cluster);
+            if is_deleting(&work) && is_gone {
                 self.finalize(&work).await?;
             }
             return Ok(Contact::None);
@@ -104,7 +106,7 @@ impl MemberController for Reconciler {
         key: &Key,
         reason: &(dyn Error + Send + Sync + 'static),
     ) {
-        let view = self.index.cluster(cluster);
+        let view = self.works.index.lock().cluster(cluster);
         let is_ours = view.is_some_and(|view| self.is_ours(&view));
         let Some(work) = self.work(key).filter(|work| is_ours && waits(work)) else {
             return;
@@ -124,7 +126,8 @@ impl MemberController for Reconciler {
 impl Reconciler {
     /// Returns a Work with what was reported last.
     fn work(&self, key: &Key) -> Option<Work> {
-        let mut work = self.index.work(key)?.object();
+        let stored = self.works.index.lock().work(key)?;
+        let mut work = stored.object();
         self.reporter.pending.catch_up(key, &mut work);
         Some(work)
     }
@@ -156,7 +159,9 @@ impl Reconciler {
                 return Err(error.into());
             }
         };
-        let (synced, untouched) = match member.sync(&self.writes, &manifest_set(work)).await {
+        let blocks = self.works.index.lock().blocks(cluster, work);
+        let set = manifest_set_under(work, &blocks);
+        let (synced, untouched) = match member.sync(&self.writes, &set).await {
             SyncResult::Done {
                 manifests,
                 untouched,
@@ -170,15 +175,16 @@ impl Reconciler {
         };
         if synced.iter().all(|one| one.error.is_none()) {
             let is_written = synced.iter().any(|one| one.written);
-            self.index.arrivals.applied(work, is_written);
+            self.works.arrivals.applied(work, is_written);
         }
         self.reporter.record_contested(cluster, work, &synced);
         let pauses = synced.iter().filter_map(|one| one.contested.as_ref());
         if let Some(until) = pauses.map(|contested| contested.until).min() {
             self.queues.of(cluster).add_at(Key::of(work), until);
         }
+        let pruned = self.prune(&member, &set, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
-        let results = (synced.as_slice(), interpreted.as_slice());
+        let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
         if synced.iter().any(|one| one.note.is_some()) {
             let due = Instant::now() + RECHECK;
@@ -186,6 +192,7 @@ impl Reconciler {
         }
         let is_written = synced.iter().any(|one| one.written);
         let errors = synced.into_iter().filter_map(|one| one.error);
+        let errors = errors.chain(pruned.err());
         // An outage is known even if the report of it fails.
         self.judge(cluster, errors.collect())?;
         reported?;
@@ -197,12 +204,27 @@ impl Reconciler {
         }
     }
 
-    /// Reports a sync, at once or after a while, with what scripts say of the objects.
+    /// Takes the slices away that a Work has brought and does not have any more, once it is applied.
+    async fn prune(
+        &self,
+        member: &Member,
+        set: &ManifestSet<'_, Work>,
+        synced: &[Synced],
+    ) -> Result<(), MemberError> {
+        let is_applied = synced.iter().all(|one| one.error.is_none());
+        let brings_slices = self.works.index.lock().brings_slices(&set.key);
+        if is_applied && brings_slices {
+            member.prune(&self.writes, set).await?;
+        }
+        Ok(())
+    }
+
+    /// Reports a sync, at once or after a while, with what scripts say of the objects and what blocks do to them.
     async fn report(
         &self,
         cluster: &str,
         work: &Work,
-        (synced, interpreted): (&[Synced], &[Interpreted]),
+        (synced, interpreted, blocks): (&[Synced], &[Interpreted], &[Option<Block>]),
         untouched: bool,
     ) -> Result<(), ReconcileError> {
         let is_written = synced.iter().any(|one| one.written);
@@ -218,13 +240,14 @@ impl Reconciler {
             return Ok(());
         }
         let manifests = work.spec.workload.manifests.iter();
-        let results = synced.iter().zip(interpreted);
+        let results = synced.iter().zip(interpreted).zip(blocks);
         let outcomes = manifests
             .zip(results)
-            .map(|(manifest, (one, interpreted))| Outcome {
+            .map(|(manifest, ((one, interpreted), block))| Outcome {
                 manifest,
                 error: one.error.as_ref().map(explained),
                 note: one.note.as_deref(),
+                block: *block,
                 object: &one.object,
                 interpreted: interpreted.clone(),
             });
@@ -256,6 +279,7 @@ impl Reconciler {
             manifest,
             error: Some(reason.to_owned()),
             note: None,
+            block: None,
             object: &ObservedObject::Unknown,
             interpreted: Interpreted::default(),
         });

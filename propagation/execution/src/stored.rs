@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use karmada_api::Work;
+use karmada_api::condition::TRUE;
+use karmada_api::work::WITHHELD;
 use karmada_runtime::as_text::AsText;
 use objects::{GroupVersionKind, Key, Metadata};
-use propagation_rules::execution::{Progress, unapplied_since};
+use propagation_rules::execution::{Progress, ServiceSlice, unapplied_since};
 use serde_json::Value;
 
 /// A Work as text, with what is asked of it often.
@@ -18,6 +20,10 @@ pub(crate) struct Summary {
     pub(crate) kinds: BTreeSet<GroupVersionKind>,
     /// The Services among the manifests.
     pub(crate) services: BTreeSet<Key>,
+    /// The slices of Services among them that are, or may be, in the member.
+    pub(crate) slices: Box<[ServiceSlice]>,
+    /// True if the Work says that slices are withheld.
+    pub(crate) is_withheld: bool,
     /// True if nothing is created or changed in the member.
     pub(crate) suspended: bool,
     /// How far it has come.
@@ -34,11 +40,28 @@ impl From<&Work> for Summary {
         Self {
             kinds: kinds.collect(),
             services: manifests.iter().filter_map(service).collect(),
+            slices: slices(work),
+            is_withheld: work
+                .condition(WITHHELD)
+                .is_some_and(|withheld| withheld.status == TRUE),
             suspended: work.is_suspended(),
             progress: Progress::of(work),
             unapplied_since: unapplied_since(work),
         }
     }
+}
+
+/// Returns the slices of Services that a Work brings to its member, or has collected there: Karmada suspends the Works that
+/// carry those.
+fn slices(work: &Work) -> Box<[ServiceSlice]> {
+    if work.metadata.deletion_timestamp.is_some() {
+        return Box::default();
+    }
+    let manifests = work.spec.workload.manifests.iter();
+    let slices = manifests.filter_map(ServiceSlice::of);
+    slices
+        .filter(|slice| slice.source.is_none() || !work.is_suspended())
+        .collect()
 }
 
 /// The longest name of a Service, in bytes. A longer one exists nowhere, and no selector may have it as a value.

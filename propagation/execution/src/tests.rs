@@ -25,12 +25,14 @@ use tokio::time::timeout;
 use super::*;
 
 mod endpoints;
+mod imports;
 mod metrics;
 mod pull;
 mod rivals;
 mod scripts;
 mod thirdparty;
 mod webhooks;
+mod withheld;
 
 /// A Karmada API, and members that are reached over sockets.
 struct Stage {

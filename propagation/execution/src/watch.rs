@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use apply::Wake;
-use karmada_api::{ClusterView, execution_namespace};
+use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::{Config, Event};
+use karmada_runtime::wakes::Watch;
+use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
+use tokio::sync::Notify;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
-use crate::index::SharedIndex;
+use crate::index::{Index, Works};
 use crate::stored::StoredWork;
 
 /// Watches every kind that decides about Works, of the cluster `own` alone if the program runs in that one.
@@ -20,114 +22,144 @@ pub(crate) fn watch(
     program: &mut Program,
     client: &Client,
     own: Option<&str>,
-    index: &Arc<SharedIndex>,
+    works: &Arc<Works>,
     fleet: &Arc<Fleet>,
     endpoints: Option<&Arc<SharedEndpoints>>,
 ) {
-    let (works, members) = (Arc::clone(index), Arc::clone(fleet));
-    let services = endpoints.map(Arc::clone);
-    let observe_works = move |event| {
-        observe_works(&works, &members, services.as_deref(), event);
-    };
-    let (clusters, members) = (Arc::clone(index), Arc::clone(fleet));
-    let collected = endpoints.map(Arc::clone);
-    let observe_clusters = move |event| {
-        observe_clusters(&clusters, &members, collected.as_deref(), event);
-    };
-    let (every, clusters) = (Config::default(), Api::all(client.clone()));
+    let of_works = work_rows(works, fleet, endpoints);
+    let of_clusters = cluster_rows(works, fleet, endpoints);
     if let Some(own) = own {
+        let all = Config::default();
         let works = Api::namespaced(client.clone(), &execution_namespace(own));
-        program.watch_elsewhere("works", works, every.clone(), observe_works);
-        let own = every.fields(&format!("metadata.name={own}"));
-        program.watch_elsewhere("clusters", clusters, own, observe_clusters);
+        of_works.start_elsewhere(program, "works", works, all.clone());
+        let (clusters, own) = (Api::all(client.clone()), format!("metadata.name={own}"));
+        of_clusters.start_elsewhere(program, "clusters", clusters, all.fields(&own));
     } else {
-        let works = Api::all(client.clone());
-        program.watch("works", works, every.clone(), observe_works);
-        program.watch("clusters", clusters, every, observe_clusters);
+        of_works.start(program, client, "works");
+        of_clusters.start(program, client, "clusters");
     }
-    let (index, endpoints) = (Arc::clone(index), endpoints.map(Arc::clone));
+    if works.index.lock().imports.is_some() {
+        watch_remedies(program, client, works);
+    }
+}
+
+/// Watches the Remedies: people's decisions to block a cluster are never overruled, and may expire.
+fn watch_remedies(program: &mut Program, client: &Client, works: &Arc<Works>) {
+    let changed = Arc::new(Notify::new());
+    let (shared, rescheduled) = (Arc::clone(works), Arc::clone(&changed));
+    let mut next = None;
+    let observe = move |event| {
+        let expiry = shared.change_imports(|imports| imports.observe_remedies(event));
+        if expiry != next {
+            next = expiry;
+            rescheduled.notify_one();
+        }
+    };
+    let remedies = Api::all(client.clone());
+    program.watch_if_served("remedies", remedies, Config::default(), observe);
+    let shared = Arc::clone(works);
+    alarm::spawn(program, "expiries", changed, move |now| {
+        shared.change_imports(|imports| imports.expire(now))
+    });
+    let index = Arc::clone(&works.index);
     program.report_undecoded(move || {
-        let of_endpoints = endpoints.iter().flat_map(|endpoints| endpoints.undecoded());
-        index.undecoded().into_iter().chain(of_endpoints).collect()
+        let index = index.lock();
+        let imports = index.imports.iter();
+        imports
+            .map(|imports| ("Remedy", imports.undecoded()))
+            .collect()
     });
 }
 
-fn observe_works(
-    index: &SharedIndex,
-    fleet: &Fleet,
-    endpoints: Option<&SharedEndpoints>,
-    event: Event<Decoded<StoredWork>>,
-) {
-    let changes = index.observe_works(event);
-    for cluster in changes.other_kinds {
-        index.retire(&cluster);
-        fleet.rewatch(&cluster, index.kinds(&cluster));
-    }
-    for (cluster, change) in changes.works {
-        if let Some(endpoints) = endpoints {
-            endpoints.observe_work(&cluster, &change);
-        }
-        let wake = if concerns_us(&change) {
-            Wake::Now(change.key)
-        } else {
-            // A sync may have compared its report with a status older than our last one, and found no
-            // news.
-            Wake::Paced(change.key)
-        };
-        index.wake_one(&cluster, wake);
-    }
-    if let Some(endpoints) = endpoints {
-        for cluster in changes.unread_gone {
-            endpoints.observe_unread_gone(&cluster);
-        }
+/// Itself, those whose slices of other clusters depend on its own, and the endpoints of the Services that it brings to its
+/// cluster.
+fn work_rows(
+    works: &Arc<Works>,
+    fleet: &Arc<Fleet>,
+    endpoints: Option<&Arc<SharedEndpoints>>,
+) -> Watch<Index, StoredWork> {
+    let (shared, members) = (Arc::clone(works), Arc::clone(fleet));
+    let unread_gone = Arc::clone(works);
+    let rows = Watch::new(&works.index, |index| &mut index.works)
+        .follows(move |index, change| {
+            shared.arrivals.observe(change);
+            let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) else {
+                return;
+            };
+            if index.count_kinds(cluster, change) {
+                shared.retire(index, cluster);
+                members.rewatch(cluster, index.kinds(cluster));
+            }
+            if let Some(imports) = &mut index.imports {
+                shared.wake_all(imports.observe_work(cluster, change));
+            }
+            shared.wake_one(cluster, wake_of(change));
+        })
+        .follows_known(move |index, mended| {
+            // They may have brought endpoints for which others waited.
+            let mended = mended.iter().filter(|_| index.imports.is_some());
+            let clusters = mended.filter_map(|key| cluster_of_execution_namespace(&key.namespace));
+            unread_gone.wake_all(clusters.flat_map(|cluster| index.keys_in(cluster)));
+        });
+    match endpoints {
+        Some(endpoints) => endpoints.add_rows(rows),
+        None => rows,
     }
 }
 
-fn observe_clusters(
-    index: &SharedIndex,
-    fleet: &Fleet,
-    endpoints: Option<&SharedEndpoints>,
-    event: Event<Decoded<ClusterView>>,
-) {
-    for Transition { key, old, new } in index.observe_clusters(event) {
-        let same_access = match (&old, &new) {
-            (Some(old), Some(new)) => old.spec.has_same_access(&new.spec),
-            (None, _) => true,
-            (Some(_), None) => false,
-        };
-        if !same_access {
-            fleet.disconnect(&key.name);
+/// Every Work of a cluster that is reached in another way, serves other kinds, is ready or not any more, or about to leave;
+/// those with slices of one that is blocked, or no longer; and the endpoints in it.
+fn cluster_rows(
+    works: &Arc<Works>,
+    fleet: &Arc<Fleet>,
+    endpoints: Option<&Arc<SharedEndpoints>>,
+) -> Watch<Index, ClusterView> {
+    let (shared, members) = (Arc::clone(works), Arc::clone(fleet));
+    let endpoints = endpoints.map(Arc::clone);
+    Watch::new(&works.index, |index| &mut index.clusters).follows(move |index, change| {
+        let cluster = &change.key.name;
+        if let Some(imports) = &mut index.imports {
+            shared.wake_all(imports.observe_cluster(change));
         }
-        let same_for_us = same_access
-            && matches!((&old, &new), (Some(old), Some(new)) if
-                old.spec.sync_mode == new.spec.sync_mode
-                && old.status.api_enablements == new.status.api_enablements
-                && ready(old) == ready(new)
-                && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp);
-        if new.is_none() {
-            index.retire(&key.name);
+        let is_new = change.old.is_none();
+        if !is_new && change.differs(|old, new| !old.spec.has_same_access(&new.spec)) {
+            members.disconnect(cluster);
         }
-        if !same_for_us {
-            index.hurry(&key.name);
-            index.wake(&key.name);
-            if let Some(endpoints) = endpoints {
-                endpoints.observe_cluster(&key.name);
+        if change.new.is_none() {
+            shared.retire(index, cluster);
+        }
+        if change.differs(is_served_otherwise) {
+            shared.queues.hurry(cluster);
+            shared.wake_all(index.keys_in(cluster));
+            if let Some(endpoints) = &endpoints {
+                endpoints.observe_cluster(cluster, index.is_gone(cluster));
             }
         }
-    }
+    })
 }
 
-/// Returns `true` if something besides the status has changed, which is ours.
-fn concerns_us(change: &Transition<StoredWork>) -> bool {
-    let (Some(old), Some(new)) = (&change.old, &change.new) else {
-        return true;
-    };
-    let (old, new) = (old.meta(), new.meta());
-    old.generation != new.generation
-        || new.generation.is_none()
-        || old.uid != new.uid
-        || old.deletion_timestamp != new.deletion_timestamp
-        || old.annotations != new.annotations
+/// Returns how a change of a Work wakes it: at once, unless only its status is another, which is ours. A sync may have
+/// compared its report with a status older than our last one, and found no news.
+fn wake_of(change: &Transition<StoredWork>) -> Wake {
+    let is_edit = change.differs(|old, new| {
+        let (old, new) = (old.meta(), new.meta());
+        old.generation != new.generation
+            || new.generation.is_none()
+            || old.uid != new.uid
+            || old.deletion_timestamp != new.deletion_timestamp
+            || old.annotations != new.annotations
+    });
+    let wake = if is_edit { Wake::Now } else { Wake::Paced };
+    wake(change.key.clone())
+}
+
+/// Returns `true` if the Works of a cluster may be carried out otherwise.
+fn is_served_otherwise(old: &ClusterView, new: &ClusterView) -> bool {
+    !old.spec.has_same_access(&new.spec)
+        || old.spec.sync_mode != new.spec.sync_mode
+        || old.status.api_enablements != new.status.api_enablements
+        || ready(old) != ready(new)
+        || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
 }
 
 /// Returns the status of the cluster's condition `Ready`.

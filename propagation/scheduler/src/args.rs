@@ -1,6 +1,7 @@
 //! The flags.
 
 use clap::ArgAction;
+use jiff::Timestamp;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::gates::{
     COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
@@ -8,6 +9,7 @@ use karmada_runtime::gates::{
 use propagation_rules::schedule::{Room, Scheduler, UnhealthyThreshold};
 
 use crate::estimators::EstimatorArgs;
+use crate::index::Heeded;
 
 /// Chooses the clusters of every binding, and its replicas in each.
 #[derive(clap::Parser, Debug)]
@@ -95,19 +97,14 @@ impl Args {
         }
     }
 
-    /// Returns `true` if workloads that are to be together, or apart, are.
-    pub(crate) fn heeds_groups(&self) -> bool {
-        WORKLOAD_AFFINITY.is_on(&self.feature_gates)
-    }
-
-    /// Returns `true` if bindings of a higher priority are scheduled first.
-    pub(crate) fn heeds_priority(&self) -> bool {
-        PRIORITY.is_on(&self.feature_gates)
-    }
-
-    /// Returns `true` if bindings find only the room that is promised to no other.
-    pub(crate) fn heeds_promises(&self) -> bool {
-        OVERCOMMIT_PROTECTION.is_on(&self.feature_gates)
+    /// Returns what bindings heed of others; `clock` shows the time.
+    pub(crate) fn heeded(&self, clock: fn() -> Timestamp) -> Heeded {
+        let promises = OVERCOMMIT_PROTECTION.is_on(&self.feature_gates);
+        Heeded {
+            groups: WORKLOAD_AFFINITY.is_on(&self.feature_gates),
+            priority: PRIORITY.is_on(&self.feature_gates),
+            promises: promises.then_some(clock),
+        }
     }
 
     /// Returns the settings of scheduling.
@@ -137,6 +134,7 @@ impl AsRef<CommonArgs> for Args {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+    use jiff::Timestamp;
 
     use super::{Args, Room};
 
@@ -152,12 +150,13 @@ mod tests {
         let features = |args: &Args| {
             let scheduler = args.scheduler();
             let models = scheduler.room == Room::Models;
+            let heeded = args.heeded(Timestamp::now);
             [
-                args.heeds_groups(),
-                args.heeds_priority(),
+                heeded.groups,
+                heeded.priority,
                 models,
                 scheduler.fits_sets,
-                args.heeds_promises(),
+                heeded.promises.is_some(),
             ]
         };
         assert_eq!(features(&parsed(&[])), [false, true, true, false, false]);

@@ -63,9 +63,17 @@ pub(crate) enum Reports {
     Health,
 }
 
+/// Returns what keeps of a binding what scheduling reads, which is little of its memory.
+pub(crate) fn keep<K: Trim>(reports: Reports) -> fn(&mut K) {
+    match reports {
+        Reports::OfMoves => |binding| binding.trim(Reports::OfMoves),
+        Reports::Health => |binding| binding.trim(Reports::Health),
+    }
+}
+
 /// A kind of binding.
 pub(crate) trait Trim {
-    /// Drops what scheduling does not read, which is most of a binding's memory.
+    /// Drops what scheduling does not read.
     fn trim(&mut self, reports: Reports);
 }
 
@@ -78,6 +86,9 @@ impl Trim for ResourceBinding {
 
 impl Trim for ClusterResourceBinding {
     fn trim(&mut self, reports: Reports) {
+        // A list may lack them, where its watch has them.
+        self.api_version.clear();
+        self.kind.clear();
         let (metadata, spec) = (&mut self.metadata, &mut self.spec);
         trim(metadata, spec, self.status.as_mut(), reports);
     }
@@ -90,6 +101,7 @@ fn trim(
     reports: Reports,
 ) {
     metadata.finalizers = None;
+    metadata.managed_fields = None;
     metadata.owner_references = None;
     // An empty list is kept: the patch of an annotation differs without one.
     if let Some(annotations) = &mut metadata.annotations {

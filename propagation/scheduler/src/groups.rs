@@ -1,76 +1,19 @@
-//! The groups of workloads that are to be together or apart, and the clusters that their members are in.
+//! The groups of workloads that are to be together or apart.
 
 use std::collections::BTreeSet;
 
 use karmada_api::{ResourceBinding, TargetCluster, WorkloadAffinityGroups};
-use karmada_runtime::cache::Cache;
-use objects::Key;
-use objects::reverse_index::ReverseIndex;
-use propagation_rules::schedule::Neighbours;
-
-use crate::decisions::{Decision, Decisions};
-
-/// The groups of workloads.
-#[derive(Debug, Default)]
-pub(crate) struct Groups {
-    members: ReverseIndex<Key, Group>,
-}
 
 /// A group of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
+pub(crate) struct Group {
     namespace: String,
-    is_apart: bool,
+    pub(crate) is_apart: bool,
     label: String,
 }
 
-impl Groups {
-    /// Replaces the groups of the binding `key` by those of its new version, or removes them.
-    pub(crate) fn replace(&mut self, key: &Key, binding: Option<&ResourceBinding>) {
-        let groups = binding.map(|binding| of(key, binding)).unwrap_or_default();
-        self.members.replace(key, groups);
-    }
-
-    /// Returns the clusters of the others in the groups of the binding `key`, and `None` if it is in none. `decisions` are
-    /// those that `bindings` do not have yet.
-    pub(crate) fn neighbours(
-        &self,
-        key: &Key,
-        bindings: &Cache<ResourceBinding>,
-        decisions: &Decisions,
-    ) -> Option<Neighbours> {
-        let groups = self.members.targets(key);
-        let mut neighbours = Neighbours::default();
-        for group in groups {
-            for member in self.members.sources(group).filter(|member| *member != key) {
-                let stored = bindings.get(member).map(|binding| clusters(binding));
-                let stored = stored.unwrap_or_default();
-                let decision = decisions.get(member);
-                if group.is_apart {
-                    neighbours.apart.extend(stored);
-                    let decided = decision.into_iter().flat_map(Decision::any);
-                    neighbours.apart.extend(decided.map(str::to_owned));
-                } else {
-                    let decided = decision.and_then(Decision::last);
-                    let placed = decided.map_or(stored, names);
-                    let placed = Some(placed).filter(|placed| !placed.is_empty());
-                    neighbours.together.extend(placed);
-                }
-            }
-        }
-        (!groups.is_empty()).then_some(neighbours)
-    }
-
-    /// Returns the others in the groups of a version of the binding `key`.
-    pub(crate) fn others(&self, key: &Key, binding: &ResourceBinding) -> BTreeSet<Key> {
-        let groups = of(key, binding);
-        let members = groups.iter().flat_map(|group| self.members.sources(group));
-        members.filter(|member| *member != key).cloned().collect()
-    }
-}
-
 /// Returns the groups of a binding.
-fn of(key: &Key, binding: &ResourceBinding) -> BTreeSet<Group> {
+pub(crate) fn groups_of(binding: &ResourceBinding) -> BTreeSet<Group> {
     let Some(WorkloadAffinityGroups {
         affinity_group,
         anti_affinity_group,
@@ -78,11 +21,12 @@ fn of(key: &Key, binding: &ResourceBinding) -> BTreeSet<Group> {
     else {
         return BTreeSet::new();
     };
+    let namespace = binding.metadata.namespace.as_deref();
     let groups = [(false, affinity_group), (true, anti_affinity_group)].into_iter();
     let groups = groups.filter(|(_, label)| !label.is_empty());
     groups
         .map(|(is_apart, label)| Group {
-            namespace: key.namespace.clone(),
+            namespace: namespace.unwrap_or_default().to_owned(),
             is_apart,
             label: label.clone(),
         })
@@ -94,6 +38,7 @@ pub(crate) fn clusters(binding: &ResourceBinding) -> BTreeSet<String> {
     names(binding.spec.clusters.as_deref().unwrap_or_default())
 }
 
-fn names(targets: &[TargetCluster]) -> BTreeSet<String> {
+/// Returns the names of clusters.
+pub(crate) fn names(targets: &[TargetCluster]) -> BTreeSet<String> {
     targets.iter().map(|target| target.name.clone()).collect()
 }

@@ -7,8 +7,8 @@
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
 //! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say, and the room that `assumptions`
-//!   leave. Both count `decisions` that the watch has still to show. Bindings of both scopes are read alike in `binding`,
-//!   which drops what scheduling does not need.
+//!   leave. Both count `decisions` that the watch has still to show. Bindings of both scopes are read alike in `binding`.
+//!   Of these and of clusters only what scheduling reads is kept: a change of anything else wakes nobody.
 //! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
 //! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
@@ -38,16 +38,17 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, gates, lease};
 use kube::Client;
+use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::args::GATES;
 use crate::estimators::{Answers, Estimators};
 pub use crate::identity::{IDENTITY, NAME};
+use crate::index::Index;
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
 use crate::rebalance::RebalanceReconciler;
 use crate::reconcile::Reconciler;
-use crate::watch::SharedIndex;
 
 /// Connects to the Karmada API and adds the tasks of the scheduler to `program`.
 ///
@@ -73,17 +74,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
 
     let queue = Queue::default();
-    let index = Arc::new(SharedIndex::new(queue.clone(), args.scheduler()));
-    if args.heeds_groups() {
-        index.heed_groups();
-    }
-    if args.heeds_priority() {
-        index.heed_priority();
-    }
-    if args.heeds_promises() {
-        index.heed_promises(program.clock);
-    }
-    index.watch(program, &client);
+    let heeded = args.heeded(program.clock);
+    let index = Arc::new(Mutex::new(Index::new(args.scheduler(), heeded)));
+    watch::watch(program, &client, &index, &queue);
     let bindings = BindingMetrics {
         index: Arc::clone(&index),
         clock: program.clock,
@@ -111,6 +104,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         .then(|| Estimators::new(estimators, client.clone(), answers));
     let reconciler = Reconciler {
         index,
+        queue: queue.clone(),
         estimators,
         client,
         writes,

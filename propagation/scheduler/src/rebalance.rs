@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::rebalancer::RebalancedWorkload;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer, names};
-use karmada_runtime::cache::Cache;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
+use karmada_runtime::store::Store;
+use karmada_runtime::wakes::Watch;
 use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
@@ -21,13 +21,13 @@ use propagation_rules::rebalance;
 use serde_json::json;
 
 use crate::identity::NAME;
-use crate::watch::SharedIndex;
+use crate::index::Index;
 
 /// Serves requests to schedule workloads anew.
 pub(crate) struct RebalanceReconciler {
-    pub(crate) requests: Arc<Mutex<Cache<WorkloadRebalancer>>>,
+    pub(crate) requests: Arc<Mutex<Store<WorkloadRebalancer>>>,
     pub(crate) queue: Queue<Key>,
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) client: Client,
     pub(crate) writes: WriteMode,
     pub(crate) clock: fn() -> Timestamp,
@@ -38,17 +38,11 @@ pub(crate) fn watch(
     program: &mut Program,
     client: &Client,
     queue: &Queue<Key>,
-) -> Arc<Mutex<Cache<WorkloadRebalancer>>> {
-    let requests: Arc<Mutex<Cache<_>>> = Arc::default();
-    let (observed, queue) = (Arc::clone(&requests), queue.clone());
-    let all = Api::all(client.clone());
-    let name = "workloadrebalancers";
-    program.watch(name, all, Config::default(), move |event| {
-        let changes = observed.lock().observe(event);
-        queue.add_all(changes.into_iter().map(|change| change.key));
-    });
-    let observed = Arc::clone(&requests);
-    program.report_undecoded(move || vec![("WorkloadRebalancer", observed.lock().undecoded())]);
+) -> Arc<Mutex<Store<WorkloadRebalancer>>> {
+    let requests: Arc<Mutex<Store<WorkloadRebalancer>>> = Arc::default();
+    Watch::new(&requests, |requests| requests)
+        .wakes(queue, |_, change| [change.key.clone()])
+        .start(program, client, "workloadrebalancers");
     requests
 }
 
@@ -56,8 +50,7 @@ impl Controller for RebalanceReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let requests = self.requests.lock();
-        requests.iter().map(|(key, _)| key.clone()).collect()
+        self.requests.lock().keys().cloned().collect()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
@@ -111,14 +104,17 @@ impl RebalanceReconciler {
             .collect();
         let template = Key::new(namespace.clone(), workload.name.clone());
         let is_own = |key: &Key| {
-            let spec = self.index.spec_of(key, group, &workload.kind, &template)?;
-            Some(rebalance::is_triggered(&spec, at))
+            let binding = self.index.lock().binding(key)?;
+            let view = binding.view();
+            view.is_of(group, &workload.kind, &template)
+                .then(|| rebalance::is_triggered(view.spec, at))
         };
         if keys.iter().any(|key| is_own(key) == Some(true)) {
             return Ok(true);
         }
         // One that the watch has still to show may be there, too; a workload of the same name in another group has its own.
-        let is_others = |key: &&Key| is_own(key).is_none() && self.index.has(key);
+        let is_others =
+            |key: &&Key| is_own(key).is_none() && self.index.lock().binding(key).is_some();
         for key in keys.iter().filter(|key| !is_others(key)) {
             if self.trigger_binding(key, workload, at).await? {
                 return Ok(true);

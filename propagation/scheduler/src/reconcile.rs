@@ -13,12 +13,14 @@ use karmada_runtime::contention::Contention;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::patch::JsonPatch;
+use parking_lot::Mutex;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::{
     Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
@@ -31,12 +33,12 @@ use crate::binding::AnyBinding;
 use crate::estimators::Estimators;
 use crate::events;
 use crate::identity::NAME;
-use crate::index::Snapshot;
-use crate::watch::SharedIndex;
+use crate::index::{Index, Snapshot};
 
 /// Reconciles bindings.
 pub(crate) struct Reconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
+    pub(crate) queue: Queue<Key>,
     /// `None` while none is asked.
     pub(crate) estimators: Option<Estimators>,
     pub(crate) client: Client,
@@ -52,23 +54,20 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.begin_term()
+        let mut index = self.index.lock();
+        index.begin_term();
+        index.keys()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        self.index.end_assumptions(key);
+        self.update(|index| index.end_assumptions(key));
         let asked = self.estimate(key).await;
         let estimates = asked.as_ref().map(|asked| &asked.estimates);
-        let decided = self.index.decide(key, |snapshot| {
-            let clusters = snapshot.clusters();
-            let fleet = snapshot.fleet(&clusters);
-            let pass = self.pass(snapshot, estimates);
-            plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
-        });
+        let decided = self.decide(key, estimates);
         // What was decided counts from now on: the next one may ask.
         drop(asked);
         let Some((snapshot, plan)) = decided else {
-            self.index.forget(key);
+            self.index.lock().forget(key);
             self.contention.forget(key);
             return Ok(());
         };
@@ -78,9 +77,8 @@ impl Controller for Reconciler {
             | SchedulePlan::EndEvictions(_)
             | SchedulePlan::Write { .. } => None,
         };
-        if self.index.note_left_alone(key, message)
-            && let Some(message) = message
-        {
+        let is_news = self.index.lock().note_left_alone(key, message);
+        if let Some(message) = message.filter(|_| is_news) {
             tracing::warn!(binding = %key, message, "Binding left alone");
             self.record(&snapshot.binding, || events::failed(message));
         }
@@ -94,13 +92,42 @@ impl Controller for Reconciler {
                 }
             }
         }
-        self.index.settled(key, &snapshot);
+        self.index.lock().settle(key, &snapshot);
         self.wake_when_due(key, &snapshot);
         Ok(())
     }
 }
 
 impl Reconciler {
+    /// Changes the index, and wakes the bindings that `change` returns.
+    fn update(&self, change: impl FnOnce(&mut Index) -> Vec<Key>) {
+        let woken = change(&mut self.index.lock());
+        self.queue.add_all(woken);
+    }
+
+    /// Returns a snapshot of the binding `key` with what is decided on it, and `None` if it does not exist.
+    fn decide(&self, key: &Key, estimates: Option<&Estimates>) -> Option<(Snapshot, SchedulePlan)> {
+        let mut index = self.index.lock();
+        let snapshot = index.snapshot(key)?;
+        if !snapshot.depends_on_others() {
+            drop(index);
+            let plan = self.plan(&snapshot, estimates);
+            return Some((snapshot, plan));
+        }
+        // The next one decides once this decision counts: both would find the same cluster free.
+        let plan = self.plan(&snapshot, estimates);
+        let woken = index.decide(&snapshot.binding, &plan);
+        drop(index);
+        self.queue.add_all(woken);
+        Some((snapshot, plan))
+    }
+
+    fn plan(&self, snapshot: &Snapshot, estimates: Option<&Estimates>) -> SchedulePlan {
+        let clusters = snapshot.clusters();
+        let (fleet, pass) = (snapshot.fleet(&clusters), self.pass(snapshot, estimates));
+        plan(&snapshot.scheduler, snapshot.binding.view(), fleet, pass)
+    }
+
     fn pass<'a>(&self, snapshot: &'a Snapshot, estimates: Option<&'a Estimates>) -> Pass<'a> {
         Pass {
             now: (self.clock)(),
@@ -117,9 +144,9 @@ impl Reconciler {
         let now = (self.clock)();
         let scheduler = &snapshot.scheduler;
         let next = next_due(scheduler, snapshot.binding.view(), &clusters, now);
-        let next = next.into_iter().chain(self.index.next_end(key)).min();
-        if let Some(at) = next {
-            self.index.wake_at(key.clone(), at, now);
+        let next_end = self.index.lock().next_end(key);
+        if let Some(at) = next.into_iter().chain(next_end).min() {
+            self.queue.add_at_time(key.clone(), at, now);
         }
     }
 
@@ -193,7 +220,7 @@ impl Reconciler {
             written = match self.writes.write("clusters", call).await {
                 Ok(response) => {
                     let generation = response.as_ref().and_then(|new| new.meta().generation);
-                    self.index.written(key, generation);
+                    self.update(|index| index.written(key, generation));
                     if let Some(stored) = &response {
                         let version = stored.meta().resource_version.clone();
                         self.contention.stored(attempt, version, Instant::now());
@@ -203,7 +230,7 @@ impl Reconciler {
                 Err(error) => {
                     // Without an answer it may have been written all the same.
                     if matches!(error, WriteError::Api(kube::Error::Api(_))) {
-                        self.index.not_written(key);
+                        self.update(|index| index.assume(key, None));
                     }
                     if let Some(refused) = quota_exceeded(binding.view(), &error, (self.clock)()) {
                         self.write_status(api, key, binding.view(), &refused)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names::{
-    DERIVED_PREFIX, SERVICE_NAME, SLICE_COLLECTOR, SLICE_MANAGED_BY, WORK_NAMESPACE,
-    collected_slice,
+    DERIVED_PREFIX, IMPORTED_SERVICE_NAME, SERVICE_NAME, SLICE_COLLECTOR, SLICE_MANAGED_BY,
+    SOURCE_CLUSTER, WORK_NAMESPACE, collected_slice,
 };
 use karmada_api::{ClusterView, ServiceExport, execution_namespace};
 use objects::Key;
@@ -153,6 +153,9 @@ fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
         ),
         (SLICE_MANAGED_BY.to_owned(), SLICE_COLLECTOR.to_owned()),
         (OWNER_LABEL.to_owned(), OWNER.to_owned()),
+        // Where a ServiceImport takes the copy to other clusters, these stay: a Work replaces the annotation below.
+        (IMPORTED_SERVICE_NAME.to_owned(), service.name.clone()),
+        (SOURCE_CLUSTER.to_owned(), cluster.to_owned()),
     ];
     let annotations = [(WORK_NAMESPACE.to_owned(), execution_namespace(cluster))];
     EndpointSlice {

@@ -4,12 +4,15 @@
 //!   is it ours? Everybody who serves them asks.
 //! - `collection`: in a fleet without Karmada, which slices should there be of one Service from one cluster, and which
 //!   writes lead there? The execution-controller carries them out.
+//! - `derived`: which Service has the collected slices as its endpoints, where a `ServiceImport` takes them?
 //! - `selection`: which slices of a member does it need to see?
 
 mod collected;
 mod collection;
+mod derived;
 mod selection;
 
 pub use collected::{COLLECTED, is_ours, slice_cluster, slice_service};
 pub use collection::{CollectionFacts, CollectionPlan, Need, Outdated, SlicePatch, plan};
+pub use derived::{DERIVED, DerivedPlan, derived_service};
 pub use selection::{Selection, source_service};

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use karmada_api::{Cluster, ServiceLocation, TRAFFIC_CONTROL};
 
-use super::facts::{Cached, Facts};
+use super::facts::{Cached, ClusterFacts};
 
 /// A member cluster's claim to the traffic of one backend Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Admission {
 
 /// Returns the admission of the cluster `name`. An unreadable one remains blocked if it is in
 /// `previous`.
-pub(super) fn admission_of(name: &str, previous: &[String], facts: &impl Facts) -> Admission {
+pub fn admission_of(name: &str, previous: &[String], facts: &impl ClusterFacts) -> Admission {
     match facts.cluster(name) {
         Cached::Present(cluster) => Admission::of(cluster),
         Cached::Absent => Admission::ClusterMissing,
@@ -66,7 +66,7 @@ pub(super) fn admission_of(name: &str, previous: &[String], facts: &impl Facts) 
 pub(super) fn blocked_clusters(
     locations: &[ServiceLocation],
     previous: &[String],
-    facts: &impl Facts,
+    facts: &impl ClusterFacts,
 ) -> Vec<String> {
     let clusters: BTreeSet<&String> = locations
         .iter()

@@ -3,7 +3,55 @@
 use jiff::Timestamp;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
-use crate::remedy::{Decision, Mode, Scope};
+use crate::remedy::{Decision, Expiries, Mode, RemedyIndex, Scope};
+
+/// The Remedies by which people have decided to block clusters, and the moments at which Remedies expire.
+#[derive(Clone, Debug, Default)]
+pub struct DecidedBlocks {
+    scopes: RemedyIndex,
+    expiries: Expiries,
+}
+
+impl DecidedBlocks {
+    /// Takes in a change of the Remedy `name`, and returns the clusters for which another decision counts now.
+    pub fn change(&mut self, name: &str, old: Option<&Remedy>, new: Option<&Remedy>) -> Vec<Scope> {
+        self.expiries.replace(name, new);
+        let looked = self.expiries.looked();
+        let [before, now] = [old, new].map(|remedy| decided_scope(remedy?, looked));
+        if before == now {
+            return Vec::new();
+        }
+        self.scopes.replace(name, now.clone());
+        before.into_iter().chain(now).collect()
+    }
+
+    /// Takes in a look at the clock, and returns the clusters of the Remedies that have expired since. `find` returns
+    /// the Remedy of a name.
+    pub fn look<'a>(
+        &mut self,
+        now: Timestamp,
+        find: impl Fn(&str) -> Option<&'a Remedy>,
+    ) -> Vec<Scope> {
+        let mut concerned = Vec::new();
+        for name in self.expiries.look(now) {
+            if let Some(remedy) = find(&name) {
+                concerned.push(Scope::of(remedy));
+                self.scopes.replace(&name, decided_scope(remedy, now));
+            }
+        }
+        concerned
+    }
+
+    /// Returns the moment at which the next Remedy expires.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.expiries.next()
+    }
+
+    /// Returns `true` if a person has decided to block the traffic of `cluster`.
+    pub fn cover(&self, cluster: &str) -> bool {
+        self.scopes.covering(cluster).next().is_some()
+    }
+}
 
 /// Returns the clusters whose traffic `remedy` blocks at `now` by the decision of a person, that is
 /// without matches. `None` if it blocks none that way.

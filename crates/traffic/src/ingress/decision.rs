@@ -90,8 +90,19 @@ pub fn decide(
         Cached::Absent => return Decision::Release(Release::of_nothing()),
         Cached::Unread => return Decision::Leave,
     };
-    let carried = finalizers(ingress).iter().any(|f| f == controller.as_str());
     let owner = ownership(&ingress.spec.ingress, facts, controller);
+    decide_owned(key, ingress, owner, facts, controller)
+}
+
+/// Decides on the ingress `key`, which can be read and has this `owner`.
+pub fn decide_owned(
+    key: &Key,
+    ingress: &MultiClusterIngress,
+    owner: Ownership,
+    facts: &impl Facts,
+    controller: &ControllerName,
+) -> Decision {
+    let carried = finalizers(ingress).iter().any(|f| f == controller.as_str());
     if ingress.metadata.deletion_timestamp.is_some() {
         return Decision::Release(release(ingress, owner, controller));
     }
@@ -113,6 +124,16 @@ fn finalizers(ingress: &MultiClusterIngress) -> &[String] {
 
 fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
     ingress.status.clone().unwrap_or_default()
+}
+
+impl Serve {
+    /// Returns what the status of `ingress`, which is served, says from now on.
+    pub fn shown(&self, ingress: &MultiClusterIngress) -> StatusPatch {
+        match &self.status {
+            FieldPlan::Write(patch) => patch.clone(),
+            FieldPlan::Unchanged => StatusPatch::current(&status(ingress)),
+        }
+    }
 }
 
 impl Release {

@@ -12,7 +12,8 @@ use objects::Key;
 use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
-use super::facts::{Cached, Facts};
+use super::facts::{Cached, ClusterFacts, Facts};
+use super::http_route::route_of;
 use super::locations::{located, secrets, services};
 use crate::endpoints::slice_cluster;
 
@@ -102,11 +103,14 @@ impl ClusterEndpoints {
     /// without ports.
     pub fn routable(&self) -> impl Iterator<Item = &EndpointSlice> {
         let slices = self.slices.iter().map(AsRef::as_ref);
-        slices.filter(|slice: &&EndpointSlice| {
-            let has_endpoints = slice.endpoints.iter().flatten().next().is_some();
-            has_endpoints && slice.ports.iter().flatten().next().is_some()
-        })
+        slices.filter(|slice: &&EndpointSlice| is_routable(slice))
     }
+}
+
+/// Returns `true` if requests can be sent to the endpoints of the slice, and there are some.
+pub(super) fn is_routable(slice: &EndpointSlice) -> bool {
+    let has_endpoints = slice.endpoints.iter().flatten().next().is_some();
+    has_endpoints && slice.ports.iter().flatten().next().is_some()
 }
 
 /// The clusters of which a load balancer holds endpoints, by the load balancer's name of the Service.
@@ -210,7 +214,7 @@ pub(super) fn passed_on(ingress: &ObjectMeta) -> BTreeMap<String, String> {
 pub fn excluded(
     clusters: BTreeSet<String>,
     previous: &[String],
-    facts: &impl Facts,
+    facts: &impl ClusterFacts,
 ) -> BTreeSet<String> {
     let is_excluded = |name: &String| admission_of(name, previous, facts).is_excluded();
     clusters.into_iter().filter(is_excluded).collect()
@@ -300,7 +304,9 @@ impl Backend {
                     port.app_protocol = Some("http".to_owned());
                 }
             }
-            facts.ingress_binding(&key.namespace, &key.name)
+            let route = route_of(key);
+            let name = &route.as_ref().unwrap_or(key).name;
+            facts.ingress_binding(&key.namespace, name)
         } else {
             facts.binding(&key.namespace, &self.service)
         };

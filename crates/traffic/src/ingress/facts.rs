@@ -29,17 +29,21 @@ impl<T> Cached<T> {
     }
 }
 
-/// The objects that a `MultiClusterIngress` depends on, by name.
-pub trait Facts {
-    /// Returns every ingress class.
-    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>>;
-    /// Returns the ingress class `name`.
-    fn class(&self, name: &str) -> Cached<&IngressClass>;
+/// The member clusters, and who blocks their traffic.
+pub trait ClusterFacts {
     /// Returns the member cluster `name`.
     fn cluster(&self, name: &str) -> Cached<&Cluster>;
     /// Returns `true` if a Remedy without matches blocks the traffic of `cluster`, or may do so: a
     /// person decided that, unlike a block that a condition caused.
     fn is_decided(&self, cluster: &str) -> bool;
+}
+
+/// The objects that a `MultiClusterIngress` depends on, by name.
+pub trait Facts: ClusterFacts {
+    /// Returns every ingress class.
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>>;
+    /// Returns the ingress class `name`.
+    fn class(&self, name: &str) -> Cached<&IngressClass>;
     /// Returns the binding of `service`, whatever its name ([`super::bound_service`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
     /// Returns the binding of the networking.k8s.io Ingress `name`, whatever its own name.

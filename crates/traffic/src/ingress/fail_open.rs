@@ -3,25 +3,63 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::discovery::v1::EndpointConditions;
+use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 
 use super::admission::Admission;
 use super::choice::WhenAllBlocked;
-use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
-use super::facts::{Cached, Facts};
+use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded, is_routable};
+use super::facts::{Cached, ClusterFacts};
+
+/// A cluster that may serve a Service.
+pub trait Candidate {
+    /// Returns the cluster's name.
+    fn cluster(&self) -> &str;
+    /// Returns the cluster's claim to requests for the Service.
+    fn admission(&self) -> Admission;
+    /// Returns `true` if the Service runs there, or may.
+    fn is_located(&self) -> bool;
+    /// Returns `true` if an endpoint there is known that takes requests.
+    fn takes_requests(&self) -> bool;
+}
+
+/// Returns the blocked clusters that serve a Service all the same, since no other of its `candidates` does. `is_unread` is
+/// set if slices cannot be read: they may have the endpoints of an admitted cluster.
+pub fn readmitted(
+    candidates: &[impl Candidate],
+    is_unread: bool,
+    facts: &impl ClusterFacts,
+) -> BTreeSet<String> {
+    let mut readmitted = barred(candidates, is_unread);
+    readmitted.retain(|cluster| is_readmissible(cluster, facts));
+    readmitted
+}
+
+/// Returns the blocked clusters that would serve a Service, while no other of its `candidates` does.
+fn barred(candidates: &[impl Candidate], is_unread: bool) -> BTreeSet<String> {
+    let mut served = candidates.iter().filter(|c| c.admission().is_served());
+    let is_served = candidates.iter().any(|c| c.admission().is_served());
+    if is_served && (is_unread || served.any(Candidate::takes_requests)) {
+        return BTreeSet::new();
+    }
+    let blocked = candidates.iter().filter(|candidate| {
+        candidate.admission() == Admission::Blocked
+            && candidate.is_located()
+            // Beside an admitted cluster, one without endpoints would change nothing.
+            && (!is_served || candidate.takes_requests())
+    });
+    blocked.map(|c| c.cluster().to_owned()).collect()
+}
 
 impl Desired {
     /// Readmits, for each backend that no cluster serves, the blocked clusters that may serve it.
-    pub(super) fn readmit(&mut self, facts: &impl Facts) {
+    pub(super) fn readmit(&mut self, facts: &impl ClusterFacts) {
         if self.when_all_blocked == WhenAllBlocked::FailClosed {
             return;
         }
         let is_unread = !self.unread_slices.is_empty();
         for backend in &mut self.backends {
-            for cluster in backend.barred(is_unread) {
-                if is_readmissible(&cluster, facts) {
-                    backend.readmit(&cluster);
-                }
+            for cluster in readmitted(&backend.clusters, is_unread, facts) {
+                backend.readmit(&cluster);
             }
         }
     }
@@ -29,7 +67,7 @@ impl Desired {
 
 /// Returns those of the clusters that a load balancer holds endpoints of that must lose them, although
 /// its ingress cannot be read. Failing open works on what is held, as no more is known of the Services.
-pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl Facts) -> Held {
+pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl ClusterFacts) -> Held {
     let cut = held.into_iter().filter_map(|(service, clusters)| {
         let mut cut = excluded(clusters.clone(), &[], facts);
         if when_all_blocked == WhenAllBlocked::FailOpen && cut == clusters {
@@ -41,7 +79,7 @@ pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl Fac
 }
 
 /// Returns `true` if `cluster` may serve although it is blocked: a condition did that, and no person.
-fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
+fn is_readmissible(cluster: &str, facts: &impl ClusterFacts) -> bool {
     // An unreadable cluster may be about to leave, and one that leaves is admitted nowhere.
     let stays = match facts.cluster(cluster) {
         Cached::Present(object) => {
@@ -56,9 +94,33 @@ fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
 impl ClusterEndpoints {
     /// Returns `true` if Karmada has collected an endpoint there that takes requests.
     pub fn takes_requests(&self) -> bool {
-        let mut endpoints = self.routable().flat_map(|slice| &slice.endpoints).flatten();
-        endpoints.any(|endpoint| endpoint.conditions.as_ref().is_none_or(takes_requests))
+        self.slices.iter().any(|slice| has_taker(slice))
     }
+}
+
+impl Candidate for ClusterEndpoints {
+    fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    fn admission(&self) -> Admission {
+        self.admission
+    }
+
+    fn is_located(&self) -> bool {
+        self.is_located
+    }
+
+    fn takes_requests(&self) -> bool {
+        self.takes_requests()
+    }
+}
+
+/// Returns `true` if requests can be sent to an endpoint of the slice that takes them.
+pub fn has_taker(slice: &EndpointSlice) -> bool {
+    let mut endpoints = slice.endpoints.iter().flatten();
+    is_routable(slice)
+        && endpoints.any(|endpoint| endpoint.conditions.as_ref().is_none_or(takes_requests))
 }
 
 /// Returns `true` if an endpoint takes requests: it is ready, or, as in a rolling update, the last of a pod that ends and
@@ -71,21 +133,9 @@ pub(super) fn takes_requests(conditions: &EndpointConditions) -> bool {
 
 impl Backend {
     /// Returns the blocked clusters that would serve this Service, while no other cluster does.
-    /// `is_unread` is set if slices of the namespace cannot be read: they may have the endpoints of an
-    /// admitted cluster.
+    /// `is_unread` is set if slices of the namespace cannot be read.
     pub(super) fn barred(&self, is_unread: bool) -> BTreeSet<String> {
-        let is_served = self.is_served();
-        let mut served = self.clusters.iter().filter(|c| c.admission.is_served());
-        if is_served && (is_unread || served.any(ClusterEndpoints::takes_requests)) {
-            return BTreeSet::new();
-        }
-        let blocked = self.clusters.iter().filter(|cluster| {
-            cluster.admission == Admission::Blocked
-                && cluster.is_located
-                // Beside an admitted cluster, one without endpoints would change nothing.
-                && (!is_served || cluster.takes_requests())
-        });
-        blocked.map(|cluster| cluster.cluster.clone()).collect()
+        barred(&self.clusters, is_unread)
     }
 
     fn readmit(&mut self, name: &str) {

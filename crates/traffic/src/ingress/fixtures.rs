@@ -20,7 +20,7 @@ use karmada_api::{
 
 use serde_json::{Value, json};
 
-use super::facts::{Cached, Facts};
+use super::facts::{Cached, ClusterFacts, Facts};
 use super::locations::binding_of;
 use crate::endpoints::slice_service;
 
@@ -109,6 +109,16 @@ fn seen<'a, T>(
     }
 }
 
+impl ClusterFacts for Fixture {
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
+        seen(&self.clusters, &self.unread_clusters, name)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.decided.contains(cluster)
+    }
+}
+
 impl Facts for Fixture {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
         let unread = self.unread_classes.iter().map(|_| Cached::Unread);
@@ -122,14 +132,6 @@ impl Facts for Fixture {
             None if self.unread_classes.contains(name) => Cached::Unread,
             None => Cached::Absent,
         }
-    }
-
-    fn cluster(&self, name: &str) -> Cached<&Cluster> {
-        seen(&self.clusters, &self.unread_clusters, name)
-    }
-
-    fn is_decided(&self, cluster: &str) -> bool {
-        self.decided.contains(cluster)
     }
 
     fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {

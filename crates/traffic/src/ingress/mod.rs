@@ -10,6 +10,7 @@
 //!   members report in place of endpoints.
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
+//! - [`http_route`]: an `HTTPRoute` of the fleet's API, read as such an ingress.
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
 //!   its routes are those of a Gateway?
@@ -36,6 +37,7 @@ mod fail_open;
 mod fixtures;
 pub mod gateway_api;
 pub mod haproxy;
+pub mod http_route;
 pub mod kubernetes;
 mod locations;
 mod plan;
@@ -45,19 +47,23 @@ mod withheld;
 
 pub use addresses::{Unusable, same_reports};
 pub use admission::Admission;
+pub use admission::admission_of;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use choice::{
     BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt,
     WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
-pub use decided::decided_scope;
+pub use decided::{DecidedBlocks, decided_scope};
 pub use decision::{
-    Decision, Release, Serve, Settings, backend_addresses, cut_of_left, decide, desired,
+    Decision, Release, Serve, Settings, backend_addresses, cut_of_left, decide, decide_owned,
+    desired,
 };
 pub use desired::{Backend, ClusterEndpoints, Desired, Held, TlsSecret, excluded};
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
-pub use facts::{Cached, Facts};
+pub use facts::{Cached, ClusterFacts, Facts};
+pub use fail_open::has_taker;
+pub use fail_open::{Candidate, readmitted};
 pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_locations, services,

@@ -62,8 +62,7 @@ fn index_with_class() -> Index {
 
 fn decision(index: &Index) -> Decision {
     let key = Key::new("bench", "m00000");
-    let seen = index.ingress(&key).map(AsRef::as_ref);
-    decide(&key, seen, index, &CONTROLLER.parse().unwrap())
+    index.decide(&key, &CONTROLLER.parse().unwrap()).1
 }
 
 /// Returns the locations of Service `s0` and the blocked clusters as they should be, or `None` if the

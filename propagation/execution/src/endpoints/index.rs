@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_api::ServiceExport;
-use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_api::{ServiceExport, cluster_of_execution_namespace};
 use karmada_runtime::queue::Queue;
+use karmada_runtime::store::Store;
+use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
@@ -21,8 +22,7 @@ use traffic::ingress::Cached;
 
 use super::dispatched::Dispatched;
 use super::origin::Origin;
-use super::slices::Slices;
-use crate::index::SharedIndex;
+use crate::index::Index as WorkIndex;
 use crate::stored::StoredWork;
 
 /// The least time between two writes of the endpoints of a Service from a cluster: a rollout there changes them with
@@ -32,27 +32,26 @@ const PACE: Duration = Duration::from_secs(1);
 /// What is known behind a lock, and the queue of those that its changes wake.
 #[derive(Debug)]
 pub(crate) struct SharedEndpoints {
-    works: Arc<SharedIndex>,
-    index: Mutex<Index>,
+    works: Arc<Mutex<WorkIndex>>,
+    index: Arc<Mutex<Index>>,
     queue: Queue<Origin>,
 }
 
-#[derive(Debug, Default)]
-struct Index {
-    exports: Cache<ServiceExport>,
-    /// True once every export has been listed.
-    has_exports: bool,
-    collected: Slices<Origin>,
-    /// True once every collected slice has been listed.
-    has_collected: bool,
+/// What is known of exports, members and collected slices.
+#[derive(Debug)]
+pub(super) struct Index {
+    exports: Store<ServiceExport>,
+    /// By what they are endpoints of, whoever collected them.
+    collected: Store<EndpointSlice, Origin>,
     dispatched: Dispatched,
     members: BTreeMap<String, InMember>,
 }
 
 /// The slices of a member to which there was a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct InMember {
-    slices: Slices<Key>,
+    /// By their Services.
+    slices: Store<EndpointSlice, Key>,
     /// The Services of which all slices have been listed.
     listed: BTreeSet<Key>,
     /// True while the member lets nobody of our name list them.
@@ -73,10 +72,16 @@ pub(super) struct Decision {
 
 impl SharedEndpoints {
     /// Creates an index beside that of the Works and clusters.
-    pub(crate) fn new(works: Arc<SharedIndex>) -> Self {
+    pub(crate) fn new(works: &Arc<Mutex<WorkIndex>>) -> Self {
+        let index = Index {
+            exports: Store::default(),
+            collected: Store::by(|slice| collected_of(slice).into_iter().collect()),
+            dispatched: Dispatched::default(),
+            members: BTreeMap::new(),
+        };
         Self {
-            works,
-            index: Mutex::default(),
+            works: Arc::clone(works),
+            index: Arc::new(Mutex::new(index)),
             queue: Queue::default(),
         }
     }
@@ -86,73 +91,78 @@ impl SharedEndpoints {
         self.queue.clone()
     }
 
-    /// Takes in an event of the exports.
-    pub(super) fn observe_exports(&self, event: Event<Decoded<ServiceExport>>) {
-        let is_listed = matches!(event, Event::InitDone);
-        let mut index = self.index.lock();
-        let mut concerned = Vec::new();
-        let unread = index.exports.unread().len();
-        for Transition { key, .. } in index.exports.observe(event) {
-            for cluster in index.dispatched.clusters(&key) {
+    /// Returns what the exports wake: the endpoints of the Service in every cluster to which it is brought.
+    pub(super) fn export_rows(&self) -> Watch<Index, ServiceExport> {
+        Watch::new(&self.index, |index| &mut index.exports)
+            .wakes(&self.queue, |index, change| {
+                let service = &change.key;
+                let clusters = index.dispatched.clusters(service);
+                let origins = clusters.map(|cluster| {
+                    index.notify(cluster);
+                    Origin::new(cluster, service.clone())
+                });
+                origins.collect::<Vec<_>>()
+            })
+            .wakes_when_known(&self.queue, |index, _| index.origins())
+    }
+
+    /// Returns what the collected slices wake, whoever collected them: the endpoints that they are of.
+    pub(super) fn collected_rows(&self) -> Watch<Index, EndpointSlice, Origin> {
+        let queue = self.queue.clone();
+        Watch::new(&self.index, |index| &mut index.collected)
+            .follows(move |index, change| {
+                for origin in index.collected.concerned(change) {
+                    queue.add_paced(origin, PACE);
+                }
+            })
+            .wakes_when_known(&self.queue, |index, _| index.origins())
+    }
+
+    /// Adds to the `rows` of Works what they wake here: the endpoints of the Services that are brought to a cluster now, or
+    /// no longer; and all of a cluster of which a Work that could not be read is gone, for what that brought was not known.
+    pub(crate) fn add_rows(
+        &self,
+        rows: Watch<WorkIndex, StoredWork>,
+    ) -> Watch<WorkIndex, StoredWork> {
+        let (changed, mended) = (Arc::clone(&self.index), Arc::clone(&self.index));
+        rows.wakes(&self.queue, move |_, change| {
+            let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) else {
+                return Vec::new();
+            };
+            let services = change.new.iter().flat_map(|work| &work.summary.services);
+            let origins = services.map(|service| Origin::new(cluster, service.clone()));
+            let mut index = changed.lock();
+            let concerned = index.dispatched.replace(&change.key, origins.collect());
+            if !concerned.is_empty() {
                 index.notify(cluster);
-                concerned.push(Origin::new(cluster, key.clone()));
             }
-        }
-        let is_first = is_listed && !std::mem::replace(&mut index.has_exports, true);
-        if is_first || index.exports.unread().len() < unread {
-            concerned = index.origins();
-        }
-        drop(index);
-        self.queue.add_all(concerned);
-    }
-
-    /// Takes in an event of the collected slices, whoever collected them.
-    pub(super) fn observe_collected(&self, event: Event<Decoded<EndpointSlice>>) {
-        let is_listed = matches!(event, Event::InitDone);
-        let mut index = self.index.lock();
-        let unread = index.collected.cache.unread().len();
-        let concerned = index.collected.observe(event, collected_of);
-        let is_first = is_listed && !std::mem::replace(&mut index.has_collected, true);
-        if is_first || index.collected.cache.unread().len() < unread {
-            let all = index.origins();
-            drop(index);
-            self.queue.add_all(all);
-            return;
-        }
-        drop(index);
-        self.wake_paced(concerned);
-    }
-
-    /// Takes in the change of a Work of a cluster.
-    pub(crate) fn observe_work(&self, cluster: &str, change: &Transition<StoredWork>) {
-        let services = change.new.iter().flat_map(|work| &work.summary.services);
-        let origins = services.map(|service| Origin::new(cluster, service.clone()));
-        let mut index = self.index.lock();
-        let concerned = index.dispatched.replace(&change.key, origins.collect());
-        if !concerned.is_empty() {
-            index.notify(cluster);
-        }
-        drop(index);
-        self.queue.add_all(concerned);
+            concerned
+        })
+        .wakes_when_known(&self.queue, move |_, works| {
+            let index = mended.lock();
+            let namespaces = works.iter().map(|key| key.namespace.as_str());
+            let clusters = namespaces.filter_map(cluster_of_execution_namespace);
+            clusters
+                .flat_map(|cluster| index.origins_in(cluster))
+                .collect::<Vec<_>>()
+        })
     }
 
     /// Wakes all of a cluster after a change of it. What is known of one that is gone is forgotten.
-    pub(crate) fn observe_cluster(&self, cluster: &str) {
-        let is_gone = self.works.is_gone(cluster);
+    pub(crate) fn observe_cluster(&self, cluster: &str, is_gone: bool) {
         let mut index = self.index.lock();
         if is_gone {
             index.members.remove(cluster);
         }
-        let concerned = index.origins_in(cluster);
-        drop(index);
-        self.queue.add_all(concerned);
+        self.queue.add_all(index.origins_in(cluster));
     }
 
     /// Notes a new connection to a member, whose slices have to be listed again, and returns what is notified when other
     /// Services may be needed.
     pub(super) fn connect(&self, cluster: &str) -> Arc<Notify> {
         let mut index = self.index.lock();
-        let member = index.members.entry(cluster.to_owned()).or_default();
+        let member = index.members.entry(cluster.to_owned());
+        let member = member.or_insert_with(InMember::new);
         member.listed.clear();
         Arc::clone(&member.changed)
     }
@@ -181,35 +191,34 @@ impl SharedEndpoints {
         let Some(member) = index.members.get_mut(cluster) else {
             return;
         };
-        let unread = member.slices.cache.unread().len();
-        let concerned = member
-            .slices
-            .observe(event, |slice| source_service(&slice.metadata));
-        let is_mended = member.slices.cache.unread().len() < unread;
+        let changes = member.slices.observe(event);
+        let is_mended = !changes.mended.is_empty();
         let of_cluster = |service| Origin::new(cluster, service);
-        let concerned: Vec<_> = concerned.into_iter().map(of_cluster).collect();
+        let concerned = changes.objects.iter();
+        let concerned = concerned.flat_map(|change| member.slices.concerned(change));
+        let concerned: BTreeSet<_> = concerned.map(of_cluster).collect();
         if !is_listed {
-            let mended = is_mended.then(|| index.origins_in(cluster));
-            drop(index);
-            self.wake_paced(concerned);
-            self.queue.add_all(mended.into_iter().flatten());
+            for origin in concerned {
+                self.queue.add_paced(origin, PACE);
+            }
+            if is_mended {
+                self.queue.add_all(index.origins_in(cluster));
+            }
             return;
         }
         let was_forbidden = std::mem::take(&mut member.is_forbidden);
         let before = std::mem::replace(&mut member.listed, selected.services().clone());
         let is_news = |service: &&Key| was_forbidden || is_mended || !before.contains(service);
         let listed = index.dispatched.services(cluster).filter(is_news);
-        let listed = listed.cloned().map(of_cluster).collect::<Vec<_>>();
-        drop(index);
-        self.queue.add_all(concerned);
-        self.queue.add_all(listed);
+        let listed = listed.cloned().map(of_cluster);
+        self.queue.add_all(concerned.into_iter().chain(listed));
     }
 
     /// Forgets the slices of a member, which nobody needs.
     pub(super) fn forget_slices(&self, cluster: &str) {
         let mut index = self.index.lock();
         if let Some(member) = index.members.get_mut(cluster) {
-            member.slices = Slices::default();
+            member.slices = InMember::new().slices;
             member.listed.clear();
         }
     }
@@ -223,15 +232,7 @@ impl SharedEndpoints {
         if std::mem::replace(&mut member.is_forbidden, true) {
             return;
         }
-        let concerned = index.origins_in(cluster);
-        drop(index);
-        self.queue.add_all(concerned);
-    }
-
-    /// Wakes all of a cluster of which a Work that could not be read is gone: what it brought was not known.
-    pub(crate) fn observe_unread_gone(&self, cluster: &str) {
-        let concerned = self.index.lock().origins_in(cluster);
-        self.queue.add_all(concerned);
+        self.queue.add_all(index.origins_in(cluster));
     }
 
     /// Returns everything of which there are, or may have to be, collected slices.
@@ -243,10 +244,12 @@ impl SharedEndpoints {
     /// collected before.
     pub(super) fn decide(&self, origin: &Origin) -> Option<Decision> {
         let Origin { cluster, service } = origin;
-        let view = self.works.cached_cluster(cluster);
-        let has_unread_works = self.works.has_unread_works(cluster);
+        let works = self.works.lock();
+        let view = cached(&works.clusters, &Key::cluster_scoped(cluster));
+        let has_unread_works = works.has_unread_works(cluster);
+        drop(works);
         let index = self.index.lock();
-        if !index.has_exports || !index.has_collected {
+        if !index.exports.is_listed() || !index.collected.is_listed() {
             return None;
         }
         let export = cached(&index.exports, service);
@@ -258,10 +261,11 @@ impl SharedEndpoints {
         let need = Need::of(borrowed(&view), borrowed(&export), work);
         let member = index.members.get(cluster);
         let known = member.filter(|member| {
-            member.listed.contains(service) && !member.slices.has_unread_in(&service.namespace)
+            let mut unread = member.slices.unread().iter();
+            member.listed.contains(service) && !unread.any(|key| key.namespace == service.namespace)
         });
-        let sources = known.map(|member| member.slices.of(service));
-        let collected = index.collected.of(origin);
+        let sources = known.map(|member| member.slices.of(service).cloned().collect::<Vec<_>>());
+        let collected: Vec<_> = index.collected.of(origin).cloned().collect();
         let is_forbidden = need == Need::Wanted && member.is_some_and(|member| member.is_forbidden);
         drop(index);
         let facts = CollectionFacts {
@@ -285,26 +289,22 @@ impl SharedEndpoints {
     pub(crate) fn collected(&self) -> BTreeMap<String, usize> {
         let index = self.index.lock();
         let mut counts = BTreeMap::new();
-        for (_, slice) in index.collected.cache.iter() {
+        for (_, slice) in index.collected.iter() {
             if let Some(cluster) = slice_cluster(slice).filter(|_| is_ours(&slice.metadata)) {
                 *counts.entry(cluster.to_owned()).or_default() += 1;
             }
         }
         counts
     }
+}
 
-    /// Returns the numbers of objects that cannot be read, by kind.
-    pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 2] {
-        let index = self.index.lock();
-        [
-            (ServiceExport::KIND, index.exports.undecoded()),
-            ("EndpointSlice", index.collected.cache.undecoded()),
-        ]
-    }
-
-    fn wake_paced(&self, origins: impl IntoIterator<Item = Origin>) {
-        for origin in origins {
-            self.queue.add_paced(origin, PACE);
+impl InMember {
+    fn new() -> Self {
+        Self {
+            slices: Store::by(|slice| source_service(&slice.metadata).into_iter().collect()),
+            listed: BTreeSet::new(),
+            is_forbidden: false,
+            changed: Arc::default(),
         }
     }
 }
@@ -318,13 +318,11 @@ impl Index {
     }
 
     fn origins(&self) -> Vec<Origin> {
-        let exports = self.exports.iter().map(|(service, _)| service);
-        let exported = exports.flat_map(|service| {
+        let exported = self.exports.keys().flat_map(|service| {
             let clusters = self.dispatched.clusters(service);
             clusters.map(|cluster| Origin::new(cluster, service.clone()))
         });
-        let collected = self.collected.groups().cloned();
-        let all: BTreeSet<Origin> = exported.chain(collected).collect();
+        let all: BTreeSet<Origin> = exported.chain(self.of_collected().cloned()).collect();
         all.into_iter().collect()
     }
 
@@ -332,9 +330,15 @@ impl Index {
     fn origins_in(&self, cluster: &str) -> BTreeSet<Origin> {
         let services = self.dispatched.services(cluster);
         let brought = services.map(|service| Origin::new(cluster, service.clone()));
-        let collected = self.collected.groups();
+        let collected = self.of_collected();
         let collected = collected.filter(|origin| origin.cluster == cluster);
         brought.chain(collected.cloned()).collect()
+    }
+
+    /// Iterates over what there are collected slices of, once for each slice.
+    fn of_collected(&self) -> impl Iterator<Item = &Origin> {
+        let keys = self.collected.keys();
+        keys.flat_map(|key| self.collected.targets(key))
     }
 
     /// Returns the exported Services that are brought to a cluster.
@@ -352,10 +356,10 @@ fn collected_of(slice: &EndpointSlice) -> Option<Origin> {
     Some(Origin::new(slice_cluster(slice)?, service))
 }
 
-fn cached<K>(cache: &Cache<K>, key: &Key) -> Cached<Arc<K>> {
-    match cache.get(key) {
+fn cached<K>(store: &Store<K>, key: &Key) -> Cached<Arc<K>> {
+    match store.get(key) {
         Some(object) => Cached::Present(Arc::clone(object)),
-        None if cache.unread().contains(key) => Cached::Unread,
+        None if store.exists(key) => Cached::Unread,
         None => Cached::Absent,
     }
 }

@@ -8,34 +8,30 @@
 //!
 //! - `origin`: what is reconciled, the endpoints of one Service from one cluster.
 //! - `dispatched`: which Services do Works bring to which clusters? No others are collected.
-//! - `slices`: the slices of an API, by what they are endpoints of.
 //! - `index`: what is known of exports, members and collected slices, and whom a change of it wakes.
 //! - `member`: the watch in a member. It runs as long as an exported Service is there, on those slices only.
+//! - `imports`: keeps the Services for which the collected slices are where a ServiceImport takes them.
 //! - `reconcile`: carries out what `traffic::endpoints` plans, and `news` tells users what is in the way.
 //!
 //! Trouble with any of it holds up no Work: exports and slices have no gate of readiness, and a queue of their own.
 
 mod dispatched;
+mod imports;
 mod index;
 pub(crate) mod member;
 mod news;
 mod origin;
 mod reconcile;
-mod slices;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::Program;
-use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::WriteMode;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::Client;
+use kube::runtime::watcher::Config;
 use traffic::endpoints::COLLECTED;
 
 pub(crate) use self::index::SharedEndpoints;
@@ -51,16 +47,17 @@ pub(crate) fn spawn(
     events: Option<EventRecorder>,
     leadership: Leadership,
 ) {
-    let shared = Arc::clone(&endpoints);
-    let observe = move |event| shared.observe_exports(event);
-    program.run_until_stopped(
-        "exports",
-        follow(client.clone(), Config::default(), observe),
+    let (exports, collected) = (endpoints.export_rows(), endpoints.collected_rows());
+    exports.start_ungated(program, &client, "exports", Config::default());
+    let ours = Config::default().labels(COLLECTED);
+    collected.start_ungated(program, &client, "slices", ours);
+    imports::spawn(
+        program,
+        client.clone(),
+        writes.clone(),
+        events.clone(),
+        leadership.clone(),
     );
-    let shared = Arc::clone(&endpoints);
-    let observe = move |event| shared.observe_collected(event);
-    let collected = Config::default().labels(COLLECTED);
-    program.run_until_stopped("slices", follow(client.clone(), collected, observe));
     let queue = endpoints.queue();
     let collector = Collector {
         endpoints,
@@ -69,14 +66,4 @@ pub(crate) fn spawn(
         news: News::new(events),
     };
     controller::spawn(program, "endpointslice", collector, queue, leadership);
-}
-
-async fn follow<K>(client: Client, selected: Config, observe: impl Fn(Event<Decoded<K>>))
-where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut changes = std::pin::pin!(events(Api::all(client), selected));
-    while let Some(event) = changes.next().await {
-        observe(event);
-    }
 }

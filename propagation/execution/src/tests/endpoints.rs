@@ -8,7 +8,7 @@ use super::*;
 
 /// The controller that writes the slices of a member's own pods.
 const OF_MEMBER: &str = "endpointslice-controller.k8s.io";
-const COLLECTING: &[&str] = &["--collect-endpoints"];
+pub(super) const COLLECTING: &[&str] = &["--collect-endpoints"];
 
 const WITHOUT_MARKS: &str = "exists without the marks of those that this program collects";
 
@@ -23,7 +23,7 @@ fn slices(client: Client) -> Api<EndpointSlice> {
     Api::namespaced(client, "shop")
 }
 
-fn of_member(member: &ServedApi) -> Api<EndpointSlice> {
+pub(super) fn of_member(member: &ServedApi) -> Api<EndpointSlice> {
     slices(Client::new(member.server.service(), "default"))
 }
 
@@ -122,7 +122,7 @@ impl Stage {
     }
 
     /// Waits for an Event about an export.
-    async fn noted(&self, reason: &str, text: &str) {
+    pub(super) async fn noted(&self, reason: &str, text: &str) {
         let noted = async {
             loop {
                 let events = self.api.events().await;

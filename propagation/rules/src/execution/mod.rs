@@ -9,10 +9,13 @@
 //! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's `marks`.
 //! - By which managers do we know what we, or Karmada before us, have written? [`MANAGERS`].
 //! - Was the Work, as it is now, applied already? [`applied`]. With which [`notes`]?
+//! - Which slices of other clusters does it bring, and which of them are withheld while their cluster is blocked?
+//!   [`ImportBlocks`].
 //! - How far has it come ([`Progress`]), and if it is not applied, [`unapplied_since`] when?
 //!
 //! From what the engine then has observed, `status` plans the Work's status and its Events.
 
+mod imports;
 mod marks;
 mod ownership;
 mod progress;
@@ -20,6 +23,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use imports::{Block, ImportBlocks, ImportFacts, ServiceSlice, is_slice};
 pub use ownership::{MANAGERS, applied, instruction, notes, removal, work_of, written};
 pub use progress::{Progress, unapplied_since};
 pub use status::{Interpreted, Outcome, StatusPlan, SyncOutcome, identifier, status};

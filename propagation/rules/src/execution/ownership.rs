@@ -89,13 +89,14 @@ pub(super) fn adoption(work: &Work, manifest: &Value, object: &Value) -> Adoptio
     }
 }
 
-/// Decides what becomes of the object of a Work that is being deleted.
+/// Decides what becomes of the object of a Work that is being deleted, or of a manifest that has left it or is withheld.
 pub fn removal(work: &Work, object: &Value) -> Removal {
     // It may have been made anew by another Work or by a person meanwhile.
     if !is_managed(object) || work_of(object) != Some(Key::of(work)) {
         return Removal::Nothing;
     }
-    if work.spec.preserve_resources_on_deletion == Some(true) {
+    let is_preserved = work.spec.preserve_resources_on_deletion == Some(true);
+    if is_preserved && work.metadata.deletion_timestamp.is_some() {
         let patch = without_marks(object);
         return Removal::Release { patch };
     }

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
-use karmada_api::{Condition, Work, names};
+use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus, WITHHELD};
+use karmada_api::{Condition, TRAFFIC_CONTROL, Work, names};
 use objects::condition::{self, find, transition};
 use objects::health::Health;
 use objects::ownership::ObservedObject;
@@ -11,7 +11,11 @@ use objects::patch::guarded;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
+use super::imports::{Block, ServiceSlice};
 use crate::interpret::{Timed, health, reflect};
+
+/// What a Work that was applied says of slices that are not in the member for now.
+const BUT_WITHHELD: &str = "the condition Withheld tells what is kept out of the member";
 
 /// The health of an object whose script has failed.
 const UNKNOWN: &str = "Unknown";
@@ -25,6 +29,8 @@ pub struct Outcome<'a> {
     pub error: Option<String>,
     /// What the object lacks of the manifest though it was written, if anything.
     pub note: Option<&'a str>,
+    /// What the block of its cluster does to the object, if it is a slice of a blocked one.
+    pub block: Option<Block>,
     /// The object in the member.
     pub object: &'a ObservedObject,
     /// What scripts and webhooks say of it.
@@ -72,6 +78,8 @@ pub struct StatusPlan {
     pub dispatching: Option<Condition>,
     /// Set if [`APPLIED`] has become another, or fails for another reason.
     pub applied: Option<Condition>,
+    /// Set if [`WITHHELD`] has become another, or slices stay for another reason.
+    pub withheld: Option<Condition>,
     /// The manifests whose object has a status now, and had none.
     pub reflected: Vec<ManifestIdentifier>,
     /// The manifests whose object has another health than before.
@@ -100,6 +108,11 @@ pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPl
         && let Some(condition) = upsert(&mut list, applied, outcome, now)
     {
         plan.applied = Some(condition);
+    }
+    if let Some(withheld) = withheld(work, outcomes)
+        && let Some(condition) = upsert(&mut list, withheld, outcome, now)
+    {
+        plan.withheld = Some(condition);
     }
     let new_statuses = manifest_statuses(outcomes, statuses);
     for new in &new_statuses {
@@ -144,7 +157,12 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
     let (status, reason, message) = if errors.is_empty() {
         let message = "Manifest has been successfully applied";
         let notes = outcomes.iter().filter_map(|outcome| outcome.note);
-        let parts: Vec<_> = std::iter::once(message).chain(notes).collect();
+        let is_withheld = |outcome: &Outcome<'_>| outcome.block == Some(Block::Withheld);
+        let withheld = outcomes.iter().any(is_withheld).then_some(BUT_WITHHELD);
+        let parts: Vec<_> = std::iter::once(message)
+            .chain(notes)
+            .chain(withheld)
+            .collect();
         (TRUE, "AppliedSuccessful", parts.join("; "))
     } else {
         let (all, applied) = (outcomes.len(), outcomes.len() - errors.len());
@@ -162,6 +180,57 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
         observed_generation: work.metadata.generation,
         ..Condition::default()
     }
+}
+
+/// Returns the condition that says which slices of a Work are withheld; `None` if none is and was, or a sync does not tell.
+fn withheld(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
+    let has_failed = outcomes.iter().any(|outcome| outcome.error.is_some());
+    if has_failed || work.is_suspended() {
+        return None;
+    }
+    let [withheld, readmitted] =
+        [Block::Withheld, Block::Readmitted].map(|block| block_notes(block, outcomes));
+    let (status, reason, message) = if !withheld.is_empty() {
+        (TRUE, TRAFFIC_CONTROL, withheld)
+    } else if !readmitted.is_empty() {
+        (FALSE, "AllProvidersBlocked", readmitted)
+    } else if work.condition(WITHHELD).is_some() {
+        (
+            FALSE,
+            "Released",
+            "No EndpointSlice is withheld.".to_owned(),
+        )
+    } else {
+        return None;
+    };
+    Some(Condition {
+        type_: WITHHELD.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: work.metadata.generation,
+        ..Condition::default()
+    })
+}
+
+/// Returns what the block does to each of the slices that it concerns; empty if it concerns none.
+fn block_notes(block: Block, outcomes: &[Outcome<'_>]) -> String {
+    let concerned = outcomes.iter().filter(|one| one.block == Some(block));
+    let notes = concerned.filter_map(|one| {
+        let ServiceSlice {
+            service, source, ..
+        } = ServiceSlice::of(one.manifest)?;
+        let (key, source) = (one.manifest.key(), source?);
+        Some(match block {
+            Block::Withheld => format!(
+                "EndpointSlice {key} of cluster {source} is withheld: {TRAFFIC_CONTROL} is among the remedyActions of {source}"
+            ),
+            Block::Readmitted => format!(
+                "EndpointSlice {key} of cluster {source} stays although {source} is blocked: no other cluster serves Service {service}"
+            ),
+        })
+    });
+    notes.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the condition of a suspended Work of which no report tells that it was applied, for nothing is applied

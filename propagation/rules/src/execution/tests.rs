@@ -70,6 +70,7 @@ fn status_after(
         manifest,
         error: error.map(str::to_owned),
         note: None,
+        block: None,
         object,
         interpreted: Interpreted::default(),
     };
@@ -86,6 +87,7 @@ fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> S
         manifest,
         error: None,
         note: None,
+        block: None,
         object,
         interpreted: Interpreted::default(),
     };
@@ -113,14 +115,16 @@ fn karmada_status_stays_unwritten() {
     }
 }
 
-/// An object that names another Work, or is not managed, stays. A preserved one loses Karmada's marks only.
+/// An object that names another Work, or is not managed, stays. A preserved one loses Karmada's marks only, when its Work
+/// is deleted.
 #[test]
 fn only_own_object_is_removed() {
     let Recorded {
         mut work, object, ..
     } = deployment();
     let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
-    assert_eq!(removal(&work, &object), Removal::Delete { uid });
+    let deletion = Removal::Delete { uid };
+    assert_eq!(removal(&work, &object), deletion);
     let mut other = object.clone();
     other["metadata"]["annotations"][WORK_NAME] = json!("other");
     assert_eq!(removal(&work, &other), Removal::Nothing);
@@ -128,6 +132,8 @@ fn only_own_object_is_removed() {
     unmanaged["metadata"]["labels"]["karmada.io/managed"] = json!("false");
     assert_eq!(removal(&work, &unmanaged), Removal::Nothing);
     work.spec.preserve_resources_on_deletion = Some(true);
+    assert_eq!(removal(&work, &object), deletion);
+    work.metadata.deletion_timestamp = Some(from_value(json!("2026-11-22T08:00:00Z")).unwrap());
     let Removal::Release { patch } = removal(&work, &object) else {
         panic!("not released");
     };
@@ -326,6 +332,7 @@ fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) ->
         manifest,
         error: None,
         note: None,
+        block: None,
         object: &ObservedObject::Present(object.clone()),
         interpreted: interpreted.clone(),
     };
@@ -393,6 +400,7 @@ fn equal_errors_are_said_once() {
         manifest: &manifest,
         error: error.map(str::to_owned),
         note: None,
+        block: None,
         object: &ObservedObject::Unknown,
         interpreted: Interpreted::default(),
     });
@@ -415,6 +423,7 @@ fn notes_follow_success() {
         manifest: &manifest,
         error: None,
         note,
+        block: None,
         object: &ObservedObject::Absent,
         interpreted: Interpreted::default(),
     });

@@ -1,7 +1,9 @@
 //! The facts that decide about one binding.
 
 use jiff::Timestamp;
+use karmada_api::cluster_view::ClusterViewStatus;
 use karmada_api::{ClusterView, Placement, ResourceBindingSpec, names};
+use kube::core::ObjectMeta;
 use objects::Metadata;
 use serde_json::Value;
 
@@ -108,6 +110,31 @@ pub struct KnownClusters<'a> {
     pub clusters: &'a [&'a ClusterView],
     /// False while a cluster exists that could not be read yet.
     pub complete: bool,
+}
+
+/// Keeps of a cluster what scheduling reads. The rest is gone before a rule could read it, and wakes no binding when it
+/// changes.
+pub fn keep_facts(cluster: &mut ClusterView) {
+    let metadata = std::mem::take(&mut cluster.metadata);
+    let status = std::mem::take(&mut cluster.status);
+    *cluster = ClusterView {
+        metadata: ObjectMeta {
+            name: metadata.name,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            generation: metadata.generation,
+            labels: metadata.labels,
+            deletion_timestamp: metadata.deletion_timestamp,
+            ..ObjectMeta::default()
+        },
+        spec: std::mem::take(&mut cluster.spec),
+        status: ClusterViewStatus {
+            api_enablements: status.api_enablements,
+            resource_summary: status.resource_summary,
+            ..ClusterViewStatus::default()
+        },
+        ..ClusterView::default()
+    };
 }
 
 impl<'a> KnownClusters<'a> {

@@ -55,7 +55,7 @@ pub use cluster_selector::selects;
 pub use divide::webster;
 pub use estimates::Estimates;
 pub use eviction::{halted_clusters, is_held, left_clusters};
-pub use facts::{KnownClusters, Pass, Room, Scheduler, UnhealthyThreshold};
+pub use facts::{KnownClusters, Pass, Room, Scheduler, UnhealthyThreshold, keep_facts};
 pub use failure::{AffinityFailure, NO_CLUSTER_FIT, UNSCHEDULABLE, Unfit};
 pub use neighbours::Neighbours;
 pub use outcome::SchedulePlan;

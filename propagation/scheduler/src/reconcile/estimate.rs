@@ -18,7 +18,7 @@ impl Reconciler {
     /// Asks the estimators of the clusters whose room decides about the binding `key`; `None` if there are none to ask.
     pub(super) async fn estimate(&self, key: &Key) -> Option<Asked<'_>> {
         let estimators = self.estimators.as_ref()?;
-        let mut snapshot = self.index.snapshot(key)?;
+        let mut snapshot = self.index.lock().snapshot(key)?;
         let mut turn = None;
         if snapshot.assumed.is_some() {
             if self.to_ask(&snapshot, &snapshot.clusters()).is_empty() {
@@ -26,7 +26,7 @@ impl Reconciler {
             }
             // An answer leaves out what is assumed when it is asked for: nobody else asks before this one has decided.
             turn = Some(estimators.turn().await);
-            snapshot = self.index.snapshot(key)?;
+            snapshot = self.index.lock().snapshot(key)?;
         }
         let clusters = snapshot.clusters();
         let asked = self.to_ask(&snapshot, &clusters);

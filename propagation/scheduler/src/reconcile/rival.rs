@@ -42,7 +42,8 @@ impl Reconciler {
                     );
                     self.record(binding, || events::contested(manager));
                 }
-                self.index.pause(key, backoff.until);
+                self.update(|index| index.assume(key, None));
+                self.queue.add_at(key.clone(), backoff.until);
                 None
             }
         }

@@ -5,7 +5,6 @@ use karmada_runtime::controller;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
-use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WouldWrite, Writer};
 use kube::runtime::watcher::Event as Seen;
@@ -14,6 +13,8 @@ use propagation_rules::schedule::Scheduler;
 use serde_json::{Value, from_value, json};
 
 use super::*;
+use crate::index::Heeded;
+use crate::watch::{bindings, cluster_bindings, clusters};
 
 mod burst;
 mod estimates;
@@ -50,6 +51,13 @@ fn cluster(name: &str, generation: i64) -> ClusterView {
     .unwrap()
 }
 
+fn default_scheduler() -> Scheduler {
+    Scheduler {
+        name: "default-scheduler".to_owned(),
+        ..Scheduler::default()
+    }
+}
+
 fn divided() -> Value {
     json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } })
 }
@@ -71,9 +79,13 @@ struct Stage {
 impl Stage {
     /// Creates a stage with the clusters `m1` and `m2`.
     async fn new() -> Self {
-        let api = api().await;
+        Self::heeding(Heeded::default()).await
+    }
+
+    async fn heeding(heeded: Heeded) -> Self {
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let stage = Self::on(api, WriteMode::Perform(writer));
+        let writes = WriteMode::Perform(writer);
+        let stage = Self::of(default_scheduler(), heeded, api().await, writes);
         for name in ["m1", "m2"] {
             stage.show_cluster(cluster(name, 1));
         }
@@ -81,17 +93,14 @@ impl Stage {
     }
 
     fn on(api: TestApi, writes: WriteMode) -> Self {
-        let scheduler = Scheduler {
-            name: "default-scheduler".to_owned(),
-            ..Scheduler::default()
-        };
-        Self::of(scheduler, api, writes)
+        Self::of(default_scheduler(), Heeded::default(), api, writes)
     }
 
-    fn of(scheduler: Scheduler, api: TestApi, writes: WriteMode) -> Self {
+    fn of(scheduler: Scheduler, heeded: Heeded, api: TestApi, writes: WriteMode) -> Self {
         let queue = Queue::default();
         let reconciler = Reconciler {
-            index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
+            index: Arc::new(Mutex::new(Index::new(scheduler, heeded))),
+            queue: queue.clone(),
             estimators: None,
             client: api.client(),
             writes,
@@ -99,33 +108,42 @@ impl Stage {
             contention: Contention::default(),
             clock: || NOW.parse().unwrap(),
         };
-        let listed = Seen::InitDone;
-        reconciler
-            .index
-            .observe(|index| index.observe_cluster(listed));
-        Self {
+        let stage = Self {
             api,
             reconciler,
             queue,
-        }
+        };
+        stage.observe_cluster(Seen::InitDone);
+        stage
     }
 
-    fn show_cluster(&self, cluster: ClusterView) {
-        let event = Seen::Apply(Decoded::Valid(cluster));
-        self.reconciler
-            .index
-            .observe(|index| index.observe_cluster(event));
+    fn show_cluster(&self, cluster: ClusterView) -> Vec<Key> {
+        self.observe_cluster(Seen::Apply(Decoded::Valid(cluster)))
+    }
+
+    /// Shows an event of a cluster, and returns the bindings that it wakes.
+    fn observe_cluster(&self, event: Seen<Decoded<ClusterView>>) -> Vec<Key> {
+        self.queue.take_all();
+        clusters(&self.reconciler.index, &self.queue).observe(event);
+        self.queue.take_all()
+    }
+
+    /// Shows an event of a binding, and returns the bindings that it wakes.
+    fn observe_binding(&self, event: Seen<Decoded<ResourceBinding>>) -> Vec<Key> {
+        self.queue.take_all();
+        bindings(&self.reconciler.index, &self.queue).observe(event);
+        self.queue.take_all()
     }
 
     /// Shows a stored binding as the watch does.
     fn show(&self, stored: &Value) {
-        let index = &self.reconciler.index;
         if stored["kind"] == "ResourceBinding" {
-            let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
-            index.observe(|index| index.observe_binding(event));
+            let binding = from_value(stored.clone()).unwrap();
+            self.observe_binding(Seen::Apply(Decoded::Valid(binding)));
         } else {
-            let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
-            index.observe(|index| index.observe_cluster_binding(event));
+            let binding = from_value(stored.clone()).unwrap();
+            let event = Seen::Apply(Decoded::Valid(binding));
+            cluster_bindings(&self.reconciler.index, &self.queue).observe(event);
         }
     }
 
@@ -328,19 +346,13 @@ async fn cluster_wakes_concerned_bindings() {
         stage.reconcile(&key).await.unwrap();
         stage.show(&stage.api.get(&format!("{BINDINGS}/{name}")).await);
     }
-    let observe = |cluster| {
-        let mut woken = Vec::new();
-        let event = Seen::Apply(Decoded::Valid(cluster));
-        stage.reconciler.index.observe(|index| {
-            woken = index.observe_cluster(event);
-            Vec::new()
-        });
-        woken
-    };
     let mut heartbeat = cluster("m1", 1);
     heartbeat.metadata.resource_version = Some("7".to_owned());
-    assert_eq!(observe(heartbeat), []);
-    assert_eq!(observe(cluster("m1", 2)), [Key::new("shop", "m1")]);
+    heartbeat.metadata.annotations = Some([("beat".to_owned(), "7".to_owned())].into());
+    heartbeat.status.kubernetes_version = "v1.36.3".to_owned();
+    assert_eq!(stage.show_cluster(heartbeat), []);
+    let edited = stage.show_cluster(cluster("m1", 2));
+    assert_eq!(edited, [Key::new("shop", "m1")]);
     // The pass that the change caused is noted once.
     stage.api.writes();
     let path = format!("{BINDINGS}/m1");
@@ -352,12 +364,8 @@ async fn cluster_wakes_concerned_bindings() {
         metadata: Box::new(unread.metadata.clone()),
         error: "odd".to_owned(),
     };
-    stage
-        .reconciler
-        .index
-        .observe(|index| index.observe_cluster(Seen::Apply(invalid)));
-    assert_eq!(observe(unread).len(), 2);
-    assert!(!stage.queue.is_empty());
+    assert_eq!(stage.observe_cluster(Seen::Apply(invalid)), []);
+    assert_eq!(stage.show_cluster(unread).len(), 2);
 }
 
 /// Room wakes only the bindings that lack it.
@@ -381,12 +389,7 @@ async fn room_wakes_waiting_bindings() {
     roomy.metadata.resource_version = Some("2".to_owned());
     let room = json!({ "allocatable": { "cpu": "2", "pods": "9" } });
     roomy.status.resource_summary = from_value(room).unwrap();
-    let mut woken = Vec::new();
-    stage.reconciler.index.observe(|index| {
-        woken = index.observe_cluster(Seen::Apply(Decoded::Valid(roomy)));
-        Vec::new()
-    });
-    assert_eq!(woken, std::slice::from_ref(&key));
+    assert_eq!(stage.show_cluster(roomy), std::slice::from_ref(&key));
     stage.reconcile(&key).await.unwrap();
     let scheduled = stage.assert_settled(&path, &key).await;
     assert_eq!(

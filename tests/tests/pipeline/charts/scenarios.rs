@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 23] = [
+pub(super) const ALL: [Scenario; 24] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -81,6 +81,18 @@ pub(super) const ALL: [Scenario; 23] = [
             r#"executionController={"enabled":true}"#,
         ],
         &["propagation/estimators"],
+    ),
+    scenario(
+        HOST,
+        "karmada-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"propagationController={"enabled":true}"#,
+            r#"scheduler={"enabled":true}"#,
+            r#"executionController={"enabled":true,"flags":["--block-multicluster-services"]}"#,
+        ],
+        &["propagation/east-west"],
     ),
     scenario(
         HOST,
@@ -206,13 +218,14 @@ pub(super) const ALL: [Scenario; 23] = [
         "karmada-system",
         &[
             r#"place="karmada""#,
-            r#"propagation={"enabled":true,"everything":true}"#,
+            r#"propagation={"enabled":true,"everything":true,"blockMulticlusterServices":true}"#,
             "admission=false",
             "kubectlRemedy=false",
         ],
         &[
             "karmada",
             "propagation",
+            "propagation/east-west/rights.yaml",
             "propagation/everything/rights.yaml",
         ],
     ),

@@ -47,6 +47,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "propagation",
             "propagation/cluster",
             "propagation/collect-endpoints/rights.yaml",
+            "propagation/east-west/rights.yaml",
             "propagation/estimators/rights.yaml",
             "propagation/everything/rights.yaml",
             "propagation/rebalance/rights.yaml",

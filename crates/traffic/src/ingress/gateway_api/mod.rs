@@ -18,6 +18,9 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::ingress) use parent::is_host_within;
+pub(in crate::ingress) use path::RoutePath;
+
 pub use claims::{Claims, hosts};
 pub use parent::{addresses, gateway_problems, route_problems};
 pub use problem::RouteProblem;

@@ -159,10 +159,13 @@ fn serves_with_tls(gateway: &Gateway, host: &str) -> bool {
 
 /// Returns `true` if a listener is for all requests to a host.
 fn covers(listener: &Listener, host: &str) -> bool {
-    match listener.hostname.as_deref() {
-        None | Some("") => true,
-        Some(own) => own == host || own.strip_prefix('*').is_some_and(|end| host.ends_with(end)),
-    }
+    is_host_within(host, listener.hostname.as_deref().unwrap_or_default())
+}
+
+/// Returns `true` if `pattern`, which may begin with `*.`, has all names that `host` has. An empty one has all that there are.
+pub(in crate::ingress) fn is_host_within(host: &str, pattern: &str) -> bool {
+    let is_below = |end| host.ends_with(end);
+    pattern.is_empty() || pattern == host || pattern.strip_prefix('*').is_some_and(is_below)
 }
 
 /// Returns `false` if the controller of the Gateway says that a listener cannot serve, as one whose certificate is missing.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use k8s_openapi::api::networking::v1::HTTPIngressPath;
+use k8s_openapi::api::networking::v1::{HTTPIngressPath, IngressBackend};
 use karmada_api::gateway_api::HttpPathMatch;
 use objects::qualified_name::is_subdomain;
 
@@ -11,7 +11,7 @@ const PREFIX: &str = "PathPrefix";
 
 /// The requests of a host that a route is for, by their path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RoutePath {
+pub(in crate::ingress) enum RoutePath {
     /// This path alone.
     Exact(String),
     /// This path and all below it, without a slash at its end.
@@ -57,13 +57,26 @@ impl RoutePath {
     }
 
     /// Returns what a route has, and `None` for a regular expression.
-    pub(super) fn of_route(path: Option<&HttpPathMatch>) -> Option<Self> {
+    pub(in crate::ingress) fn of_route(path: Option<&HttpPathMatch>) -> Option<Self> {
         let kind = path.and_then(|path| path.type_.as_deref());
         let value = path.and_then(|path| path.value.as_deref()).unwrap_or("/");
         match kind.unwrap_or(PREFIX) {
             EXACT => Some(Self::Exact(value.to_owned())),
             PREFIX => Some(Self::prefix(value)),
             _ => None,
+        }
+    }
+
+    /// Returns the path of an Ingress that leads to `backend`.
+    pub(in crate::ingress) fn to_ingress(&self, backend: IngressBackend) -> HTTPIngressPath {
+        let (kind, value) = match self {
+            Self::Exact(value) => (EXACT, value),
+            Self::Prefix(value) => ("Prefix", value),
+        };
+        HTTPIngressPath {
+            backend,
+            path: Some(value.clone()),
+            path_type: kind.to_owned(),
         }
     }
 

@@ -3,8 +3,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use objects::Key;
 
+use crate::ingress::http_route::route_of;
+
 /// A backend in the configuration of HAProxy: `NAMESPACE_INGRESS_SERVICE_PORT`, with the number of the Service's port. No
-/// name in Kubernetes has a `_`. Each ingress has backends of its own, since each chooses what to do when every cluster is
+/// name in Kubernetes has a `_`, nor a `:`, which that of an `HTTPRoute` has here. Each ingress has backends of its own, since each chooses what to do when every cluster is
 /// blocked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BackendName {
@@ -28,7 +30,9 @@ pub struct Target {
 impl BackendName {
     /// Returns the backend of a Service's port. `None` if a name is not one of Kubernetes: it would be a command.
     pub(super) fn new(ingress: &Key, service: &str, port: i32) -> Option<Self> {
-        let names = [&ingress.namespace, &ingress.name, service];
+        let route = route_of(ingress);
+        let of = &route.as_ref().unwrap_or(ingress).name;
+        let names = [ingress.namespace.as_str(), of, service];
         names.into_iter().all(is_name).then_some(())?;
         Some(Self {
             ingress: ingress.clone(),
@@ -104,6 +108,7 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingress::http_route::served_key;
 
     /// The name of a backend has the four parts, and nothing else is one.
     #[test]
@@ -111,6 +116,9 @@ mod tests {
         let name = BackendName::new(&Key::new("ns", "shop.eu"), "web", 80).unwrap();
         assert_eq!(name.to_string(), "ns_shop.eu_web_80");
         assert_eq!(BackendName::parse("ns_shop.eu_web_80"), Some(name));
+        let route = BackendName::parse("ns_httproute:shop_web_80").unwrap();
+        assert_eq!(route.ingress, served_key(&Key::new("ns", "shop")));
+        assert_eq!(route.to_string(), "ns_httproute:shop_web_80");
         for other in [
             "",
             "web",
@@ -121,6 +129,8 @@ mod tests {
             "ns_i_s_70000",
             "ns_i_s_80_x",
             "_i_s_80",
+            "ns_other:i_s_80",
+            "ns_httproute:_s_80",
         ] {
             assert_eq!(BackendName::parse(other), None, "{other}");
         }

@@ -5,7 +5,7 @@ use k8s_openapi::api::networking::v1::{
 use objects::Key;
 
 use super::managed_by::{ManagedBy, add_recorded};
-use super::names::{secret_name, service_name};
+use super::names::{ingress_name, secret_name, service_name};
 use super::objects::{Objects, backend_objects, non_blank};
 use super::routes::all_routes;
 use super::scheme::ingress_scheme;
@@ -80,7 +80,7 @@ impl Ingresses {
         };
         let routes_anything = spec.default_backend.is_some() || spec.rules.is_some();
         routes_anything.then(|| {
-            let mut metadata = self.managed_by.metadata(key, key.name.clone());
+            let mut metadata = self.managed_by.metadata(key, ingress_name(key));
             let mut annotations = ingress_scheme(desired);
             // What the user says goes before what follows from a port.
             annotations.extend(desired.annotations.clone());

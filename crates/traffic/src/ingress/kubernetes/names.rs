@@ -2,12 +2,22 @@ use std::hash::Hasher;
 
 use fnv::FnvHasher;
 use objects::Key;
+use objects::qualified_name::is_subdomain;
 
 use crate::ingress::ControllerName;
 
 /// The longest name of a Service, and the longest value of a label.
 const LONGEST: usize = 63;
 const HASH_DIGITS: usize = 10;
+
+/// Returns the name of the gateway's Ingress for `ingress`: its own, unless that is none of an object.
+pub(super) fn ingress_name(ingress: &Key) -> String {
+    if is_subdomain(&ingress.name) {
+        ingress.name.clone()
+    } else {
+        object_name(&ingress.name, "", &["ingress"])
+    }
+}
 
 /// Returns the name of the gateway Service for `service` of `ingress`.
 pub(in crate::ingress) fn service_name(ingress: &Key, service: &str) -> String {
@@ -100,6 +110,18 @@ mod tests {
         assert_eq!(object_name("shop", "web", &[]), "shop-web-df0789731c");
         assert_eq!(object_name("shop.eu", "web", &[]), "shop-eu-web-9b2e300323");
         assert_eq!(object_name("1st", "web", &[]), "i-1st-web-2472373c64");
+    }
+
+    /// An Ingress has the name of its ingress, and one of its own where that is none of an object.
+    #[test]
+    fn ingress_keeps_its_name() {
+        let name = |name: &str| ingress_name(&Key::new("ns", name));
+        assert_eq!(name("shop.eu"), "shop.eu");
+        let route = name("httproute:shop");
+        assert!(
+            is_subdomain(&route) && route.starts_with("httproute-shop-"),
+            "{route}"
+        );
     }
 
     /// Names that read the same differ by their hash.

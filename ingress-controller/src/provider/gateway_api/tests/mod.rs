@@ -12,30 +12,11 @@ use serde_json::{Value, json};
 use karmada_api::gateway_api::GatewayClass;
 
 use super::*;
+use crate::fixtures::gateway_kinds;
 use crate::provider::gateway_cluster::stage::{GatewayStage, TestRouting, listed};
 
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/ns/httproutes";
 const GATEWAY: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/infra/gateways/web";
-
-/// Returns the definition of a kind of the Gateway API, with any fields.
-fn definition(kind: &str, plural: &str, scope: &str) -> Value {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.gateway.networking.k8s.io") },
-        "spec": {
-            "group": "gateway.networking.k8s.io",
-            "scope": scope,
-            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": schema },
-                "subresources": { "status": {} },
-            }],
-        },
-    })
-}
 
 /// Returns all objects of others, whichever namespace they are in.
 async fn all<K>(client: Client, selected: &ListParams) -> Vec<K>
@@ -66,11 +47,7 @@ async fn create_gateway(api: &TestApi) {
 
 impl TestRouting for HttpRouting {
     fn kinds() -> Vec<Value> {
-        vec![
-            definition("HTTPRoute", "httproutes", "Namespaced"),
-            definition("Gateway", "gateways", "Namespaced"),
-            definition("GatewayClass", "gatewayclasses", "Cluster"),
-        ]
+        gateway_kinds().into()
     }
 
     fn routing() -> Self {

@@ -4,6 +4,7 @@ use serde_json::{from_value, json};
 
 use super::*;
 use crate::arrivals::Arrivals;
+use crate::index::Works;
 
 /// Returns what a watch sees of an object that cannot be read.
 fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
@@ -15,12 +16,12 @@ fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
 }
 
 /// Returns an index in which a Work brings `shop/web` to `m1`.
-fn shared() -> (Arc<SharedIndex>, SharedEndpoints) {
-    let works = Arc::new(SharedIndex::new(
+fn shared() -> (Works, SharedEndpoints) {
+    let works = Works::new(
         MemberQueues::default(),
         Arrivals::register(&mut Registry::default()),
-    ));
-    let endpoints = SharedEndpoints::new(Arc::clone(&works));
+    );
+    let endpoints = SharedEndpoints::new(&works.index);
     let web = BTreeSet::from([Origin::new("m1", Key::new("shop", "web"))]);
     let work = Key::new("karmada-es-m1", "web");
     endpoints.index.lock().dispatched.replace(&work, web);
@@ -45,11 +46,11 @@ fn gone_unread_slice_wakes() {
 fn gone_unread_work_wakes() {
     let (works, endpoints) = shared();
     let work = || unreadable("karmada-es-m1", &json!({}));
-    let changes = works.observe_works(Event::Apply(work()));
-    assert!(changes.unread_gone.is_empty());
-    let changes = works.observe_works(Event::Delete(work()));
-    assert_eq!(changes.unread_gone, BTreeSet::from(["m1".to_owned()]));
-    endpoints.observe_unread_gone("m1");
+    let rows = Watch::new(&works.index, |index| &mut index.works);
+    let mut rows = endpoints.add_rows(rows);
+    rows.observe(Event::Apply(work()));
+    assert!(endpoints.queue.is_empty());
+    rows.observe(Event::Delete(work()));
     assert_eq!(endpoints.queue.len(), 1);
 }
 
@@ -60,13 +61,11 @@ fn gone_unread_export_wakes() {
     let export = || unreadable("shop", &json!({}));
     let readable = json!({ "metadata": { "namespace": "shop", "name": "web" } });
     let readable = Decoded::Valid(from_value(readable).unwrap());
-    endpoints
-        .index
-        .lock()
-        .exports
-        .observe(Event::Apply(readable));
-    endpoints.observe_exports(Event::Apply(export()));
+    let mut rows = endpoints.export_rows();
+    rows.observe(Event::Apply(readable));
+    assert_eq!(endpoints.queue.take_all().len(), 1);
+    rows.observe(Event::Apply(export()));
     assert!(endpoints.queue.is_empty());
-    endpoints.observe_exports(Event::Delete(export()));
+    rows.observe(Event::Delete(export()));
     assert_eq!(endpoints.queue.len(), 1);
 }

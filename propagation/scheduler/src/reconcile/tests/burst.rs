@@ -49,9 +49,12 @@ impl Stage {
     }
 
     fn with_promises(api: TestApi, writes: WriteMode) -> Self {
-        let mut stage = Self::on(api, writes);
+        let heeded = Heeded {
+            promises: Some(clock),
+            ..Heeded::default()
+        };
+        let mut stage = Self::of(default_scheduler(), heeded, api, writes);
         stage.reconciler.clock = clock;
-        stage.reconciler.index.heed_promises(clock);
         stage
     }
 
@@ -101,13 +104,7 @@ impl Stage {
         event: fn(Decoded<ResourceBinding>) -> Seen<Decoded<ResourceBinding>>,
         a: &Value,
     ) -> Vec<Key> {
-        let event = event(Decoded::Valid(from_value(a.clone()).unwrap()));
-        let mut woken = Vec::new();
-        self.reconciler.index.observe(|index| {
-            woken = index.observe_binding(event);
-            Vec::new()
-        });
-        woken
+        self.observe_binding(event(Decoded::Valid(from_value(a.clone()).unwrap())))
     }
 }
 
@@ -142,12 +139,7 @@ async fn burst_fits_its_cluster() {
     for stored in &stored {
         stage.show(stored);
     }
-    let mut woken = Vec::new();
-    let roomy = Seen::Apply(Decoded::Valid(with_room("m1", 8)));
-    stage.reconciler.index.observe(|index| {
-        woken = index.observe_cluster(roomy);
-        Vec::new()
-    });
+    let woken = stage.show_cluster(with_room("m1", 8));
     assert_eq!(woken.len(), 15);
     let names: Vec<_> = woken.into_iter().map(|key| key.name).collect();
     let stored = stage.decide_all(&names).await;
@@ -294,7 +286,7 @@ async fn nothing_outlives_its_binding() {
     let stage = Stage::of_promises(2).await;
     stage.two_for_one().await;
     let a = stage.api.get(&path("a")).await;
-    assert!(stage.reconciler.index.next_end(&key("a")).is_some());
+    assert!(stage.reconciler.index.lock().next_end(&key("a")).is_some());
     stage.woken_by(Seen::Delete, &a);
-    assert_eq!(stage.reconciler.index.next_end(&key("a")), None);
+    assert_eq!(stage.reconciler.index.lock().next_end(&key("a")), None);
 }

@@ -73,7 +73,7 @@ async fn needs_are_remembered() {
     let mut claiming = binding("web", "ResourceBinding", &json!({}));
     claiming["spec"]["replicaRequirements"] = needs.clone();
     stage.show(&stage.api.create(&claiming).await);
-    let snapshot = stage.reconciler.index.snapshot(&key).unwrap();
+    let snapshot = stage.reconciler.index.lock().snapshot(&key).unwrap();
     let known = &snapshot.binding.view().spec.replica_requirements;
     assert_eq!(*known, Some(needs));
 }

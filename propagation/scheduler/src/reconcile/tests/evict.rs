@@ -20,7 +20,12 @@ async fn room_wakes_leaving_bindings() {
             ..Scheduler::default()
         };
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let stage = Stage::of(scheduler, api().await, WriteMode::Perform(writer));
+        let stage = Stage::of(
+            scheduler,
+            Heeded::default(),
+            api().await,
+            WriteMode::Perform(writer),
+        );
         stage.show_cluster(with_room("m1", 2));
         stage.show_cluster(with_room("m2", 1));
         let (key, path) = web();
@@ -33,12 +38,7 @@ async fn room_wakes_leaving_bindings() {
         let stays = stage.assert_settled(&path, &key).await;
         assert_eq!(stays["spec"]["clusters"][0]["name"], "m1");
 
-        let mut woken = Vec::new();
-        let roomy = Seen::Apply(Decoded::Valid(with_room("m2", 2)));
-        stage.reconciler.index.observe(|index| {
-            woken = index.observe_cluster(roomy);
-            Vec::new()
-        });
+        let woken = stage.show_cluster(with_room("m2", 2));
         assert_eq!(woken.len(), usize::from(evicts));
         stage.reconcile(&key).await.unwrap();
         let after = stage.assert_settled(&path, &key).await;

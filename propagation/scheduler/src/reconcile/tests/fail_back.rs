@@ -24,6 +24,7 @@ async fn earlier_room_wakes_returning_bindings() {
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         let stage = Stage::of(
             scheduler(fails_back),
+            Heeded::default(),
             api().await,
             WriteMode::Perform(writer),
         );
@@ -36,12 +37,7 @@ async fn earlier_room_wakes_returning_bindings() {
         let second = stage.assert_settled(&path, &key).await;
         assert_eq!(second["spec"]["clusters"][0]["name"], "m2");
 
-        let mut woken = Vec::new();
-        let roomy = Seen::Apply(Decoded::Valid(with_room("m1", 2)));
-        stage.reconciler.index.observe(|index| {
-            woken = index.observe_cluster(roomy);
-            Vec::new()
-        });
+        let woken = stage.show_cluster(with_room("m1", 2));
         assert_eq!(woken.len(), usize::from(fails_back));
         stage.reconcile(&key).await.unwrap();
         let after = stage.assert_settled(&path, &key).await;
@@ -58,7 +54,12 @@ async fn former_report_delays_return() {
         { "affinityName": "second", "clusterNames": ["m2"] },
     ]);
     let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-    let stage = Stage::of(scheduler(true), api().await, WriteMode::Perform(writer));
+    let stage = Stage::of(
+        scheduler(true),
+        Heeded::default(),
+        api().await,
+        WriteMode::Perform(writer),
+    );
     stage.show_cluster(cluster("m2", 1));
     let (key, path) = web();
     let placement = json!({ "clusterAffinities": groups });

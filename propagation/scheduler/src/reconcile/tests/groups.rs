@@ -27,9 +27,11 @@ fn path(name: &str) -> String {
 impl Stage {
     /// Creates a stage that heeds groups, with the clusters `m1` and `m2`.
     async fn of_groups() -> Self {
-        let stage = Self::new().await;
-        stage.reconciler.index.heed_groups();
-        stage
+        let heeded = Heeded {
+            groups: true,
+            ..Heeded::default()
+        };
+        Self::heeding(heeded).await
     }
 
     async fn create(&self, binding: &Value) {
@@ -143,11 +145,7 @@ async fn leaver_wakes_who_waits() {
         } else {
             Seen::Apply(Decoded::Valid(a))
         };
-        let mut woken = Vec::new();
-        stage.reconciler.index.observe(|index| {
-            woken = index.observe_binding(event);
-            Vec::new()
-        });
+        let woken = stage.observe_binding(event);
         assert!(woken.contains(&key("c")), "{woken:?}");
         stage.reconcile(&key("c")).await.unwrap();
         assert_eq!(stage.clusters("c").await, ["m1"]);

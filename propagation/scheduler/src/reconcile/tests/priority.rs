@@ -4,10 +4,11 @@ use super::*;
 
 /// Returns the position of the first write of the binding `urgent`, which was created after thirty others.
 async fn turn_of_urgent(is_heeded: bool) -> usize {
-    let stage = Stage::new().await;
-    if is_heeded {
-        stage.reconciler.index.heed_priority();
-    }
+    let heeded = Heeded {
+        priority: is_heeded,
+        ..Heeded::default()
+    };
+    let stage = Stage::heeding(heeded).await;
     for nth in 0..30 {
         let new = binding(&format!("b{nth:02}"), "ResourceBinding", &divided());
         stage.show(&stage.api.create(&new).await);

@@ -24,7 +24,12 @@ async fn stage(fits_sets: bool) -> Stage {
         ..Scheduler::default()
     };
     let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-    let stage = Stage::of(scheduler, api().await, WriteMode::Perform(writer));
+    let stage = Stage::of(
+        scheduler,
+        Heeded::default(),
+        api().await,
+        WriteMode::Perform(writer),
+    );
     stage.show_cluster(with_room("m1", 2));
     stage.show_cluster(with_room("m2", 3));
     stage.show(&stage.api.create(&job(2)).await);
@@ -57,12 +62,7 @@ async fn set_waits_for_room() {
         "failed to select clusters: no enough resource when selecting 1 clusters"
     );
 
-    let mut woken = Vec::new();
-    let roomy = Seen::Apply(Decoded::Valid(with_room("m2", 1)));
-    stage.reconciler.index.observe(|index| {
-        woken = index.observe_cluster(roomy);
-        Vec::new()
-    });
+    let woken = stage.show_cluster(with_room("m2", 1));
     assert_eq!(woken, std::slice::from_ref(&key));
     stage.reconcile(&key).await.unwrap();
     let grown = stage.assert_settled(&path, &key).await;

@@ -22,11 +22,7 @@ impl Stage {
 async fn any_cluster_wakes_unscheduled() {
     let stage = Stage::without_its_cluster().await;
     let (key, path) = web();
-    let mut woken = Vec::new();
-    stage.reconciler.index.observe(|index| {
-        woken = index.observe_cluster(Seen::Apply(Decoded::Valid(cluster("m3", 1))));
-        Vec::new()
-    });
+    let woken = stage.show_cluster(cluster("m3", 1));
     assert_eq!(woken, std::slice::from_ref(&key));
     stage.reconcile(&key).await.unwrap();
     let after = stage.assert_settled(&path, &key).await;
@@ -42,10 +38,8 @@ async fn unscheduled_binding_is_retried() {
     let (api, _program) = stage.run();
     // Virtual time advances only once every task is idle.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    index.observe(|index| {
-        index.observe_cluster(Seen::Apply(Decoded::Valid(cluster("m9", 1))));
-        Vec::new()
-    });
+    let unseen = Seen::Apply(Decoded::Valid(cluster("m9", 1)));
+    index.lock().clusters.observe(unseen);
     assert_eq!(api.writes(), [""; 0]);
     tokio::time::sleep(Duration::from_mins(5)).await;
     let after = api.get(&web().1).await;

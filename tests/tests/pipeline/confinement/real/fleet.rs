@@ -16,12 +16,13 @@ use super::super::{
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
-const RIGHTS: [&str; 8] = [
+const RIGHTS: [&str; 9] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
     "propagation/everything/rights.yaml",
     "propagation/cluster/cluster-controller.yaml",
     "propagation/collect-endpoints/rights.yaml",
+    "propagation/east-west/rights.yaml",
     "propagation/rebalance/rights.yaml",
     "propagation/estimators/rights.yaml",
     "renew/rights.yaml",
@@ -38,6 +39,7 @@ const BINDING: &str =
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
+const SERVICES: &str = "/api/v1/namespaces/shop/services";
 const INGRESS: &str =
     "/apis/networking.karmada.io/v1alpha1/namespaces/shop/multiclusteringresses/web";
 
@@ -51,6 +53,12 @@ fn policy(name: &str, kind: &str, managed: bool) -> Value {
 /// Returns an EndpointSlice with these labels.
 fn slice(name: &str, labels: &Value) -> Value {
     json!({ "metadata": { "name": name, "labels": labels }, "addressType": "IPv4", "endpoints": [], "ports": [] })
+}
+
+/// Returns a Service with these labels and this selector.
+fn service(name: &str, labels: &Value, selector: &Value) -> Value {
+    json!({ "metadata": { "name": name, "labels": labels },
+        "spec": { "ports": [{ "port": 80 }], "selector": selector } })
 }
 
 /// Returns the labels that a slice of a Service has which the execution-controller collected.
@@ -219,8 +227,29 @@ fn of_execution_controller() -> Vec<Attempt> {
     let spec = "the spec of a Work is not the execution-controller's";
     let metadata = "of a Work the execution-controller writes its own finalizer";
     let slices = "writes the EndpointSlices that it collected only";
+    let services = "writes the Services that it derived from ServiceImports only";
+    let own = json!({ "app.kubernetes.io/managed-by": "karmada-rs.io_execution-controller" });
     let users = format!("{SLICES}/users");
     vec![
+        attempt(
+            "POST",
+            SERVICES,
+            service("derived-web", &json!({}), &Value::Null),
+            services,
+        ),
+        attempt(
+            "POST",
+            SERVICES,
+            service("web", &own, &Value::Null),
+            services,
+        ),
+        attempt(
+            "POST",
+            SERVICES,
+            service("derived-web", &own, &json!({ "app": "web" })),
+            services,
+        ),
+        allowed("POST", SERVICES, service("derived-web", &own, &Value::Null)),
         attempt("POST", SLICES, slice("a", &json!({})), slices),
         attempt(
             "POST",
@@ -347,7 +376,7 @@ fn of_ingress_controller() -> Vec<Attempt> {
             "PATCH",
             INGRESS,
             json!({ "spec": { "ingressClassName": "other" } }),
-            "the spec of a MultiClusterIngress is not",
+            "the spec of a MultiClusterIngress or an HTTPRoute is not",
         ),
         allowed("POST", POLICIES, policy("export-a", "ServiceExport", true)),
         allowed("PATCH", INGRESS, held("karmada-rs.io/a")),

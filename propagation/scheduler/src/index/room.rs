@@ -5,39 +5,27 @@ use karmada_api::TargetCluster;
 use objects::Key;
 use propagation_rules::schedule::{Assumed, Assumptions, concerns, waits_for_room};
 
-use super::{SharedIndex, left};
+use super::{Index, left};
 use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
 use crate::decisions::Decision;
-use crate::index::Index;
 
-impl SharedIndex {
-    /// Has bindings find from now on only the room that is promised to no other. `clock` shows the time.
-    pub(crate) fn heed_promises(&self, clock: fn() -> Timestamp) {
-        self.index.lock().assumed = Some(AssumedBindings::new(clock));
-    }
-
-    /// Ends what is assumed of the binding `key` for long enough, and wakes those that wait for that room.
-    pub(crate) fn end_assumptions(&self, key: &Key) {
-        let mut index = self.index.lock();
-        if let Some(assumed) = &mut index.assumed {
+impl Index {
+    /// Ends what is assumed of the binding `key` for long enough, and returns those that wait for that room.
+    pub(crate) fn end_assumptions(&mut self, key: &Key) -> Vec<Key> {
+        if let Some(assumed) = &mut self.assumed {
             assumed.end(key);
         }
-        let woken = index.recount(key);
-        drop(index);
-        self.queue.add_all(woken);
+        self.recount(key)
     }
 
     /// Returns the time at which the next assumption about the binding `key` ends by itself.
     pub(crate) fn next_end(&self, key: &Key) -> Option<Timestamp> {
-        let index = self.index.lock();
-        index.assumed.as_ref()?.shown(key).next_end()
+        self.assumed.as_ref()?.shown(key).next_end()
     }
-}
 
-impl Index {
     /// Returns what is assumed to be in clusters when the binding `key` is decided; `None` if nobody keeps account of it.
-    pub(crate) fn assumed_for(&self, key: &Key) -> Option<Assumed> {
+    pub(super) fn assumed_for(&self, key: &Key) -> Option<Assumed> {
         let assumed = self.assumed.as_ref()?;
         // A decision of its own that was perhaps not written leaves room for the same again.
         Some(assumed.all_if(key, &self.counted(key, Decision::written)))
@@ -48,10 +36,7 @@ impl Index {
         let keys = self.assumed.iter().flat_map(AssumedBindings::keys);
         let keys: Vec<_> = keys.cloned().collect();
         for key in &keys {
-            if let Some(assumed) = &mut self.assumed {
-                assumed.end(key);
-            }
-            self.recount(key);
+            self.end_assumptions(key);
         }
     }
 

@@ -1,0 +1,237 @@
+//! The watched objects of one kind, by key and by what they refer to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::runtime::watcher::Event;
+use objects::Key;
+use objects::reverse_index::ReverseIndex;
+
+use crate::cache::{Cache, Transition, Undecoded};
+use crate::watch::Decoded;
+
+/// The last valid version of every object of the kind `K`, by key and by each `T` that it refers to.
+#[derive(Debug)]
+pub struct Store<K, T = ()> {
+    objects: Cache<K>,
+    references: ReverseIndex<Key, T>,
+    refers: fn(&K) -> BTreeSet<T>,
+    keep: fn(&mut K),
+    is_news: fn(&K, &mut K) -> bool,
+    is_listed: bool,
+}
+
+/// The changes that one event has brought to the objects of a kind.
+#[derive(Debug)]
+pub struct Changes<K> {
+    /// The change of each object.
+    pub objects: Vec<Transition<K>>,
+    /// The objects that had never decoded, and now do or are gone.
+    pub mended: BTreeSet<Key>,
+    /// True if every object has been listed for the first time.
+    pub is_first_list: bool,
+}
+
+impl<K, T> Default for Store<K, T> {
+    fn default() -> Self {
+        Self {
+            objects: Cache::default(),
+            references: ReverseIndex::default(),
+            refers: |_| BTreeSet::new(),
+            keep: |_| {},
+            is_news: |_, _| true,
+            is_listed: false,
+        }
+    }
+}
+
+impl<K, T> Store<K, T> {
+    /// Creates a store that finds an object by what `refers` returns of it.
+    pub fn by(refers: fn(&K) -> BTreeSet<T>) -> Self {
+        Self {
+            refers,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the last valid version of an object.
+    pub fn get(&self, key: &Key) -> Option<&Arc<K>> {
+        self.objects.get(key)
+    }
+
+    /// Returns `true` if an object exists, decoded or not.
+    pub fn exists(&self, key: &Key) -> bool {
+        self.get(key).is_some() || self.unread().contains(key)
+    }
+
+    /// Iterates over the objects in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
+        self.objects.iter()
+    }
+
+    /// Iterates over the keys of the objects, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// Returns the keys of objects that exist but never decoded: their content is unknown.
+    pub fn unread(&self) -> &BTreeSet<Key> {
+        self.objects.unread()
+    }
+
+    /// Returns `true` once every object has been listed.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    /// Counts the objects whose newest version does not decode.
+    pub fn undecoded(&self) -> Undecoded {
+        self.objects.undecoded()
+    }
+}
+
+impl<K: Resource + PartialEq, T> Store<K, T> {
+    /// Keeps of each object what `keep` leaves of it: nobody reads the rest, so that a version that differs in nothing else
+    /// is no change.
+    #[must_use]
+    pub fn keeping(self, keep: fn(&mut K)) -> Self {
+        Self {
+            keep,
+            is_news: differs,
+            ..self
+        }
+    }
+}
+
+impl<K, T: Clone + Ord> Store<K, T> {
+    /// Iterates over the keys of the objects that refer to `target`, in order.
+    pub fn keys_of(&self, target: &T) -> impl Iterator<Item = &Key> {
+        self.references.sources(target)
+    }
+
+    /// Iterates over the objects that refer to `target`, in the order of their keys.
+    pub fn of(&self, target: &T) -> impl Iterator<Item = &Arc<K>> {
+        self.keys_of(target).filter_map(|key| self.get(key))
+    }
+
+    /// Returns what an object refers to, in order.
+    pub fn targets(&self, key: &Key) -> &[T] {
+        self.references.targets(key)
+    }
+
+    /// Returns what either version of an object refers to.
+    pub fn concerned(&self, change: &Transition<K>) -> BTreeSet<T> {
+        change.versions().flat_map(self.refers).collect()
+    }
+}
+
+impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
+    /// Applies an event of the watch, as [`Cache::observe`] does, and returns the changes.
+    pub fn observe(&mut self, mut event: Event<Decoded<K>>) -> Changes<K> {
+        let is_first_list = matches!(event, Event::InitDone) && !self.is_listed;
+        self.is_listed |= is_first_list;
+        let is_news = match &mut event {
+            Event::Apply(Decoded::Valid(object)) | Event::InitApply(Decoded::Valid(object)) => {
+                (self.keep)(object);
+                let known = self.objects.get(&Key::of(object));
+                known.is_none_or(|known| (self.is_news)(known, object))
+            }
+            _ => true,
+        };
+        let unread = self.objects.unread().clone();
+        let mut objects = self.objects.observe(event);
+        objects.retain(|_| is_news);
+        for change in &objects {
+            let targets = change.new.as_deref().map(self.refers);
+            self.references
+                .replace(&change.key, targets.unwrap_or_default());
+        }
+        let mended = unread.difference(self.objects.unread());
+        Changes {
+            mended: mended.cloned().collect(),
+            objects,
+            is_first_list,
+        }
+    }
+}
+
+/// Returns `true` if two versions of an object differ in more than their resource versions.
+fn differs<K: Resource + PartialEq>(known: &K, object: &mut K) -> bool {
+    let known_version = known.meta().resource_version.clone();
+    let version = std::mem::replace(&mut object.meta_mut().resource_version, known_version);
+    let differs = *known != *object;
+    object.meta_mut().resource_version = version;
+    differs
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn map(version: u32, data: &Value) -> Event<Decoded<ConfigMap>> {
+        let metadata = json!({ "name": "a", "resourceVersion": version.to_string() });
+        let object = from_value(json!({ "metadata": metadata, "data": data }));
+        Event::Apply(Decoded::Valid(object.unwrap()))
+    }
+
+    fn unreadable() -> Decoded<ConfigMap> {
+        let metadata = json!({ "name": "b", "resourceVersion": "1" });
+        Decoded::Invalid {
+            metadata: Box::new(from_value(metadata).unwrap()),
+            error: "no such field".to_owned(),
+        }
+    }
+
+    /// An object is found by what it refers to now, and a change concerns what it referred to before, too.
+    #[test]
+    fn look_up_follows_object() {
+        let mut store = Store::by(|map: &ConfigMap| {
+            let data = map.data.iter().flatten();
+            data.map(|(_, target)| target.clone()).collect()
+        });
+        store.observe(map(1, &json!({ "to": "x" })));
+        let changes = store.observe(map(2, &json!({ "to": "y" }))).objects;
+        let [x, y] = ["x", "y"].map(str::to_owned);
+        assert_eq!((store.of(&x).count(), store.of(&y).count()), (0, 1));
+        let concerned = BTreeSet::from([x, y.clone()]);
+        assert_eq!(store.concerned(&changes[0]), concerned);
+        store.observe(Event::Init);
+        store.observe(Event::InitDone);
+        assert_eq!(store.keys_of(&y).count(), 0);
+    }
+
+    /// A version that differs in what is dropped is no change, and the newest one all the same.
+    #[test]
+    fn dropped_part_changes_nothing() {
+        let mut store: Store<ConfigMap> = Store::default().keeping(|map| {
+            let data = map.data.get_or_insert_default();
+            data.remove("beat");
+        });
+        for (version, data, changes) in [
+            (1, json!({ "beat": "1" }), 1),
+            (2, json!({ "beat": "2" }), 0),
+            (3, json!({ "kept": "1" }), 1),
+        ] {
+            let observed = store.observe(map(version, &data));
+            assert_eq!(observed.objects.len(), changes, "{version}");
+            let known = store.get(&Key::cluster_scoped("a")).unwrap();
+            let newest = known.metadata.resource_version.clone();
+            assert_eq!(newest, Some(version.to_string()));
+        }
+    }
+
+    /// An object that never decoded is mended once it does, or is gone.
+    #[test]
+    fn gone_unread_object_is_mended() {
+        let mut store: Store<ConfigMap> = Store::default();
+        assert!(store.observe(Event::Apply(unreadable())).mended.is_empty());
+        let key = Key::cluster_scoped("b");
+        assert!(store.exists(&key) && store.get(&key).is_none());
+        let mended = store.observe(Event::Delete(unreadable())).mended;
+        assert_eq!(mended, BTreeSet::from([key]));
+    }
+}

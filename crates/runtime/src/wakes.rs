@@ -1,0 +1,206 @@
+//! The table of what wakes what: for each kind, the keys that its changes wake.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use objects::Key;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use crate::cache::Transition;
+use crate::program::Program;
+use crate::queue::{Queue, QueueKey};
+use crate::store::Store;
+use crate::watch::{Decoded, events};
+
+type Rule<S, K> = Box<dyn FnMut(&mut S, &Transition<K>) + Send>;
+type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
+
+/// The rows of a kind: what its changes do to the state `S`, which has its store, and which keys they wake. All of it
+/// happens under the lock of the state, so that whoever is woken finds the whole change.
+pub struct Watch<S, K, T = ()> {
+    state: Arc<Mutex<S>>,
+    store: fn(&mut S) -> &mut Store<K, T>,
+    rules: Vec<Rule<S, K>>,
+    known_rules: Vec<KnownRule<S>>,
+}
+
+impl<S, K, T> Watch<S, K, T> {
+    /// Creates the rows of the kind in `store`.
+    pub fn new(state: &Arc<Mutex<S>>, store: fn(&mut S) -> &mut Store<K, T>) -> Self {
+        Self {
+            state: Arc::clone(state),
+            store,
+            rules: Vec::new(),
+            known_rules: Vec::new(),
+        }
+    }
+
+    /// Does this at each change, before what the next rows do.
+    #[must_use]
+    pub fn follows(mut self, rule: impl FnMut(&mut S, &Transition<K>) + Send + 'static) -> Self {
+        self.rules.push(Box::new(rule));
+        self
+    }
+
+    /// Adds these keys to `queue` at each change.
+    #[must_use]
+    pub fn wakes<Q, I>(
+        self,
+        queue: &Queue<Q>,
+        mut keys: impl FnMut(&mut S, &Transition<K>) -> I + Send + 'static,
+    ) -> Self
+    where
+        Q: QueueKey,
+        I: IntoIterator<Item = Q>,
+    {
+        let queue = queue.clone();
+        self.follows(move |state, change| queue.add_all(keys(state, change)))
+    }
+
+    /// Does this when more is known than by any one change: every object was listed for the first time, or these that had
+    /// never decoded do, or are gone.
+    #[must_use]
+    pub fn follows_known(
+        mut self,
+        rule: impl FnMut(&mut S, &BTreeSet<Key>) + Send + 'static,
+    ) -> Self {
+        self.known_rules.push(Box::new(rule));
+        self
+    }
+
+    /// Adds these keys to `queue` when more is known, as [`Self::follows_known`] has it.
+    #[must_use]
+    pub fn wakes_when_known<Q, I>(
+        self,
+        queue: &Queue<Q>,
+        mut keys: impl FnMut(&mut S, &BTreeSet<Key>) -> I + Send + 'static,
+    ) -> Self
+    where
+        Q: QueueKey,
+        I: IntoIterator<Item = Q>,
+    {
+        let queue = queue.clone();
+        self.follows_known(move |state, mended| queue.add_all(keys(state, mended)))
+    }
+}
+
+impl<S, K: Resource + Clone + Default, T: Clone + Ord> Watch<S, K, T> {
+    /// Applies an event to the state, and wakes whom it concerns.
+    pub fn observe(&mut self, event: Event<Decoded<K>>) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let changes = (self.store)(state).observe(event);
+        for change in &changes.objects {
+            for rule in &mut self.rules {
+                rule(state, change);
+            }
+        }
+        if changes.is_first_list || !changes.mended.is_empty() {
+            for rule in &mut self.known_rules {
+                rule(state, &changes.mended);
+            }
+        }
+    }
+}
+
+impl<S, K, T> Watch<S, K, T>
+where
+    S: Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
+    T: Clone + Ord + 'static,
+{
+    /// Watches all objects as [`Program::watch`] does. This and the others count those that do not decode.
+    pub fn start(self, program: &mut Program, client: &Client, name: &'static str) {
+        let observe = self.into_observer(program);
+        program.watch(name, Api::all(client.clone()), Config::default(), observe);
+    }
+
+    /// Watches objects as [`Program::watch_elsewhere`] does.
+    pub fn start_elsewhere(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        api: Api<Decoded<K>>,
+        selected: Config,
+    ) {
+        let observe = self.into_observer(program);
+        program.watch_elsewhere(name, api, selected, observe);
+    }
+
+    /// Watches selected objects, which may not be possible: nothing waits for it.
+    pub fn start_ungated(
+        self,
+        program: &mut Program,
+        client: &Client,
+        name: &'static str,
+        selected: Config,
+    ) {
+        let mut observe = self.into_observer(program);
+        let all = Api::all(client.clone());
+        program.run_until_stopped(name, async move {
+            let mut changes = std::pin::pin!(events(all, selected));
+            while let Some(event) = changes.next().await {
+                observe(event);
+            }
+        });
+    }
+
+    fn into_observer(
+        mut self,
+        program: &mut Program,
+    ) -> impl FnMut(Event<Decoded<K>>) + Send + use<S, K, T> {
+        let (state, store) = (Arc::clone(&self.state), self.store);
+        program.report_undecoded(move || {
+            let undecoded = store(&mut state.lock()).undecoded();
+            vec![(K::kind(&()), undecoded)]
+        });
+        move |event| self.observe(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct State {
+        maps: Store<ConfigMap>,
+        changes: usize,
+    }
+
+    /// A rule finds what the rows before it have done, and what waits for the whole is woken once that is known.
+    #[test]
+    fn rows_wake_in_order() {
+        let (state, queue) = (Arc::<Mutex<State>>::default(), Queue::default());
+        let mut watch = Watch::new(&state, |state| &mut state.maps)
+            .follows(|state, _| state.changes += 1)
+            .wakes(&queue, |state, change| {
+                [(change.key.name.clone(), state.changes)]
+            })
+            .wakes_when_known(&queue, |_, mended| [("all".to_owned(), mended.len())]);
+        let metadata = |name: &str| json!({ "name": name, "resourceVersion": "1" });
+        let map = from_value(json!({ "metadata": metadata("a") })).unwrap();
+        let unreadable = Decoded::Invalid {
+            metadata: Box::new(from_value(metadata("b")).unwrap()),
+            error: "no such field".to_owned(),
+        };
+        watch.observe(Event::Apply(Decoded::Valid(map)));
+        assert_eq!(queue.take_all(), [("a".to_owned(), 1)]);
+        watch.observe(Event::Apply(unreadable.clone()));
+        assert!(queue.is_empty());
+        watch.observe(Event::Delete(unreadable));
+        assert_eq!(queue.take_all(), [("all".to_owned(), 1)]);
+        watch.observe(Event::InitDone);
+        assert_eq!(queue.take_all(), [("all".to_owned(), 0)]);
+        watch.observe(Event::InitDone);
+        assert!(queue.is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::networking::v1::IngressTLS;
+use karmada_api::gateway_api::{GROUP, HttpRoute, Listener};
+use objects::{Key, Metadata};
+
+use super::attachment::Parent;
+use super::refusal::Refusal;
+use crate::ingress::gateway_api::is_host_within;
+
+/// The hosts and certificates that listeners give a route.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// The hosts; an empty one is every host.
+    pub(super) hosts: BTreeSet<String>,
+    pub(super) tls: Vec<IngressTLS>,
+}
+
+impl Served {
+    /// Adds what a parent gives to `route`.
+    pub(super) fn add(&mut self, route: &HttpRoute, parent: &Parent<'_>) -> Result<(), Refusal> {
+        let namespace = route.metadata.namespace();
+        let mut hosts = BTreeSet::new();
+        for listener in listeners(parent, namespace)? {
+            let common = common_hosts(&route.spec.hostnames, listener.hostname.as_deref());
+            if !common.is_empty() {
+                let tls = tls(listener, &common, &parent.key, namespace)?;
+                self.tls.extend(tls);
+            }
+            hosts.extend(common);
+        }
+        if hosts.is_empty() {
+            return Err(Refusal::of_parent(
+                "NoMatchingListenerHostname",
+                format!(
+                    "no listener of Gateway {} has a host of this route; its hostnames must be within those of a listener",
+                    parent.key
+                ),
+            ));
+        }
+        self.hosts.extend(hosts);
+        Ok(())
+    }
+}
+
+/// Returns the listeners that a parent names and that take routes of `namespace`.
+fn listeners<'a>(parent: &Parent<'a>, namespace: &str) -> Result<Vec<&'a Listener>, Refusal> {
+    let (key, reference) = (&parent.key, parent.reference);
+    let Some(gateway) = parent.gateway else {
+        return Err(Refusal::of_parent(
+            "NoMatchingParent",
+            format!("Gateway {key} does not exist; create it, or remove it from parentRefs"),
+        ));
+    };
+    let named = gateway.spec.listeners.iter().filter(|listener| {
+        let name = reference.section_name.as_ref();
+        name.is_none_or(|name| *name == listener.name)
+            && reference
+                .port
+                .is_none_or(|port| Some(port) == listener.port)
+    });
+    let named: Vec<&Listener> = named.collect();
+    if named.is_empty() {
+        return Err(Refusal::of_parent(
+            "NoMatchingParent",
+            format!(
+                "Gateway {key} has no listener of the sectionName and port that parentRefs names"
+            ),
+        ));
+    }
+    let is_here = namespace == key.namespace;
+    let taking = named.iter().copied();
+    let taking: Vec<&Listener> = taking.filter(|listener| takes(listener, is_here)).collect();
+    if !taking.is_empty() {
+        return Ok(taking);
+    }
+    let selects = named.iter().any(|listener| from(listener) == "Selector");
+    Err(Refusal::of_parent(
+        "NotAllowedByListeners",
+        if selects {
+            format!(
+                "allowedRoutes of Gateway {key} selects namespaces by label, which is not served; write Same or All"
+            )
+        } else {
+            format!("no listener of Gateway {key} takes HTTPRoutes of namespace {namespace}")
+        },
+    ))
+}
+
+/// Returns `true` if a listener takes routes: of the Gateway's namespace if the route `is_here`, and else of another.
+fn takes(listener: &Listener, is_here: bool) -> bool {
+    let tls = listener.tls.as_ref();
+    let passes = tls.is_some_and(|tls| tls.mode.as_deref() == Some("Passthrough"));
+    let speaks_http = match listener.protocol.as_str() {
+        "HTTP" => true,
+        "HTTPS" => !passes,
+        _ => false,
+    };
+    let kinds = listener
+        .allowed_routes
+        .as_ref()
+        .map(|allowed| &allowed.kinds);
+    let mut kinds = kinds.into_iter().flatten().peekable();
+    let is_kind = kinds.peek().is_none()
+        || kinds.any(|kind| {
+            kind.kind == "HTTPRoute" && kind.group.as_deref().unwrap_or(GROUP) == GROUP
+        });
+    let is_namespace = match from(listener) {
+        "All" => true,
+        "Same" => is_here,
+        _ => false,
+    };
+    speaks_http && is_kind && is_namespace
+}
+
+fn from(listener: &Listener) -> &str {
+    let allowed = listener.allowed_routes.as_ref();
+    let namespaces = allowed.and_then(|allowed| allowed.namespaces.as_ref());
+    namespaces
+        .and_then(|namespaces| namespaces.from.as_deref())
+        .unwrap_or("Same")
+}
+
+/// Returns the hosts that both a route and a listener have. An empty one is every host.
+fn common_hosts(route: &[String], listener: Option<&str>) -> BTreeSet<String> {
+    let listener = listener.unwrap_or_default();
+    if route.is_empty() {
+        return [listener.to_owned()].into();
+    }
+    let common = route.iter().filter_map(|host| {
+        if is_host_within(host, listener) {
+            Some(host.clone())
+        } else {
+            is_host_within(listener, host).then(|| listener.to_owned())
+        }
+    });
+    common.collect()
+}
+
+/// Returns the TLS of `hosts` at a listener of `gateway`. The Secret that an ingress names is in its own namespace.
+fn tls(
+    listener: &Listener,
+    hosts: &BTreeSet<String>,
+    gateway: &Key,
+    namespace: &str,
+) -> Result<Vec<IngressTLS>, Refusal> {
+    if listener.protocol != "HTTPS" {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = hosts
+        .iter()
+        .filter(|host| !host.is_empty())
+        .cloned()
+        .collect();
+    let with = |secret_name: Option<String>| IngressTLS {
+        hosts: Some(names.clone()).filter(|names| !names.is_empty()),
+        secret_name,
+    };
+    let certificates = listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
+    let mut made = Vec::new();
+    for certificate in certificates {
+        let is_secret = certificate.group.as_deref().unwrap_or_default().is_empty()
+            && certificate.kind.as_deref().unwrap_or("Secret") == "Secret";
+        let of = certificate.namespace.as_ref().unwrap_or(&gateway.namespace);
+        if !is_secret || of != namespace {
+            return Err(Refusal::unsupported(format!(
+                "listener {} of Gateway {gateway} has a certificate that is no Secret in namespace {namespace}; attach the route to another listener by sectionName, or to a Gateway of its namespace",
+                listener.name
+            )));
+        }
+        made.push(with(Some(certificate.name.clone())));
+    }
+    if made.is_empty() {
+        made.push(with(None));
+    }
+    Ok(made)
+}
