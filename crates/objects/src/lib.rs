@@ -7,8 +7,8 @@
 //! - What do its metadata say? [`Metadata`], of a typed object and of JSON alike. Is it selected? [`selector`].
 //! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
 //! - How is a field read that others write? [`lenient`]. What is told of a text that cannot be read? [`Mistake`].
-//! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
-//! - Does it differ from its manifest? [`drift`]; in what, [`difference`]. What does it keep when that is applied? [`retain`]. And when it is
+//! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object, and what does its owner want? [`ownership`].
+//! - Does it differ from its manifest? [`drift`]; in what, [`difference`], [`comparison`]. What does it keep when that is applied? [`retain`]. And when it is
 //!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`]. What is
 //!   sent? [`write`](mod@write). How is it sent as YAML? [`yaml`].
@@ -22,6 +22,7 @@
 pub mod allocated;
 pub mod amounts;
 pub mod apis;
+pub mod comparison;
 pub mod condition;
 pub mod condition_taint;
 pub mod difference;

@@ -10,7 +10,7 @@
 //! - Which change wakes what? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
-//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
+//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `manifest_set`; what came of that,
 //!   `outcome`; what is said of it, `report`. What users read besides: `events` with `reason`.
 //! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
 //!   `properties`.
@@ -21,6 +21,7 @@ mod args;
 mod events;
 mod identity;
 mod index;
+mod manifest_set;
 mod membership;
 mod namespaces;
 mod outcome;
@@ -30,7 +31,6 @@ mod reason;
 mod report;
 #[cfg(test)]
 mod tests;
-mod unit;
 mod usage;
 mod watch;
 mod works;
@@ -51,7 +51,7 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{Agent, Queues};
 use crate::membership::MembershipReconciler;
 use crate::namespaces::MemberNamespaces;
-use crate::ownership::{Owners, PlacedObjects};
+use crate::ownership::{Owners, PlacedObjects, selected};
 use crate::properties::Properties;
 pub use crate::reason::Reason;
 use crate::report::Reporter;
@@ -144,7 +144,7 @@ fn applier(
     };
     let waking = Arc::clone(agent);
     let wake = move |wake| waking.wake_work(wake);
-    let (applier, watching) = Applier::new(member.clone(), ownership, wake);
+    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), wake);
     program.run_until_stopped("objects", watching);
     Arc::new(applier)
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{MemberError, SyncResult, Synced, Unit};
+use apply::{ManifestSet, MemberError, SyncResult, Synced};
 use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::work::APPLIED;
@@ -27,7 +27,7 @@ use crate::customization::SharedCustomizations;
 use crate::finalizer;
 use crate::fleet::{Fleet, Member};
 use crate::index::Works;
-use crate::ownership::{unit, unit_under};
+use crate::ownership::{manifest_set, manifest_set_under};
 use crate::report::Reporter;
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
@@ -157,8 +157,8 @@ impl Reconciler {
             }
         };
         let blocks = self.works.index.lock().blocks(cluster, work);
-        let unit = unit_under(work, &blocks);
-        let (synced, untouched) = match member.sync(&self.writes, &unit).await {
+        let set = manifest_set_under(work, &blocks);
+        let (synced, untouched) = match member.sync(&self.writes, &set).await {
             SyncResult::Done {
                 manifests,
                 untouched,
@@ -179,7 +179,7 @@ impl Reconciler {
         if let Some(until) = pauses.map(|contested| contested.until).min() {
             self.queues.of(cluster).add_at(Key::of(work), until);
         }
-        let pruned = self.prune(&member, &unit, &synced).await;
+        let pruned = self.prune(&member, &set, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
@@ -205,13 +205,13 @@ impl Reconciler {
     async fn prune(
         &self,
         member: &Member,
-        unit: &Unit<'_, Work>,
+        set: &ManifestSet<'_, Work>,
         synced: &[Synced],
     ) -> Result<(), MemberError> {
         let is_applied = synced.iter().all(|one| one.error.is_none());
-        let brings_slices = self.works.index.lock().brings_slices(&unit.key);
+        let brings_slices = self.works.index.lock().brings_slices(&set.key);
         if is_applied && brings_slices {
-            member.prune(&self.writes, unit).await?;
+            member.prune(&self.writes, set).await?;
         }
         Ok(())
     }
@@ -324,9 +324,9 @@ impl Reconciler {
         }
         let removed = match self.fleet.member(cluster, view).await {
             Ok(member) => {
-                let unit = unit(work);
-                let removed = member.remove(&self.writes, &unit).await;
-                member.forget(&unit.key);
+                let set = manifest_set(work);
+                let removed = member.remove(&self.writes, &set).await;
+                member.forget(&set.key);
                 // What is being deleted there goes without us.
                 removed.map(drop).map_err(WorkError::from)
             }

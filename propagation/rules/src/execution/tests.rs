@@ -5,6 +5,7 @@ use objects::ownership::{Adoption, ObservedObject, Removal};
 use proptest::prelude::*;
 use serde_json::{Value, from_str, from_value, json};
 
+use super::ownership::adoption;
 use super::*;
 use crate::interpret::Timed;
 

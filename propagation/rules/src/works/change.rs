@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::binding_ref::BindingRef;
 use crate::manifest;
-use crate::overrides::Applied;
+use crate::overrides::{Applied, OverrideError};
 
 /// A Work as it should be.
 #[derive(Clone, Debug)]
@@ -37,6 +37,36 @@ pub struct DesiredWork {
     pub manifest: Value,
     /// True if the template follows the policy of its claim.
     pub follows_claim: bool,
+}
+
+/// The step for the Work of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkStep {
+    /// The cluster needs it.
+    Apply(WorkChange),
+    /// The cluster needs it, once the copies are gone that leave other clusters first.
+    AwaitRemoval,
+    /// It stays as it is until an eviction is complete.
+    Keep,
+    /// Nobody needs it, but while dispatching is suspended no copy may go.
+    HoldWhilePaused,
+    /// It is being deleted, and nobody needs it.
+    Deleting,
+    /// Nobody needs it: it is deleted.
+    Delete {
+        /// The name of the Work.
+        key: Key,
+        /// Its uid.
+        uid: Option<String>,
+    },
+    /// The cluster needs it, and the Work of its name there is that of this binding.
+    Taken(Key),
+    /// The cluster is not known, or is leaving and has no Work.
+    NoCluster,
+    /// An override policy cannot be applied: the Work stays as it is.
+    Refused(OverrideError),
+    /// The script that revises its manifest has failed with this error: the Work stays as it is.
+    Unrevised(String),
 }
 
 /// The write that a Work needs.
