@@ -25,9 +25,6 @@ use crate::groups::{Group, groups_of};
 /// The topic of writes to a binding.
 pub(crate) const BINDING: &str = "binding";
 
-/// The topic of writes to a binding.
-pub(crate) const BINDING: &str = "binding";
-
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
